@@ -1,0 +1,2 @@
+//! The countersign command.
+fn main() {}

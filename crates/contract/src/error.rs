@@ -1,0 +1,160 @@
+//! The body around an error code: what was wrong, where, what to do, and whether a retry is safe.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error_code::{ErrorCode, Retry};
+use crate::issue::Issue;
+
+/// `error` of a reply envelope: the code, one sentence for the caller, and the particulars.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::{ErrorBody, ErrorCode};
+///
+/// let error = ErrorBody::new(ErrorCode::RateLimited, "60 calls a minute are used up")
+///     .hint("wait for retry_after_ms, then send the same call again")
+///     .retry_after_ms(1_500);
+/// assert!(error.details.retryable);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct ErrorBody {
+    /// One of the closed codes.
+    pub code: ErrorCode,
+    /// One sentence for the caller: lower case, no full stop, names the thing and the limit.
+    pub message: String,
+    /// The particulars.
+    pub details: ErrorDetails,
+}
+
+/// `error.details`: the same members for every tool, plus what the tool adds in `extra`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct ErrorDetails {
+    /// Whether sending the very same call again can succeed.
+    pub retryable: bool,
+    /// How long to wait before that, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The argument it is about, as a JSON pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Why a `CONFLICT` is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ConflictReason>,
+    /// Who failed, with `UPSTREAM_ERROR` and `TIMEOUT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<FaultSource>,
+    /// The code that an upstream gave, in its own words (A12).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_code: Option<String>,
+    /// What the binder found, with `INVALID_ARGUMENT`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issues: Vec<Issue>,
+    /// Members of the tool's own: data, never a code.
+    #[serde(flatten, default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// Why a call conflicts with what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictReason {
+    /// The first call with this key has not finished.
+    InFlight,
+    /// The key was used for other arguments.
+    KeyReused,
+    /// The key's result is no longer kept; the call is refused, never run again.
+    KeyExpired,
+    /// Whether the first call had its effect is not known.
+    InDoubt,
+    /// What the call read has changed underneath it.
+    Version,
+    /// Stock is locked by another call.
+    Stock,
+}
+
+/// Which side failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FaultSource {
+    /// Countersign itself: the store is down, a step could not be completed.
+    Gateway,
+    /// The tool's own code: a panic, an output that could not be written as JSON.
+    Tool,
+    /// What the tool called.
+    Upstream,
+}
+
+impl ErrorBody {
+    /// An error whose `retryable` follows from the code's retry class.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let details = ErrorDetails {
+            retryable: code.retry() == Retry::Later,
+            ..ErrorDetails::default()
+        };
+        Self {
+            code,
+            message: message.into(),
+            details,
+        }
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.details.hint = Some(hint.into());
+        self
+    }
+
+    /// Names the argument by its JSON pointer.
+    pub fn field(mut self, pointer: impl Into<String>) -> Self {
+        self.details.field = Some(pointer.into());
+        self
+    }
+
+    /// Says why a `CONFLICT` is one; `in_flight` is the one that time alone cures.
+    pub fn reason(mut self, reason: ConflictReason) -> Self {
+        self.details.reason = Some(reason);
+        self.details.retryable = match reason {
+            ConflictReason::InFlight | ConflictReason::Version | ConflictReason::Stock => true,
+            ConflictReason::KeyReused | ConflictReason::KeyExpired | ConflictReason::InDoubt => {
+                false
+            }
+        };
+        self
+    }
+
+    /// Says which side failed.
+    pub fn source(mut self, source: FaultSource) -> Self {
+        self.details.source = Some(source);
+        self
+    }
+
+    /// Says when the same call may be sent again, which makes it retryable.
+    pub fn retry_after_ms(mut self, ms: u64) -> Self {
+        self.details.retry_after_ms = Some(ms);
+        self.details.retryable = true;
+        self
+    }
+
+    /// Adds a member of the tool's own to `details`.
+    pub fn detail(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.details.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl std::fmt::Display for ErrorBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for ErrorBody {}

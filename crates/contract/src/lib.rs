@@ -1,0 +1,37 @@
+//! Every type of Countersign that crosses a process boundary.
+//!
+//! Nothing here does I/O, reads a clock or draws randomness: `now` and ids are arguments, which is
+//! what makes replay and tests exact. Read the modules in this order:
+//!
+//! 1. [`envelope`]: what a call carries in and what its reply carries out;
+//! 2. [`error_code`]: the thirteen codes, closed; [`error`]: the body around a code;
+//! 3. [`tool`] and [`parameter`]: how a tool declares itself; [`schema`]: the JSON Schema made from it;
+//! 4. [`issue`]: what the binder changed or refused, machine readable;
+//! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
+//! 6. [`record`]: what stays behind of every call.
+
+pub mod canonical;
+pub mod digest;
+pub mod envelope;
+pub mod error;
+pub mod error_code;
+pub mod freshness;
+pub mod id;
+pub mod issue;
+pub mod markdown;
+pub mod parameter;
+pub mod record;
+pub mod schema;
+pub mod tool;
+pub mod trace;
+
+pub use digest::Digest;
+pub use envelope::{Actor, ActorType, Evidence, ReplyEnvelope, RequestEnvelope, Source, Warning};
+pub use error::{ConflictReason, ErrorBody, ErrorDetails, FaultSource};
+pub use error_code::{ErrorCode, Retry};
+pub use id::{RequestId, SnapshotId, ToolName};
+pub use issue::{BindStatus, Issue, IssueCode, Severity};
+pub use parameter::{AllowedValues, Cardinality, CaseRule, Parameter, ValueKind};
+pub use record::CallRecord;
+pub use tool::{Behaviour, Effect, Input, ToolSpec};
+pub use trace::TraceContext;

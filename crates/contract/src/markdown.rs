@@ -1,0 +1,1 @@
+//! The declaration as a page for people (B18).

@@ -1,0 +1,364 @@
+//! How a tool declares a parameter: the friendly front of the schema tree (B2–B5).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The ten kinds of value (B3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    /// Text, never promoted to anything else.
+    String,
+    /// True or false.
+    Boolean,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A finite number.
+    Number,
+    /// An object; `fields` may describe its members.
+    Object,
+    /// A list of anything.
+    Array,
+    /// A point in time, RFC 3339.
+    Timestamp,
+    /// An absolute URI.
+    Uri,
+    /// One of `allowed`.
+    EnumToken,
+    /// The id of an attachment of the conversation.
+    AttachmentReference,
+}
+
+impl ValueKind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::String,
+        Self::Boolean,
+        Self::Integer,
+        Self::Number,
+        Self::Object,
+        Self::Array,
+        Self::Timestamp,
+        Self::Uri,
+        Self::EnumToken,
+        Self::AttachmentReference,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::Timestamp => "timestamp",
+            Self::Uri => "uri",
+            Self::EnumToken => "enum_token",
+            Self::AttachmentReference => "attachment_reference",
+        }
+    }
+}
+
+/// How many values, and whether it may be left out (B4).
+///
+/// Whether a parameter is required follows from its cardinality alone, so an optional parameter
+/// that is required cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Cardinality {
+    /// Exactly one.
+    One,
+    /// One or none.
+    Optional,
+    /// A list.
+    List {
+        /// Whether the list may be left out.
+        required: bool,
+    },
+    /// An object from names to values.
+    Map {
+        /// Whether the map may be left out.
+        required: bool,
+    },
+}
+
+impl Cardinality {
+    /// Whether the parameter must be given.
+    pub const fn is_required(self) -> bool {
+        match self {
+            Self::One => true,
+            Self::Optional => false,
+            Self::List { required } | Self::Map { required } => required,
+        }
+    }
+}
+
+/// The values that a text may take (B5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct AllowedValues {
+    /// The members, in the order in which they are shown.
+    pub values: Vec<String>,
+    /// Whether another spelling is brought to the declared one.
+    #[serde(default)]
+    pub case: CaseRule,
+    /// Other names of a member: `(member, alias)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<(String, String)>,
+}
+
+/// Whether spelling matters in an enum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CaseRule {
+    /// Case, spaces, `_` and `-` are folded, with an issue.
+    #[default]
+    Fold,
+    /// Only the exact spelling.
+    Exact,
+}
+
+/// How much a parameter's values say about a person; decides what may be written where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Sensitivity {
+    /// May stand in logs and records.
+    #[default]
+    Public,
+    /// Says something about a person (name, address, phone): redacted before every sink (A21).
+    Personal,
+    /// A credential or an identity number: redacted, and never shown again.
+    Secret,
+}
+
+/// How far the binder may go for one parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Leniency {
+    /// Every lossless repair, each with an issue.
+    Lenient,
+    /// The value must already be of its own type: for money, ids and phone numbers.
+    Strict,
+}
+
+/// One declared parameter.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::{Cardinality, Parameter, ValueKind};
+/// use serde_json::json;
+///
+/// let limit = Parameter::new("limit", ValueKind::Integer, "how many snippets at most")
+///     .optional()
+///     .default_value(3)
+///     .range(Some(1.into()), Some(50.into()));
+/// assert_eq!(limit.cardinality, Cardinality::Optional);
+/// assert_eq!(
+///     limit.json_schema(),
+///     json!({"type": "integer", "description": "how many snippets at most", "default": 3,
+///            "minimum": 1, "maximum": 50, "x-kind": "integer"})
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Parameter {
+    /// The name of the member.
+    pub name: String,
+    /// What kind of value.
+    pub kind: ValueKind,
+    /// How many, and whether it may be left out.
+    pub cardinality: Cardinality,
+    /// For the model and for people.
+    pub description: String,
+    /// The values that are allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<AllowedValues>,
+    /// What an object is made of; empty for a free one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Parameter>,
+    /// Filled in by the executor where the parameter is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// A value as a model should send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<Value>,
+    /// Bounds on the value.
+    #[serde(default, skip_serializing_if = "Bounds::is_empty")]
+    pub bounds: Bounds,
+    /// Other names under which a model may send it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// What it says about a person.
+    #[serde(default)]
+    pub sensitivity: Sensitivity,
+    /// Where it differs from the tool's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leniency: Option<Leniency>,
+    /// Whether a decimal may be cut to an integer, with an issue; off unless asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncate: bool,
+}
+
+/// Bounds on one value, or on each item of a list or map.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Bounds {
+    /// The smallest number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<f64>"))]
+    pub minimum: Option<serde_json::Number>,
+    /// The largest number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<f64>"))]
+    pub maximum: Option<serde_json::Number>,
+    /// The shortest text, in characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<u64>,
+    /// The longest text, in characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<u64>,
+    /// A regular expression that the text must contain a match of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The fewest items of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_items: Option<u64>,
+    /// The most items of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<u64>,
+}
+
+impl Bounds {
+    /// Whether nothing is bounded.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Parameter {
+    /// A parameter that must be given exactly once; the methods below refine it.
+    pub fn new(name: impl Into<String>, kind: ValueKind, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            cardinality: Cardinality::One,
+            description: description.into(),
+            allowed: None,
+            fields: Vec::new(),
+            default: None,
+            example: None,
+            bounds: Bounds::default(),
+            aliases: Vec::new(),
+            sensitivity: Sensitivity::Public,
+            leniency: None,
+            truncate: false,
+        }
+    }
+
+    /// One of these texts, case folded.
+    pub fn one_of<T: Into<String>>(
+        name: impl Into<String>,
+        values: impl IntoIterator<Item = T>,
+        description: impl Into<String>,
+    ) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        let mut parameter = Self::new(name, ValueKind::EnumToken, description);
+        parameter.allowed = Some(AllowedValues {
+            values,
+            case: CaseRule::Fold,
+            aliases: Vec::new(),
+        });
+        parameter
+    }
+
+    /// May be left out.
+    pub fn optional(mut self) -> Self {
+        self.cardinality = match self.cardinality {
+            Cardinality::One | Cardinality::Optional => Cardinality::Optional,
+            Cardinality::List { .. } => Cardinality::List { required: false },
+            Cardinality::Map { .. } => Cardinality::Map { required: false },
+        };
+        self
+    }
+
+    /// A list of it, required.
+    pub fn list(mut self) -> Self {
+        self.cardinality = Cardinality::List {
+            required: self.cardinality.is_required(),
+        };
+        self
+    }
+
+    /// An object from names to it, required.
+    pub fn map(mut self) -> Self {
+        self.cardinality = Cardinality::Map {
+            required: self.cardinality.is_required(),
+        };
+        self
+    }
+
+    /// What the executor fills in where it is absent; makes it optional.
+    pub fn default_value(mut self, value: impl Into<Value>) -> Self {
+        self.default = Some(value.into());
+        self.optional()
+    }
+
+    /// A value as a model should send it.
+    pub fn example(mut self, value: impl Into<Value>) -> Self {
+        self.example = Some(value.into());
+        self
+    }
+
+    /// What the object is made of.
+    pub fn fields(mut self, fields: Vec<Self>) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    /// The smallest and the largest number.
+    pub fn range(
+        mut self,
+        minimum: Option<serde_json::Number>,
+        maximum: Option<serde_json::Number>,
+    ) -> Self {
+        self.bounds.minimum = minimum;
+        self.bounds.maximum = maximum;
+        self
+    }
+
+    /// Says something about a person, or is a secret.
+    pub fn sensitivity(mut self, sensitivity: Sensitivity) -> Self {
+        self.sensitivity = sensitivity;
+        self
+    }
+
+    /// Must already be of its own type.
+    pub fn strict(mut self) -> Self {
+        self.leniency = Some(Leniency::Strict);
+        self
+    }
+
+    /// A decimal may be cut to an integer, with an issue.
+    pub fn truncate(mut self) -> Self {
+        self.truncate = true;
+        self
+    }
+
+    /// Whether the parameter must be given.
+    pub const fn is_required(&self) -> bool {
+        self.cardinality.is_required()
+    }
+
+    /// The part of the tool's JSON Schema that this parameter stands for.
+    pub fn json_schema(&self) -> Value {
+        crate::schema::of_parameter(self)
+    }
+}

@@ -1,0 +1,135 @@
+//! What stays behind of every call: who, what, how it ended, how long each phase took.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::envelope::Actor;
+use crate::error_code::ErrorCode;
+use crate::id::{RequestId, SnapshotId, ToolName};
+use crate::issue::{BindStatus, Issue, IssueCode};
+use crate::trace::Trace;
+
+/// The record of one call that got past decoding, denials and errors included.
+///
+/// It holds digests and redacted text, never the arguments themselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct CallRecord {
+    /// The call.
+    pub request_id: RequestId,
+    /// The tool as it was asked for; the canonical name where it was found.
+    pub tool: String,
+    /// The tool's own version, where it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_version: Option<String>,
+    /// Who triggered it.
+    pub actor: Actor,
+    /// On whose behalf.
+    pub user_id: String,
+    /// The conversation or visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The trace it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
+    /// The evidence snapshot that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_id: Option<SnapshotId>,
+    /// When it arrived, RFC 3339.
+    pub at: String,
+    /// None when it worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+    /// Whether nothing was to be changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// Whether the reply was the stored one of an earlier call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+    /// Digest of the canonical JSON of the bound arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_digest: Option<String>,
+    /// The bound arguments with every sensitive value replaced.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub arguments_redacted: Value,
+    /// Digest of the canonical JSON of `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_digest: Option<String>,
+    /// What the binder had to do (B19).
+    pub binding: BindSummary,
+    /// How long each phase took.
+    pub phases: PhaseTimes,
+}
+
+/// How the arguments were bound: the measure of a model's output quality (B19).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct BindSummary {
+    /// None where the call did not get that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<BindStatus>,
+    /// How often each issue occurred.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub issues: BTreeMap<IssueCode, u32>,
+}
+
+impl BindSummary {
+    /// Counts the issues of a bound call.
+    pub fn new(status: BindStatus, issues: &[Issue]) -> Self {
+        let mut counts = BTreeMap::new();
+        for issue in issues {
+            *counts.entry(issue.code).or_insert(0) += 1;
+        }
+        Self {
+            status: Some(status),
+            issues: counts,
+        }
+    }
+}
+
+/// Where a call's time went. Waiting for a person is a phase of its own: without it an unanswered
+/// prompt looks like a slow tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct PhaseTimes {
+    /// From arrival until the tool could start: look-up, policy, binding, claim.
+    pub queued_us: u64,
+    /// Waiting for the user's decision.
+    pub awaiting_approval_us: u64,
+    /// Inside the tool.
+    pub executing_us: u64,
+    /// Recording and committing.
+    pub settling_us: u64,
+}
+
+/// What `fields()` of a record gives to a log line or a span: names and values, nothing sensitive.
+impl CallRecord {
+    /// The record as flat fields for telemetry, in a fixed order.
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("request_id", self.request_id.to_string()),
+            ("tool", self.tool.clone()),
+            ("code", self.code.map_or("OK", ErrorCode::as_str).to_owned()),
+            ("queued_us", self.phases.queued_us.to_string()),
+            (
+                "awaiting_approval_us",
+                self.phases.awaiting_approval_us.to_string(),
+            ),
+            ("executing_us", self.phases.executing_us.to_string()),
+            ("settling_us", self.phases.settling_us.to_string()),
+        ];
+        for (code, count) in &self.binding.issues {
+            fields.push((code.as_str(), count.to_string()));
+        }
+        fields
+    }
+
+    /// The canonical tool name, where the tool was found.
+    pub fn tool_name(&self) -> Option<ToolName> {
+        self.tool_version
+            .as_ref()
+            .and_then(|_| ToolName::new(&self.tool).ok())
+    }
+}

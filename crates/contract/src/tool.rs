@@ -1,0 +1,261 @@
+//! How a tool declares itself (B1): name, description, input, and its behaviour as data, so that
+//! executor, console, documents and provider annotations all read the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::ToolName;
+use crate::issue::Severity;
+use crate::parameter::{Leniency, Parameter};
+
+/// The whole declaration of a tool; it can be read without running anything.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::{Input, Parameter, ToolName, ToolSpec, ValueKind};
+///
+/// let spec = ToolSpec::new(ToolName::new("memory.search")?, "Finds notes by keyword.")
+///     .input(Input::parameters([Parameter::new("query", ValueKind::String, "what to look for")]));
+/// assert_eq!(spec.json_schema()["required"][0], "query");
+/// # Ok::<(), countersign_contract::id::InvalidId>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct ToolSpec {
+    /// Unique in a catalog.
+    pub name: ToolName,
+    /// For people, where the name alone is too terse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// For the model and for planners.
+    pub description: String,
+    /// The tool's own version or build hash; it is part of every record.
+    pub version: String,
+    /// What it takes.
+    pub input: Input,
+    /// What it answers in `data`, as JSON Schema, where it is declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// How it behaves.
+    pub behaviour: Behaviour,
+}
+
+/// What a tool takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(tag = "type", content = "value", rename_all = "snake_case")]
+pub enum Input {
+    /// Declared parameters.
+    Parameters(Vec<Parameter>),
+    /// JSON Schema 2020-12 with an object at its root: tools from a manifest bring this.
+    Schema(Value),
+    /// Nothing is declared: the arguments are only parsed, with a warning (B8).
+    Undeclared,
+}
+
+/// What a tool does and what is asked of a call to it. All of it is data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Behaviour {
+    /// What it changes.
+    pub effect: Effect,
+    /// Whether the reply waits for its evidence.
+    pub evidence: EvidenceRule,
+    /// For how long its answer may be relied on (A8).
+    pub ttl_seconds: Option<u32>,
+    /// Whether the user must confirm first (A13).
+    pub confirmation: Confirmation,
+    /// Whether a call needs a key, and for how long its result is kept.
+    pub idempotency: Idempotency,
+    /// How long a call may take, all attempts included.
+    pub deadline_ms: u64,
+    /// How far the binder may go.
+    pub binding: BindPolicy,
+}
+
+/// What a call to a tool changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Nothing.
+    #[default]
+    Read,
+    /// State that is committed together with the call's record.
+    Write,
+    /// Something elsewhere: an HTTP service, a payment, an e-mail.
+    External,
+}
+
+impl Effect {
+    /// Whether a repeat could change something a second time.
+    pub const fn changes_something(self) -> bool {
+        match self {
+            Self::Read => false,
+            Self::Write | Self::External => true,
+        }
+    }
+}
+
+/// Whether a reply waits until its record is durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceRule {
+    /// Recorded with the next batch; the reply does not wait.
+    #[default]
+    Recorded,
+    /// The reply leaves only after its evidence is durable, and names it (A14).
+    Required,
+}
+
+/// Whether the user must confirm a call before it runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Confirmation {
+    /// Never.
+    #[default]
+    Never,
+    /// Every call: payments and sensitive operations.
+    Always,
+}
+
+/// The key of a call: whether it is needed, and for how long its result is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Idempotency {
+    /// Whether a call without a key is accepted.
+    pub key: KeyRule,
+    /// For how long a repeat is answered with the first result; 24 hours unless said otherwise.
+    pub retention_seconds: u64,
+}
+
+/// Whether a call needs a key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum KeyRule {
+    /// With a key at most once, without one as often as it is sent.
+    #[default]
+    Optional,
+    /// A call without a key is refused.
+    Required,
+    /// A call without a key gets one from its user, tool and arguments.
+    Derive,
+}
+
+/// How far the binder may go for a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct BindPolicy {
+    /// `strict` accepts only JSON that the declaration accepts as it is.
+    pub leniency: Leniency,
+    /// The furthest change that may run; beyond it the call is refused.
+    pub max_severity: Severity,
+    /// What becomes of a member that the declaration does not know.
+    pub unknown_keys: UnknownKeys,
+}
+
+/// What becomes of a member that the declaration does not know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownKeys {
+    /// Refused, with a suggestion.
+    #[default]
+    Refuse,
+    /// Left out, with an issue.
+    Drop,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            effect: Effect::default(),
+            evidence: EvidenceRule::default(),
+            ttl_seconds: None,
+            confirmation: Confirmation::default(),
+            idempotency: Idempotency::default(),
+            deadline_ms: 30_000,
+            binding: BindPolicy::default(),
+        }
+    }
+}
+
+impl Default for Idempotency {
+    fn default() -> Self {
+        Self {
+            key: KeyRule::default(),
+            retention_seconds: 24 * 60 * 60,
+        }
+    }
+}
+
+impl Default for BindPolicy {
+    fn default() -> Self {
+        Self {
+            leniency: Leniency::Lenient,
+            max_severity: Severity::Lossy,
+            unknown_keys: UnknownKeys::default(),
+        }
+    }
+}
+
+impl Input {
+    /// Declared parameters.
+    pub fn parameters(parameters: impl IntoIterator<Item = Parameter>) -> Self {
+        Self::Parameters(parameters.into_iter().collect())
+    }
+
+    /// The JSON Schema of the arguments; an undeclared input takes any object.
+    pub fn json_schema(&self) -> Value {
+        match self {
+            Self::Parameters(parameters) => crate::schema::of_parameters(parameters),
+            Self::Schema(schema) => schema.clone(),
+            Self::Undeclared => serde_json::json!({ "type": "object" }),
+        }
+    }
+}
+
+impl ToolSpec {
+    /// A read with no parameters; the methods below refine it.
+    pub fn new(name: ToolName, description: impl Into<String>) -> Self {
+        Self {
+            name,
+            title: None,
+            description: description.into(),
+            version: "0".to_owned(),
+            input: Input::Parameters(Vec::new()),
+            output: None,
+            behaviour: Behaviour::default(),
+        }
+    }
+
+    /// What it takes.
+    pub fn input(mut self, input: Input) -> Self {
+        self.input = input;
+        self
+    }
+
+    /// Its version or build hash.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// How it behaves.
+    pub fn behaviour(mut self, behaviour: Behaviour) -> Self {
+        self.behaviour = behaviour;
+        self
+    }
+
+    /// The JSON Schema of its arguments (B18).
+    pub fn json_schema(&self) -> Value {
+        self.input.json_schema()
+    }
+}

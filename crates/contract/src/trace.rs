@@ -1,0 +1,167 @@
+//! W3C trace context: carried in, handed to the tool, carried on to every downstream call (A6).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The `trace` member of a request envelope, as the standard spells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// 32 hexadecimal digits; the standard leaves it out, W3C needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
+    /// 16 hexadecimal digits: the span of this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<String>,
+    /// 16 hexadecimal digits: the span that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_span_id: Option<String>,
+}
+
+/// A `traceparent` header, parsed.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::TraceContext;
+///
+/// let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// let incoming: TraceContext = header.parse()?;
+/// let outgoing = incoming.child(0xb7ad_6b71_6920_3331);
+/// assert_eq!(outgoing.to_string(), "00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-01");
+/// # Ok::<(), countersign_contract::trace::InvalidTrace>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceContext {
+    /// Of the whole chain; never zero.
+    pub trace_id: u128,
+    /// Of this hop; never zero.
+    pub span_id: u64,
+    /// The span that caused this one, where it is known.
+    pub parent_span_id: Option<u64>,
+    /// Whether the caller records this trace.
+    pub sampled: bool,
+}
+
+/// The text is no W3C `traceparent`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a W3C traceparent: {0}")]
+pub struct InvalidTrace(&'static str);
+
+impl TraceContext {
+    /// The next hop: same trace, `span_id` as the new span, this span as its parent.
+    pub const fn child(self, span_id: u64) -> Self {
+        Self {
+            span_id,
+            parent_span_id: Some(self.span_id),
+            ..self
+        }
+    }
+
+    /// As the `trace` member of an envelope.
+    pub fn to_trace(self) -> Trace {
+        Trace {
+            trace_id: Some(format!("{:032x}", self.trace_id)),
+            span_id: Some(format!("{:016x}", self.span_id)),
+            parent_span_id: self.parent_span_id.map(|id| format!("{id:016x}")),
+        }
+    }
+
+    /// From the `trace` member of an envelope, where its trace and span id are well formed.
+    pub fn from_trace(trace: &Trace) -> Option<Self> {
+        Some(Self {
+            trace_id: hex(trace.trace_id.as_deref()?, 32)?,
+            span_id: hex(trace.span_id.as_deref()?, 16)? as u64,
+            parent_span_id: trace
+                .parent_span_id
+                .as_deref()
+                .and_then(|id| Some(hex(id, 16)? as u64)),
+            sampled: true,
+        })
+    }
+}
+
+impl fmt::Display for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "00-{:032x}-{:016x}-{:02x}",
+            self.trace_id,
+            self.span_id,
+            u8::from(self.sampled)
+        )
+    }
+}
+
+impl FromStr for TraceContext {
+    type Err = InvalidTrace;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTrace> {
+        let mut parts = text.trim().split('-');
+        let mut next = || {
+            parts
+                .next()
+                .ok_or(InvalidTrace("it has fewer than four parts"))
+        };
+        let (version, trace_id, span_id, flags) = (next()?, next()?, next()?, next()?);
+        let version = hex_or_zero(version, 2).ok_or(InvalidTrace("the version is not 2 digits"))?;
+        if version == 0xff || (version == 0 && parts.next().is_some()) {
+            return Err(InvalidTrace("the version does not allow this form"));
+        }
+        let trace_id = hex(trace_id, 32).ok_or(InvalidTrace("the trace id is not 32 digits"))?;
+        let span_id = hex(span_id, 16).ok_or(InvalidTrace("the span id is not 16 digits"))?;
+        let flags = hex_or_zero(flags, 2).ok_or(InvalidTrace("the flags are not 2 digits"))?;
+        Ok(Self {
+            trace_id,
+            span_id: span_id as u64,
+            parent_span_id: None,
+            sampled: flags & 1 == 1,
+        })
+    }
+}
+
+/// `digits` lower-case hexadecimal digits that are not all zero, as W3C demands of ids.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    hex_or_zero(text, digits).filter(|id| *id != 0)
+}
+
+fn hex_or_zero(text: &str, digits: usize) -> Option<u128> {
+    let lower_hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    (text.len() == digits && lower_hex)
+        .then(|| u128::from_str_radix(text, 16).ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A6: a context survives the way through the envelope.
+    #[test]
+    fn envelope_and_header_agree() {
+        let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let context: TraceContext = header.parse().unwrap();
+        assert_eq!(TraceContext::from_trace(&context.to_trace()), Some(context));
+        assert_eq!(context.to_string(), header);
+    }
+
+    #[test]
+    fn malformed_headers_are_refused() {
+        for header in [
+            "",
+            "00",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-extra",
+            "00-+bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
+        ] {
+            assert!(header.parse::<TraceContext>().is_err(), "{header:?}");
+        }
+    }
+}
