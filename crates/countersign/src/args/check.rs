@@ -37,6 +37,18 @@ pub const fn depth<T: ArgType>() -> usize {
     }
 }
 
+/// The depth of a struct with fields of these depths.
+pub const fn deeper_than(mut fields: &[usize]) -> usize {
+    let mut deepest = 0;
+    while let [depth, rest @ ..] = fields {
+        if *depth > deepest {
+            deepest = *depth;
+        }
+        fields = rest;
+    }
+    deepest + 1
+}
+
 /// `min` and `max` need a number.
 pub const fn range<T: ArgType>() {
     assert!(

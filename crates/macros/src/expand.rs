@@ -1,0 +1,263 @@
+//! From a checked declaration to the impls.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{DeriveInput, Ident};
+
+use crate::attr::{Case, FieldAttrs, Leniency, Sensitivity, Set};
+use crate::ctxt::Ctxt;
+use crate::input::{ArgField, Declaration, Member};
+use crate::ty::{Item, Shape};
+
+/// The impls, or every error there is.
+pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let cx = Ctxt::new();
+    let declaration = Declaration::read(&cx, input);
+    cx.check()?;
+    Ok(match declaration {
+        Some(Declaration::Arguments { ident, fields }) => arguments(&ident, &fields),
+        Some(Declaration::Token {
+            ident,
+            case,
+            members,
+        }) => token(&ident, case, &members),
+        None => TokenStream::new(),
+    })
+}
+
+fn arguments(ident: &Ident, fields: &[ArgField]) -> TokenStream {
+    let parameters = fields.iter().map(parameter);
+    let checks = fields.iter().flat_map(checks);
+    let depths = fields.iter().map(|field| {
+        let ty = &field.ty;
+        quote_spanned!(ty.span()=> ::countersign::args::check::depth::<#ty>())
+    });
+    quote! {
+        #[automatically_derived]
+        impl ::countersign::ToolArgs for #ident {
+            fn parameters() -> ::std::vec::Vec<::countersign::__private::contract::Parameter> {
+                ::std::vec![#(#parameters),*]
+            }
+        }
+
+        #[automatically_derived]
+        impl ::countersign::ArgValue for #ident {
+            const KIND: ::countersign::__private::contract::ValueKind =
+                ::countersign::__private::contract::ValueKind::Object;
+            const DEPTH: usize = ::countersign::args::check::deeper_than(&[#(#depths),*]);
+
+            fn describe(
+                parameter: ::countersign::__private::contract::Parameter,
+            ) -> ::countersign::__private::contract::Parameter {
+                parameter.fields(<Self as ::countersign::ToolArgs>::parameters())
+            }
+        }
+
+        const _: usize = <#ident as ::countersign::ArgValue>::DEPTH;
+        #(#checks)*
+    }
+}
+
+fn parameter(field: &ArgField) -> TokenStream {
+    let (ty, name, description) = (&field.ty, &field.name, &field.attrs.description);
+    let settings = settings(field);
+    let made = quote_spanned! {ty.span()=>
+        <#ty as ::countersign::ArgType>::parameter(#name, #description)
+    };
+    if settings.is_empty() {
+        return made;
+    }
+    // A name with the macro's own hygiene cannot meet one of the user's.
+    let parameter = Ident::new("parameter", Span::mixed_site());
+    let settings = settings.into_iter().map(|setting| setting.with(&parameter));
+    quote!({
+        let mut #parameter = #made;
+        #(#settings)*
+        #parameter
+    })
+}
+
+/// A statement about the parameter.
+enum Setting {
+    /// `parameter = parameter.…;`
+    Method(TokenStream),
+    /// `parameter.… = …;`
+    Member(TokenStream),
+    /// `if let Some(allowed) = &mut parameter.allowed { … }`
+    Case(TokenStream),
+}
+
+impl Setting {
+    fn with(self, parameter: &Ident) -> TokenStream {
+        match self {
+            Self::Method(call) => quote!(#parameter = #parameter.#call;),
+            Self::Member(assignment) => quote!(#parameter.#assignment;),
+            Self::Case(case) => quote! {
+                if let ::std::option::Option::Some(allowed) = &mut #parameter.allowed {
+                    allowed.case = #case;
+                }
+            },
+        }
+    }
+}
+
+fn settings(field: &ArgField) -> Vec<Setting> {
+    let attrs = &field.attrs;
+    let mut settings = Vec::new();
+    let mut bound = |name: &str, value: Option<TokenStream>| {
+        let name = Ident::new(name, Span::call_site());
+        settings.extend(value.map(|value| Setting::Member(quote!(bounds.#name = #value))));
+    };
+    bound(
+        "minimum",
+        attrs.min.as_ref().map(|it| it.value.to_json_number()),
+    );
+    bound(
+        "maximum",
+        attrs.max.as_ref().map(|it| it.value.to_json_number()),
+    );
+    bound("min_length", attrs.min_length.as_ref().map(some));
+    bound("max_length", attrs.max_length.as_ref().map(some));
+    bound(
+        "pattern",
+        attrs.pattern.as_ref().map(|it| {
+            let pattern = &it.value;
+            quote!(::std::option::Option::Some(::std::string::String::from(#pattern)))
+        }),
+    );
+    bound("min_items", attrs.min_items.as_ref().map(some));
+    bound("max_items", attrs.max_items.as_ref().map(some));
+    settings.extend(case_and_policy(attrs));
+    if !attrs.aliases.is_empty() {
+        let aliases = &attrs.aliases;
+        settings.push(Setting::Member(quote! {
+            aliases = ::std::vec![#(::std::string::String::from(#aliases)),*]
+        }));
+    }
+    if let Some(example) = &attrs.example {
+        let example = example.to_json_value();
+        settings.push(Setting::Method(quote!(example(#example))));
+    }
+    if let Some(default) = &attrs.default {
+        let default = default.to_json_value();
+        settings.push(Setting::Method(quote!(default_value(#default))));
+    } else if field.is_optional {
+        settings.push(Setting::Method(quote!(optional())));
+    }
+    settings
+}
+
+fn case_and_policy(attrs: &FieldAttrs) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if let Some(case) = &attrs.case {
+        settings.push(Setting::Case(case_rule(case.value)));
+    }
+    if let Some(leniency) = &attrs.leniency {
+        let leniency = match leniency.value {
+            Leniency::Lenient => quote!(Lenient),
+            Leniency::Strict => quote!(Strict),
+        };
+        settings.push(Setting::Member(quote! {
+            leniency = ::std::option::Option::Some(
+                ::countersign::__private::contract::parameter::Leniency::#leniency
+            )
+        }));
+    }
+    if attrs.truncate.is_some() {
+        settings.push(Setting::Method(quote!(truncate())));
+    }
+    if let Some(sensitivity) = &attrs.sensitivity {
+        let sensitivity = match sensitivity.value {
+            Sensitivity::Personal => quote!(Personal),
+            Sensitivity::Secret => quote!(Secret),
+        };
+        settings.push(Setting::Method(quote! {
+            sensitivity(::countersign::__private::contract::parameter::Sensitivity::#sensitivity)
+        }));
+    }
+    settings
+}
+
+fn some(count: &Set<u64>) -> TokenStream {
+    let count = count.value;
+    quote!(::std::option::Option::Some(#count))
+}
+
+fn case_rule(case: Case) -> TokenStream {
+    let case = match case {
+        Case::Fold => quote!(Fold),
+        Case::Exact => quote!(Exact),
+    };
+    quote!(::countersign::__private::contract::CaseRule::#case)
+}
+
+/// What the tokens of the type left open, for the compiler to decide.
+fn checks(field: &ArgField) -> Vec<TokenStream> {
+    let (ty, attrs) = (&field.ty, &field.attrs);
+    let mut checks = Vec::new();
+    let mut check = |at: &dyn ToTokens, call: TokenStream| {
+        let span = at.to_token_stream().span();
+        checks.push(quote_spanned!(span=> const _: () = ::countersign::args::check::#call;));
+    };
+    if field.shape.shape == Shape::Unknown {
+        for at in [&attrs.min_items, &attrs.max_items].into_iter().flatten() {
+            check(&at.at, quote!(items::<#ty>()));
+        }
+    }
+    if field.shape.item != Item::Unknown {
+        return checks;
+    }
+    for at in [&attrs.min, &attrs.max].into_iter().flatten() {
+        check(&at.at, quote!(range::<#ty>()));
+    }
+    for at in [&attrs.min_length, &attrs.max_length].into_iter().flatten() {
+        check(&at.at, quote!(text::<#ty>()));
+    }
+    if let Some(pattern) = &attrs.pattern {
+        check(&pattern.at, quote!(text::<#ty>()));
+    }
+    if let Some(truncate) = &attrs.truncate {
+        check(&truncate.at, quote!(truncate::<#ty>()));
+    }
+    if let Some(case) = &attrs.case {
+        check(&case.at, quote!(case::<#ty>()));
+    }
+    for literal in [&attrs.default, &attrs.example].into_iter().flatten() {
+        let value = literal.to_checked();
+        check(literal, quote!(literal::<#ty>(#value)));
+    }
+    checks
+}
+
+fn token(ident: &Ident, case: Case, members: &[Member]) -> TokenStream {
+    let names: Vec<&String> = members.iter().map(|member| &member.name).collect();
+    let case = case_rule(case);
+    let aliases = members.iter().flat_map(|member| {
+        let name = &member.name;
+        member.aliases.iter().map(move |alias| {
+            quote!((::std::string::String::from(#name), ::std::string::String::from(#alias)))
+        })
+    });
+    quote! {
+        #[automatically_derived]
+        impl ::countersign::ArgValue for #ident {
+            const KIND: ::countersign::__private::contract::ValueKind =
+                ::countersign::__private::contract::ValueKind::EnumToken;
+            const MEMBERS: &'static [&'static str] = &[#(#names),*];
+
+            fn describe(
+                mut parameter: ::countersign::__private::contract::Parameter,
+            ) -> ::countersign::__private::contract::Parameter {
+                parameter.allowed = ::std::option::Option::Some(
+                    ::countersign::__private::contract::AllowedValues {
+                        values: ::std::vec![#(::std::string::String::from(#names)),*],
+                        case: #case,
+                        aliases: ::std::vec![#(#aliases),*],
+                    },
+                );
+                parameter
+            }
+        }
+    }
+}
