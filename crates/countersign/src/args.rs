@@ -76,8 +76,6 @@ impl ToolArgs for () {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a value of a tool's parameter",
     label = "no kind of parameter fits this type",
-    note = "a value is a `String`, `bool`, integer of up to 64 bits, `f32`, `f64`, `jiff::Timestamp`, `countersign::Uri`, `countersign::Attachment`, `serde_json::Map<String, Value>`, `Vec<serde_json::Value>`, or a struct or enum that derives `ToolArgs`",
-    note = "around one value there may be `Option`, one list (`Vec`, `HashSet`, `BTreeSet`) or one map from `String` (`HashMap`, `BTreeMap`)",
     note = "for a newtype of your own, implement `countersign::ArgValue`"
 )]
 pub trait ArgValue {
@@ -109,7 +107,10 @@ pub trait ArgValue {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the type of a tool's parameter",
     label = "no parameter fits this type",
-    note = "a field holds one value, or an `Option`, one list (`Vec`, `HashSet`, `BTreeSet`) or one map from `String` (`HashMap`, `BTreeMap`) of it; put a list within a list into a struct that derives `ToolArgs`"
+    note = "a value is a `String`, a `bool`, an integer of up to 64 bits, `f32`, `f64`, `jiff::Timestamp`, `countersign::Uri`, `countersign::Attachment`, or a struct or an enum that derives `ToolArgs`",
+    note = "around a value there may be an `Option`, one list (`Vec`, `HashSet`, `BTreeSet`) or one map (`HashMap` or `BTreeMap` from `String`), no list within a list",
+    note = "use `serde_json::Map<String, Value>` for any object, `Vec<serde_json::Value>` for any list",
+    note = "for a newtype of your own, implement `countersign::ArgValue`"
 )]
 pub trait ArgType {
     /// The value inside.
@@ -128,5 +129,25 @@ pub trait ArgType {
         parameter = Self::Item::describe(parameter);
         parameter.cardinality = Self::CARDINALITY;
         parameter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use crate::ToolArgs;
+
+    /// The derive names this crate from outside, and must work inside it as well.
+    #[test]
+    fn the_derive_works_in_this_crate() {
+        #[derive(Deserialize, ToolArgs)]
+        struct Args {
+            /// What to look for.
+            query: String,
+        }
+
+        assert_eq!(Args::parameters()[0].name, "query");
+        assert_eq!(Args::from_json(r#"{"query": "tax"}"#).unwrap().query, "tax");
     }
 }

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 #[track_caller]
-fn check<T: ToolArgs>(expected: Value) {
-    assert_eq!(of_parameters(&T::parameters()), expected);
+fn check<T: ToolArgs>(expected: &Value) {
+    assert_eq!(&of_parameters(&T::parameters()), expected);
 }
 
 #[track_caller]
@@ -42,7 +42,7 @@ fn a_field_declares_everything() {
         .range(Some(1.into()), Some(50.into()))
         .default_value(3);
     check_parameters::<SearchArgs>(&[query, limit]);
-    check::<SearchArgs>(json!({
+    check::<SearchArgs>(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["query"],
@@ -96,7 +96,7 @@ struct EveryKind {
 fn every_kind_has_a_type() {
     let kinds: Vec<ValueKind> = EveryKind::parameters().iter().map(|it| it.kind).collect();
     assert_eq!(kinds, ValueKind::ALL);
-    check::<EveryKind>(json!({
+    check::<EveryKind>(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["string", "boolean", "integer", "number", "object", "array", "timestamp",
@@ -291,7 +291,7 @@ fn structs_nest() {
     });
     let mut to = address.clone();
     to["description"] = json!("Where it goes.");
-    check::<Shipment>(json!({
+    check::<Shipment>(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["to"],
@@ -367,7 +367,7 @@ struct Names {
 /// B2: names are the ones that serde reads.
 #[test]
 fn names_are_those_of_the_wire() {
-    check::<Names>(json!({
+    check::<Names>(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["orderId", "SKU", "count"],
@@ -477,8 +477,8 @@ fn nothing_is_an_empty_object() {
     struct Empty {}
 
     let empty = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    check::<()>(empty.clone());
-    check::<Empty>(empty);
+    check::<()>(&empty);
+    check::<Empty>(&empty);
     <()>::from_json("{}").unwrap();
     Empty::from_json("{}").unwrap();
     assert!(<()>::from_json("[1]").is_err());

@@ -1,7 +1,7 @@
 //! From a checked declaration to the impls.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Ident};
 
@@ -27,44 +27,55 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 }
 
 fn arguments(ident: &Ident, fields: &[ArgField]) -> TokenStream {
-    let parameters = fields.iter().map(parameter);
-    let checks = fields.iter().flat_map(checks);
-    let depths = fields.iter().map(|field| {
+    let types: Vec<Ident> = (0..fields.len())
+        .map(|index| format_ident!("FIELD_{index}"))
+        .collect();
+    // The bound on a field's type stands here and nowhere else, so that it is reported once; and at
+    // the type, where the compiler then points when structs contain each other.
+    let facts = fields.iter().zip(&types).map(|(field, name)| {
         let ty = &field.ty;
-        quote_spanned!(ty.span()=> ::countersign::args::check::depth::<#ty>())
+        quote_spanned! {ty.span()=>
+            const #name: ::countersign::args::check::FieldType =
+                ::countersign::args::check::FieldType::of::<#ty>();
+        }
     });
+    let fields = || fields.iter().zip(&types);
+    let parameters = fields().map(|(field, ty)| parameter(field, ty));
+    let checks = fields().flat_map(|(field, ty)| checks(field, ty));
     quote! {
-        #[automatically_derived]
-        impl ::countersign::ToolArgs for #ident {
-            fn parameters() -> ::std::vec::Vec<::countersign::__private::contract::Parameter> {
-                ::std::vec![#(#parameters),*]
+        const _: () = {
+            #(#facts)*
+
+            #[automatically_derived]
+            impl ::countersign::ToolArgs for #ident {
+                fn parameters() -> ::std::vec::Vec<::countersign::__private::contract::Parameter> {
+                    ::std::vec![#(#parameters),*]
+                }
             }
-        }
 
-        #[automatically_derived]
-        impl ::countersign::ArgValue for #ident {
-            const KIND: ::countersign::__private::contract::ValueKind =
-                ::countersign::__private::contract::ValueKind::Object;
-            const DEPTH: usize = ::countersign::args::check::deeper_than(&[#(#depths),*]);
+            #[automatically_derived]
+            impl ::countersign::ArgValue for #ident {
+                const KIND: ::countersign::__private::contract::ValueKind =
+                    ::countersign::__private::contract::ValueKind::Object;
+                const DEPTH: usize =
+                    ::countersign::args::check::FieldType::depth_of_struct(&[#(#types),*]);
 
-            fn describe(
-                parameter: ::countersign::__private::contract::Parameter,
-            ) -> ::countersign::__private::contract::Parameter {
-                parameter.fields(<Self as ::countersign::ToolArgs>::parameters())
+                fn describe(
+                    parameter: ::countersign::__private::contract::Parameter,
+                ) -> ::countersign::__private::contract::Parameter {
+                    parameter.fields(<Self as ::countersign::ToolArgs>::parameters())
+                }
             }
-        }
 
-        const _: usize = <#ident as ::countersign::ArgValue>::DEPTH;
-        #(#checks)*
+            #(#checks)*
+        };
     }
 }
 
-fn parameter(field: &ArgField) -> TokenStream {
-    let (ty, name, description) = (&field.ty, &field.name, &field.attrs.description);
+fn parameter(field: &ArgField, ty: &Ident) -> TokenStream {
+    let (name, description) = (&field.name, &field.attrs.description);
+    let made = quote!(#ty.parameter(#name, #description));
     let settings = settings(field);
-    let made = quote_spanned! {ty.span()=>
-        <#ty as ::countersign::ArgType>::parameter(#name, #description)
-    };
     if settings.is_empty() {
         return made;
     }
@@ -193,39 +204,43 @@ fn case_rule(case: Case) -> TokenStream {
 }
 
 /// What the tokens of the type left open, for the compiler to decide.
-fn checks(field: &ArgField) -> Vec<TokenStream> {
-    let (ty, attrs) = (&field.ty, &field.attrs);
+fn checks(field: &ArgField, ty: &Ident) -> Vec<TokenStream> {
+    let attrs = &field.attrs;
     let mut checks = Vec::new();
     let mut check = |at: &dyn ToTokens, call: TokenStream| {
         let span = at.to_token_stream().span();
-        checks.push(quote_spanned!(span=> const _: () = ::countersign::args::check::#call;));
+        checks.push(quote_spanned! {span=>
+            const _: () = if let ::std::result::Result::Err(problem) = #ty.#call {
+                ::std::panic!("{}", problem)
+            };
+        });
     };
     if field.shape.shape == Shape::Unknown {
-        for at in [&attrs.min_items, &attrs.max_items].into_iter().flatten() {
-            check(&at.at, quote!(items::<#ty>()));
+        for bound in [&attrs.min_items, &attrs.max_items].into_iter().flatten() {
+            check(&bound.at, quote!(bounds_items()));
         }
     }
     if field.shape.item != Item::Unknown {
         return checks;
     }
-    for at in [&attrs.min, &attrs.max].into_iter().flatten() {
-        check(&at.at, quote!(range::<#ty>()));
+    for bound in [&attrs.min, &attrs.max].into_iter().flatten() {
+        check(&bound.at, quote!(bounds_number()));
     }
-    for at in [&attrs.min_length, &attrs.max_length].into_iter().flatten() {
-        check(&at.at, quote!(text::<#ty>()));
+    for bound in [&attrs.min_length, &attrs.max_length].into_iter().flatten() {
+        check(&bound.at, quote!(bounds_text()));
     }
     if let Some(pattern) = &attrs.pattern {
-        check(&pattern.at, quote!(text::<#ty>()));
+        check(&pattern.at, quote!(bounds_text()));
     }
     if let Some(truncate) = &attrs.truncate {
-        check(&truncate.at, quote!(truncate::<#ty>()));
+        check(&truncate.at, quote!(truncates()));
     }
     if let Some(case) = &attrs.case {
-        check(&case.at, quote!(case::<#ty>()));
+        check(&case.at, quote!(has_case()));
     }
     for literal in [&attrs.default, &attrs.example].into_iter().flatten() {
         let value = literal.to_checked();
-        check(literal, quote!(literal::<#ty>(#value)));
+        check(literal, quote!(accepts(#value)));
     }
     checks
 }

@@ -170,7 +170,7 @@ fn token(cx: &Ctxt, ident: &Ident, container: &ContainerAttrs, data: &DataEnum) 
         }
         if !matches!(variant.fields, Fields::Unit) {
             cx.error(
-                variant,
+                &variant.ident,
                 "a variant that holds data is no kind of parameter: use variants that hold nothing, or a struct with one optional field a case",
             );
             continue;

@@ -91,13 +91,14 @@ impl Literal {
     pub(crate) fn to_json_value(&self) -> TokenStream {
         let json = match &self.value {
             Json::Text(text) => quote!(#text),
-            Json::Number(Number::Whole(number)) => match i64::try_from(*number) {
-                Ok(number) => quote!(#number),
-                Err(_) => {
+            Json::Number(Number::Whole(number)) => {
+                let in_64_bits = i64::try_from(*number).map(|number| quote!(#number));
+                in_64_bits.unwrap_or_else(|_| {
+                    // The parser refuses what a `u64` does not hold.
                     let number = u64::try_from(*number).unwrap_or(u64::MAX);
                     quote!(#number)
-                }
-            },
+                })
+            }
             Json::Number(Number::Decimal(number)) => quote!(#number),
             Json::Boolean(boolean) => quote!(#boolean),
             Json::List(items) => {

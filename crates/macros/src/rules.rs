@@ -158,17 +158,15 @@ impl Judge<'_> {
     fn whole_value(&self, literal: &Literal) {
         match (self.ty.shape, &literal.value) {
             (Shape::List, Json::List(items)) => {
-                self.count(
-                    "items",
-                    items.len(),
-                    &self.attrs.min_items,
-                    &self.attrs.max_items,
-                    literal,
-                );
-                items.iter().for_each(|item| self.item(item));
+                self.items(items, literal);
+                for item in items {
+                    self.item(item);
+                }
             }
             (Shape::Map, Json::Object(members)) => {
-                members.iter().for_each(|(_, value)| self.item(value));
+                for (_, value) in members {
+                    self.item(value);
+                }
             }
             (Shape::List, _) => self.wrong(literal, "a list: write `[…]`"),
             (Shape::Map, _) => self.wrong(literal, "a map: write `{\"name\": …}`"),
@@ -179,8 +177,7 @@ impl Judge<'_> {
     fn item(&self, literal: &Literal) {
         match (self.ty.item, &literal.value) {
             (Item::Text | Item::Unknown, Json::Text(text)) => {
-                let (min, max) = (&self.attrs.min_length, &self.attrs.max_length);
-                self.count("characters", text.chars().count(), min, max, literal);
+                self.characters(text, literal);
             }
             (Item::Integer { .. } | Item::Decimal | Item::Unknown, Json::Number(number)) => {
                 if whole_in_range(self.cx, self.what, *number, self.ty.item, literal) {
@@ -217,21 +214,35 @@ impl Judge<'_> {
         }
     }
 
+    fn characters(&self, text: &str, literal: &Literal) {
+        let count = text.chars().count() as u64;
+        let bounds = (
+            self.attrs.min_length.as_ref(),
+            self.attrs.max_length.as_ref(),
+        );
+        self.count(count, "characters", "length", bounds, literal);
+    }
+
+    fn items(&self, items: &[Literal], literal: &Literal) {
+        let count = items.len() as u64;
+        let bounds = (self.attrs.min_items.as_ref(), self.attrs.max_items.as_ref());
+        self.count(count, "items", "items", bounds, literal);
+    }
+
     fn count(
         &self,
+        count: u64,
         unit: &str,
-        count: usize,
-        min: &Option<Set<u64>>,
-        max: &Option<Set<u64>>,
+        suffix: &str,
+        (min, max): (Option<&Set<u64>>, Option<&Set<u64>>),
         literal: &Literal,
     ) {
-        let (what, count) = (self.what, count as u64);
-        let suffix = if unit == "items" { "items" } else { "length" };
-        if let Some(min) = min.as_ref().map(|it| it.value).filter(|min| count < *min) {
+        let what = self.what;
+        if let Some(min) = min.map(|it| it.value).filter(|min| count < *min) {
             let message = format!("`{what}` has {count} {unit}, below `min_{suffix} = {min}`");
             self.cx.error(literal, message);
         }
-        if let Some(max) = max.as_ref().map(|it| it.value).filter(|max| count > *max) {
+        if let Some(max) = max.map(|it| it.value).filter(|max| count > *max) {
             let message = format!("`{what}` has {count} {unit}, above `max_{suffix} = {max}`");
             self.cx.error(literal, message);
         }

@@ -91,7 +91,7 @@ fn is_refused_within(cx: &Ctxt, shape: Shape, value: &Type) -> bool {
         Some((Container::Option, _)) => {
             cx.error(
                 value,
-                format!("a {outer} cannot hold an `Option`: leave absent items out, or make the whole {outer} optional"),
+                format!("a {outer} cannot hold an `Option`: leave absent values out, or make the whole {outer} optional"),
             );
             true
         }
@@ -113,7 +113,7 @@ fn item(cx: &Ctxt, owner: &Ident, ty: &Type) -> Item {
         Type::Paren(paren) => return item(cx, owner, &paren.elem),
         Type::Reference(_) => "arguments own their values: use `String` for a text",
         Type::Array(_) => {
-            "use `Vec<T>`, with `#[arg(min_items = …, max_items = …)]` for its length"
+            "an array is sent as a list: use `Vec<T>` with `#[arg(min_items = …, max_items = …)]`"
         }
         Type::Tuple(_) => {
             "a tuple has no names that a model could send: use a struct that derives `ToolArgs`"
@@ -148,7 +148,9 @@ fn named_item(cx: &Ctxt, owner: &Ident, ty: &syn::TypePath) -> Item {
         "i128" | "u128" => {
             "an integer has at most 64 bits: use `i64` or `u64`, or `String` for longer numbers"
         }
-        "char" => "use `String` with `#[arg(min_length = 1, max_length = 1)]`",
+        "char" => {
+            "a `char` is sent as text: use `String` with `#[arg(min_length = 1, max_length = 1)]`"
+        }
         "Value" if ty.path.segments.len() > 1 => {
             "a value of any kind declares nothing: use `serde_json::Map<String, Value>` for an object, `Vec<Value>` for a list, or a struct that derives `ToolArgs`"
         }

@@ -1,14 +1,20 @@
-//! What `#[derive(ToolArgs)]` cannot see in the tokens, checked by the compiler in constants: a type
-//! alias or a newtype has its kind only here. Called by generated code.
+//! What `#[derive(ToolArgs)]` cannot see in the tokens of a type, checked by the compiler in constants:
+//! an alias, a newtype or an enum has its kind only here. Called by generated code.
 
-#![expect(
-    clippy::panic,
-    reason = "evaluated by the compiler only, as an error at the attribute"
-)]
-
-use countersign_contract::{Cardinality, ValueKind};
+use countersign_contract::{Cardinality, Parameter, ValueKind};
 
 use super::{ArgType, ArgValue};
+
+/// The type of one field, known to the compiler while it compiles.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldType {
+    kind: ValueKind,
+    cardinality: Cardinality,
+    range: Option<(i128, i128)>,
+    members: &'static [&'static str],
+    depth: usize,
+    parameter: fn(&str, &str) -> Parameter,
+}
 
 /// A value written in an attribute.
 #[derive(Debug, Clone, Copy)]
@@ -27,144 +33,166 @@ pub enum Literal {
     Object(&'static [Literal]),
 }
 
-/// Forces the type to have a cardinality and a depth; both are constants that fail to compile.
-pub const fn depth<T: ArgType>() -> usize {
-    match T::CARDINALITY {
-        Cardinality::One
-        | Cardinality::Optional
-        | Cardinality::List { .. }
-        | Cardinality::Map { .. } => T::Item::DEPTH,
-    }
-}
+/// What is wrong with a setting, as a sentence for the compiler's error.
+pub type Checked = Result<(), &'static str>;
 
-/// The depth of a struct with fields of these depths.
-pub const fn deeper_than(mut fields: &[usize]) -> usize {
-    let mut deepest = 0;
-    while let [depth, rest @ ..] = fields {
-        if *depth > deepest {
-            deepest = *depth;
+impl FieldType {
+    /// The facts about a type.
+    pub const fn of<T: ArgType>() -> Self {
+        Self {
+            kind: T::Item::KIND,
+            cardinality: T::CARDINALITY,
+            range: T::Item::RANGE,
+            members: T::Item::MEMBERS,
+            // The compiler shows this line where it finds a cycle.
+            depth: T::Item::DEPTH, // structs that contain each other cannot be declared
+            parameter: T::parameter,
         }
-        fields = rest;
     }
-    deepest + 1
-}
 
-/// `min` and `max` need a number.
-pub const fn range<T: ArgType>() {
-    assert!(
-        matches!(T::Item::KIND, ValueKind::Integer | ValueKind::Number),
-        "`min` and `max` bound a number: use `min_length` or `max_length` for a text, `min_items` or `max_items` for a list"
-    );
-}
-
-/// `min_length`, `max_length` and `pattern` need a text.
-pub const fn text<T: ArgType>() {
-    assert!(
-        matches!(
-            T::Item::KIND,
-            ValueKind::String | ValueKind::Uri | ValueKind::AttachmentReference
-        ),
-        "`min_length`, `max_length` and `pattern` bound a text: use `min` or `max` for a number"
-    );
-}
-
-/// `min_items` and `max_items` need a list.
-pub const fn items<T: ArgType>() {
-    assert!(
-        matches!(T::CARDINALITY, Cardinality::List { .. }) || is_array::<T>(),
-        "`min_items` and `max_items` bound a list such as `Vec<T>`"
-    );
-}
-
-/// `truncate` needs an integer.
-pub const fn truncate<T: ArgType>() {
-    assert!(
-        matches!(T::Item::KIND, ValueKind::Integer),
-        "`truncate` cuts a decimal to an integer: the field is not an integer"
-    );
-}
-
-/// `case` needs an enum.
-pub const fn case<T: ArgType>() {
-    assert!(
-        matches!(T::Item::KIND, ValueKind::EnumToken),
-        "`case` belongs to an enum that derives `ToolArgs`"
-    );
-}
-
-/// A default or an example must be a value of the field's type.
-pub const fn literal<T: ArgType>(literal: Literal) {
-    match (T::CARDINALITY, literal) {
-        (Cardinality::List { .. }, Literal::List(items))
-        | (Cardinality::Map { .. }, Literal::Object(items)) => every::<T::Item>(items),
-        (Cardinality::List { .. }, _) => panic!("the field is a list: write `[…]`"),
-        (Cardinality::Map { .. }, _) => panic!("the field is a map: write `{{\"name\": …}}`"),
-        (Cardinality::One | Cardinality::Optional, literal) => single::<T::Item>(literal),
+    /// The parameter that a field of this type declares.
+    pub fn parameter(&self, name: &str, description: &str) -> Parameter {
+        (self.parameter)(name, description)
     }
-}
 
-const fn is_array<T: ArgType>() -> bool {
-    matches!(T::Item::KIND, ValueKind::Array)
-}
-
-const fn every<T: ArgValue>(mut items: &[Literal]) {
-    while let [item, rest @ ..] = items {
-        single::<T>(*item);
-        items = rest;
-    }
-}
-
-const fn single<T: ArgValue>(literal: Literal) {
-    match (T::KIND, literal) {
-        (ValueKind::EnumToken, Literal::Text(text)) => assert!(
-            is_member(T::MEMBERS, text),
-            "this is not a member of the enum, as it stands on the wire"
-        ),
-        (ValueKind::Integer, Literal::Whole(number)) => {
-            if let Some((minimum, maximum)) = T::RANGE {
-                assert!(
-                    minimum <= number && number <= maximum,
-                    "this number is outside the range of the field's type"
-                );
+    /// How deep a struct with these fields is.
+    pub const fn depth_of_struct(mut fields: &[Self]) -> usize {
+        let mut deepest = 0;
+        while let [field, rest @ ..] = fields {
+            if field.depth > deepest {
+                deepest = field.depth;
             }
+            fields = rest;
         }
-        (
-            ValueKind::String
-            | ValueKind::Timestamp
-            | ValueKind::Uri
-            | ValueKind::AttachmentReference,
-            Literal::Text(_),
+        deepest + 1
+    }
+
+    /// `min` and `max` need a number.
+    pub const fn bounds_number(&self) -> Checked {
+        require(
+            matches!(self.kind, ValueKind::Integer | ValueKind::Number),
+            "`min` and `max` bound a number, but the field is none",
         )
-        | (ValueKind::Number, Literal::Whole(_) | Literal::Decimal)
-        | (ValueKind::Boolean, Literal::Boolean)
-        | (ValueKind::Array, Literal::List(_))
-        | (ValueKind::Object, Literal::Object(_)) => {}
-        (
-            ValueKind::String
-            | ValueKind::Timestamp
-            | ValueKind::Uri
-            | ValueKind::AttachmentReference
-            | ValueKind::EnumToken,
-            _,
-        ) => panic!("the field is sent as text: write `\"…\"`"),
-        (ValueKind::Integer, _) => panic!("the field is an integer"),
-        (ValueKind::Number, _) => panic!("the field is a number"),
-        (ValueKind::Boolean, _) => panic!("the field is a `bool`: write `true` or `false`"),
-        (ValueKind::Array, _) => panic!("the field is a list: write `[…]`"),
-        (ValueKind::Object, _) => panic!("the field is an object: write `{{\"name\": …}}`"),
     }
-}
 
-const fn is_member(mut members: &[&str], text: &str) -> bool {
-    while let [member, rest @ ..] = members {
-        if same(member.as_bytes(), text.as_bytes()) {
-            return true;
+    /// `min_length`, `max_length` and `pattern` need a text.
+    pub const fn bounds_text(&self) -> Checked {
+        require(
+            matches!(
+                self.kind,
+                ValueKind::String | ValueKind::Uri | ValueKind::AttachmentReference
+            ),
+            "`min_length`, `max_length` and `pattern` bound a text, but the field is none",
+        )
+    }
+
+    /// `min_items` and `max_items` need a list.
+    pub const fn bounds_items(&self) -> Checked {
+        let is_list = match self.cardinality {
+            Cardinality::One | Cardinality::Optional => matches!(self.kind, ValueKind::Array),
+            Cardinality::List { .. } => true,
+            Cardinality::Map { .. } => false,
+        };
+        require(
+            is_list,
+            "`min_items` and `max_items` bound a list such as `Vec<T>`",
+        )
+    }
+
+    /// `truncate` needs an integer.
+    pub const fn truncates(&self) -> Checked {
+        require(
+            matches!(self.kind, ValueKind::Integer),
+            "`truncate` cuts a decimal to an integer, but the field is none",
+        )
+    }
+
+    /// `case` needs an enum.
+    pub const fn has_case(&self) -> Checked {
+        require(
+            matches!(self.kind, ValueKind::EnumToken),
+            "`case` belongs to an enum that derives `ToolArgs`",
+        )
+    }
+
+    /// A default or an example must be a value of the field's type.
+    pub const fn accepts(&self, literal: Literal) -> Checked {
+        match (self.cardinality, literal) {
+            (Cardinality::List { .. }, Literal::List(items))
+            | (Cardinality::Map { .. }, Literal::Object(items)) => self.accepts_each(items),
+            (Cardinality::List { .. }, _) => Err("the field is a list: write `[…]`"),
+            (Cardinality::Map { .. }, _) => Err("the field is a map: write `{\"name\": …}`"),
+            (Cardinality::One | Cardinality::Optional, literal) => self.accepts_one(literal),
         }
-        members = rest;
     }
-    false
+
+    const fn accepts_each(&self, mut items: &[Literal]) -> Checked {
+        while let [item, rest @ ..] = items {
+            if let Err(problem) = self.accepts_one(*item) {
+                return Err(problem);
+            }
+            items = rest;
+        }
+        Ok(())
+    }
+
+    const fn accepts_one(&self, literal: Literal) -> Checked {
+        match (self.kind, literal) {
+            (ValueKind::EnumToken, Literal::Text(text)) => self.has_member(text),
+            (ValueKind::Integer, Literal::Whole(number)) => self.has_in_range(number),
+            (
+                ValueKind::String
+                | ValueKind::Timestamp
+                | ValueKind::Uri
+                | ValueKind::AttachmentReference,
+                Literal::Text(_),
+            )
+            | (ValueKind::Number, Literal::Whole(_) | Literal::Decimal)
+            | (ValueKind::Boolean, Literal::Boolean)
+            | (ValueKind::Array, Literal::List(_))
+            | (ValueKind::Object, Literal::Object(_)) => Ok(()),
+            (
+                ValueKind::String
+                | ValueKind::Timestamp
+                | ValueKind::Uri
+                | ValueKind::AttachmentReference
+                | ValueKind::EnumToken,
+                _,
+            ) => Err("the field is sent as text: write `\"…\"`"),
+            (ValueKind::Integer, _) => Err("the field is an integer: write a whole number"),
+            (ValueKind::Number, _) => Err("the field is a number: write one"),
+            (ValueKind::Boolean, _) => Err("the field is a `bool`: write `true` or `false`"),
+            (ValueKind::Array, _) => Err("the field is a list: write `[…]`"),
+            (ValueKind::Object, _) => Err("the field is an object: write `{\"name\": …}`"),
+        }
+    }
+
+    const fn has_in_range(&self, number: i128) -> Checked {
+        match self.range {
+            Some((minimum, maximum)) if number < minimum || number > maximum => {
+                Err("the number is outside the range of the field's type")
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    const fn has_member(&self, text: &str) -> Checked {
+        let mut members = self.members;
+        while let [member, rest @ ..] = members {
+            if same(member.as_bytes(), text.as_bytes()) {
+                return Ok(());
+            }
+            members = rest;
+        }
+        Err("the text is no member of the enum, as it is spelt in JSON")
+    }
 }
 
+const fn require(holds: bool, problem: &'static str) -> Checked {
+    if holds { Ok(()) } else { Err(problem) }
+}
+
+/// `==` of slices is not callable in a constant.
 const fn same(mut left: &[u8], mut right: &[u8]) -> bool {
     loop {
         match (left, right) {

@@ -1,0 +1,13 @@
+use countersign::ToolArgs;
+use serde::Deserialize;
+
+#[derive(Deserialize, ToolArgs)]
+struct Args {
+    query: String,
+    ///
+    limit: u32,
+    /// Fine.
+    page: u32,
+}
+
+fn main() {}

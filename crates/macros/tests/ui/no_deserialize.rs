@@ -1,0 +1,9 @@
+use countersign::ToolArgs;
+
+#[derive(ToolArgs)]
+struct Args {
+    /// What to look for.
+    query: String,
+}
+
+fn main() {}
