@@ -224,7 +224,8 @@ fn checks(field: &ArgField, ty: &Ident) -> Vec<TokenStream> {
         return checks;
     }
     for bound in [&attrs.min, &attrs.max].into_iter().flatten() {
-        check(&bound.at, quote!(bounds_number()));
+        let value = bound.value.to_checked();
+        check(&bound.at, quote!(bounds_number(#value)));
     }
     for bound in [&attrs.min_length, &attrs.max_length].into_iter().flatten() {
         check(&bound.at, quote!(bounds_text()));

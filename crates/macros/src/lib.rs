@@ -1,7 +1,7 @@
 //! The derive macro behind `countersign::ToolArgs`.
 //!
-//! Read [`input`] first (what a declaration is made of), then [`rules`] (what must agree) and
-//! [`expand`] (the code that comes out).
+//! Read `input` first (what a declaration is made of), then `rules` (what must agree) and `expand`
+//! (the code that comes out).
 
 mod attr;
 mod ctxt;

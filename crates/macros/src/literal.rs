@@ -52,6 +52,14 @@ impl Number {
         }
     }
 
+    /// A `countersign::args::check::Literal`.
+    pub(crate) fn to_checked(self) -> TokenStream {
+        match self {
+            Self::Whole(number) => quote!(::countersign::args::check::Literal::Whole(#number)),
+            Self::Decimal(_) => quote!(::countersign::args::check::Literal::Decimal),
+        }
+    }
+
     /// An `Option<serde_json::Number>`.
     pub(crate) fn to_json_number(self) -> TokenStream {
         match self {
@@ -126,8 +134,7 @@ impl Literal {
     pub(crate) fn to_checked(&self) -> TokenStream {
         let literal = match &self.value {
             Json::Text(text) => quote!(Text(#text)),
-            Json::Number(Number::Whole(number)) => quote!(Whole(#number)),
-            Json::Number(Number::Decimal(_)) => quote!(Decimal),
+            Json::Number(number) => return number.to_checked(),
             Json::Boolean(_) => quote!(Boolean),
             Json::List(items) => {
                 let items = items.iter().map(Self::to_checked);

@@ -67,12 +67,13 @@ impl FieldType {
         deepest + 1
     }
 
-    /// `min` and `max` need a number.
-    pub const fn bounds_number(&self) -> Checked {
-        require(
-            matches!(self.kind, ValueKind::Integer | ValueKind::Number),
-            "`min` and `max` bound a number, but the field is none",
-        )
+    /// `min` and `max` need a number, and are themselves values of the field's type.
+    pub const fn bounds_number(&self, bound: Literal) -> Checked {
+        if matches!(self.kind, ValueKind::Integer | ValueKind::Number) {
+            self.accepts_one(bound)
+        } else {
+            Err("`min` and `max` bound a number, but the field is none")
+        }
     }
 
     /// `min_length`, `max_length` and `pattern` need a text.

@@ -48,4 +48,12 @@ struct Args {
     long: u64,
 }
 
+#[derive(Default, Deserialize, ToolArgs)]
+#[serde(default)]
+struct Filled {
+    /// Two of them.
+    #[arg(default = 1)]
+    twice: u32,
+}
+
 fn main() {}

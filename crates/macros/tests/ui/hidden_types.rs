@@ -24,6 +24,12 @@ struct Args {
     /// A list has no smallest number.
     #[arg(min = 1)]
     more: Tags,
+    /// Beyond the type.
+    #[arg(max = 5_000_000_000)]
+    huge: Cents,
+    /// Not whole.
+    #[arg(min = 0.5)]
+    half: Cents,
     /// Not a member.
     #[arg(default = "USD")]
     currency: Currency,
