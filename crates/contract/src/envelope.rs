@@ -95,6 +95,7 @@ pub enum ActorType {
 /// The application in front of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Client {
     /// Such as `web`, `ios`, `android`.
     pub app: String,
