@@ -58,6 +58,7 @@ pub struct RequestEnvelope {
         deserialize_with = "null_is_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<bool>"))]
     pub dry_run: bool,
     /// Makes a write happen at most once for this user, tool and key (A5).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,7 @@ pub enum Retry {
 // One row a code: what the code means for the caller, its wire name, HTTP status and retry class.
 // The macro makes every accessor from the same row, so a new code cannot update one and miss another.
 macro_rules! error_codes {
-    ($($(#[$doc:meta])* $variant:ident => ($wire:literal, $status:literal, $retry:ident),)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident => ($wire:literal, $status:literal, $retry:ident),)+) => {
         /// Why a call was refused or failed. Closed: a match over it is exhaustive on purpose.
         ///
         /// # Example
@@ -32,13 +32,14 @@ macro_rules! error_codes {
         /// assert_eq!(ErrorCode::RateLimited.as_str(), "RATE_LIMITED");
         /// assert_eq!(ErrorCode::RateLimited.http_status(), 429);
         /// assert_eq!(ErrorCode::RateLimited.retry(), Retry::Later);
+        /// assert_eq!(ErrorCode::RateLimited.summary(), "A rate limit or a budget is used up.");
         /// assert_eq!("CONFLICT".parse(), Ok(ErrorCode::Conflict));
         /// assert!("EXPIRED".parse::<ErrorCode>().is_err());
         /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
         pub enum ErrorCode {
-            $($(#[$doc])* #[serde(rename = $wire)] $variant,)+
+            $($(#[doc = $doc])+ #[serde(rename = $wire)] $variant,)+
         }
 
         impl ErrorCode {
@@ -48,6 +49,11 @@ macro_rules! error_codes {
             /// The name on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $wire,)+ }
+            }
+
+            /// What the code means, in one sentence.
+            pub const fn summary(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
 
             /// The HTTP status of a reply with this code.
@@ -90,6 +96,17 @@ error_codes! {
     OutOfStock => ("OUT_OF_STOCK", 409, AfterChange),
     /// The address cannot be delivered to as given; `details.field` names the part.
     AddressInvalid => ("ADDRESS_INVALID", 422, AfterChange),
+}
+
+impl Retry {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Later => "later",
+            Self::AfterChange => "after_change",
+            Self::Never => "never",
+        }
+    }
 }
 
 impl std::fmt::Display for ErrorCode {

@@ -11,6 +11,8 @@
 //! 6. [`record`]: what stays behind of every call.
 
 pub mod canonical;
+#[cfg(feature = "schemars")]
+pub mod contracts;
 pub mod digest;
 pub mod envelope;
 pub mod error;
