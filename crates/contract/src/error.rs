@@ -93,6 +93,44 @@ pub enum FaultSource {
     Upstream,
 }
 
+impl ConflictReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::InFlight,
+        Self::KeyReused,
+        Self::KeyExpired,
+        Self::InDoubt,
+        Self::Version,
+        Self::Stock,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in_flight",
+            Self::KeyReused => "key_reused",
+            Self::KeyExpired => "key_expired",
+            Self::InDoubt => "in_doubt",
+            Self::Version => "version",
+            Self::Stock => "stock",
+        }
+    }
+}
+
+impl FaultSource {
+    /// Every source.
+    pub const ALL: [Self; 3] = [Self::Gateway, Self::Tool, Self::Upstream];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Tool => "tool",
+            Self::Upstream => "upstream",
+        }
+    }
+}
+
 impl ErrorBody {
     /// An error whose `retryable` follows from the code's retry class.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -158,3 +196,27 @@ impl std::fmt::Display for ErrorBody {
 }
 
 impl std::error::Error for ErrorBody {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// `as_str` and serde are two ways to the same name.
+    #[test]
+    fn names_are_those_on_the_wire() {
+        for reason in ConflictReason::ALL {
+            assert_eq!(json!(reason), reason.as_str());
+        }
+        for source in FaultSource::ALL {
+            assert_eq!(json!(source), source.as_str());
+        }
+        for retry in [Retry::Later, Retry::AfterChange, Retry::Never] {
+            assert_eq!(json!(retry), retry.as_str());
+        }
+        for code in ErrorCode::ALL {
+            assert_eq!(json!(code), code.as_str());
+        }
+    }
+}

@@ -30,7 +30,7 @@ fn full_request() -> Value {
 }
 
 fn request_id() -> RequestId {
-    RequestId::new("req_01").unwrap()
+    RequestId::new("req_01").expect("it is one visible token")
 }
 
 /// A1: every member of the standard is read, kept and written back under its own name.
