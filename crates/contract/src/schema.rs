@@ -4,9 +4,13 @@
 //! What JSON Schema has no keyword for travels as an extension keyword ([`ext`]); a reader that does
 //! not know it ignores it.
 
+mod read;
+
 use serde_json::{Map, Value, json};
 
 use crate::parameter::{Cardinality, CaseRule, Leniency, Parameter, Sensitivity, ValueKind};
+
+pub use read::to_parameters;
 
 /// The extension keywords.
 pub mod ext {
