@@ -18,11 +18,14 @@ pub const DEPTH_MAX: usize = 127;
 /// The largest whole number, either sign, whose neighbours are all different doubles: 2^53 − 1.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
+/// How the keys begin that `serde_json` keeps for itself.
+const RESERVED_KEY: &str = "$serde_json::private::";
+
 /// The canonical text of a value.
 ///
 /// # Errors
 ///
-/// [`Error::IntegerTooLarge`] and [`Error::TooDeep`]; with `serde_json/arbitrary_precision` also
+/// [`Error::IntegerTooLarge`], [`Error::ReservedKey`] and [`Error::TooDeep`]; with `serde_json/arbitrary_precision` also
 /// [`Error::NotFinite`].
 ///
 /// # Example
@@ -107,6 +110,14 @@ pub enum Error {
         /// The member.
         path: String,
     },
+    /// A key that `serde_json` does not read as a key: with `raw_value` or `arbitrary_precision`
+    /// switched on, an object that starts with it is read as another value altogether, and what
+    /// was hashed would not be what is read.
+    #[error("the key {path:?} starts with {RESERVED_KEY:?}, which is reserved; rename it")]
+    ReservedKey {
+        /// The member.
+        path: String,
+    },
     /// Half of a surrogate pair, which no Unicode text can hold.
     #[error("half a surrogate pair in the text at {path:?}, byte {offset}; send whole characters")]
     LoneSurrogate {
@@ -140,6 +151,7 @@ impl Error {
             Self::IntegerTooLarge { path, .. }
             | Self::NotFinite { path, .. }
             | Self::DuplicateKey { path }
+            | Self::ReservedKey { path }
             | Self::LoneSurrogate { path, .. }
             | Self::TooDeep { path }
             | Self::Syntax { path, .. } => path,

@@ -100,7 +100,7 @@ impl Scanner<'_, '_> {
         self.writer.raw("\"");
         self.string()?;
         self.writer.raw("\"");
-        self.writer.end_key();
+        self.writer.end_key()?;
         if !self.next_is(b':') {
             return Err(self.expected("a colon"));
         }

@@ -287,6 +287,24 @@ fn what_is_not_json_is_refused() {
     }
 }
 
+/// `serde_json` reads `{"$serde_json::private::RawValue": "[1]"}` as `[1]`: one text, two readings.
+#[test]
+fn keys_that_serde_json_reads_as_something_else_are_refused() {
+    for key in [
+        "$serde_json::private::RawValue",
+        "$serde_json::private::Number",
+    ] {
+        let path = format!("/a/{key}");
+        let text = format!(r#"{{"a": {{"b": 1, "\u0024{}": "[1]"}}}}"#, &key[1..]);
+        let refused = Error::ReservedKey { path };
+        assert_eq!(from_json_text(&text), Err(refused.clone()));
+        let mut inner = json!({"b": 1});
+        inner[key] = json!("[1]");
+        assert_eq!(to_string(&json!({ "a": inner })), Err(refused));
+    }
+    check(r#"{"$serde_json": 1}"#, r#"{"$serde_json":1}"#);
+}
+
 /// A document of any depth is refused without using up the stack.
 #[test]
 fn depth_is_bounded() {

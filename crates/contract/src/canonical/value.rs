@@ -16,10 +16,13 @@ pub(super) fn walk(root: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
         next = match open.last_mut() {
             None => return Ok(()),
             Some(Rest::Items(items)) => items.next(),
-            Some(Rest::Members(members)) => members.next().map(|(key, value)| {
-                writer.key(key);
-                value
-            }),
+            Some(Rest::Members(members)) => match members.next() {
+                Some((key, value)) => {
+                    writer.key(key)?;
+                    Some(value)
+                }
+                None => None,
+            },
         };
         if next.is_none() {
             match open.pop() {

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use super::number::Refused;
-use super::{DEPTH_MAX, Error};
+use super::{DEPTH_MAX, Error, RESERVED_KEY};
 
 pub(super) struct Writer<'o> {
     out: &'o mut Vec<u8>,
@@ -85,10 +85,10 @@ impl<'o> Writer<'o> {
         })
     }
 
-    pub(super) fn key(&mut self, key: &str) {
+    pub(super) fn key(&mut self, key: &str) -> Result<(), Error> {
         self.begin_key();
         self.quoted(key);
-        self.end_key();
+        self.end_key()
     }
 
     /// A string value that the caller writes piece by piece, between two quotes.
@@ -116,15 +116,20 @@ impl<'o> Writer<'o> {
         });
     }
 
-    pub(super) fn end_key(&mut self) {
+    pub(super) fn end_key(&mut self) -> Result<(), Error> {
+        let end = self.out.len();
         if let Some(member) = self.members.last_mut() {
-            member.key_end = self.out.len();
+            member.key_end = end;
+            let key = key_of(self.out, member);
             // UTF-8 and UTF-16 disagree only on U+E000…U+FFFF (lead bytes EE and EF) against what
             // lies beyond (F0 and up); an escape hides the code unit that it stands for.
-            let key = self.out.get(member.start..).unwrap_or_default();
             member.plain = key.iter().all(|b| *b < 0xee && *b != b'\\');
+            if key.starts_with(RESERVED_KEY.as_bytes()) {
+                return Err(Error::ReservedKey { path: self.path() });
+            }
         }
         self.out.push(b':');
+        Ok(())
     }
 
     /// Text that needs no escape.
