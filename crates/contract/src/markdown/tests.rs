@@ -9,10 +9,10 @@ fn quote_parameters() -> Vec<Parameter> {
     let mut items = Parameter::new("items", ValueKind::Object, "What to price.")
         .list()
         .fields(vec![
-            Parameter::new("sku", ValueKind::String, "Stock keeping unit.").example("SKU-1042"),
             Parameter::new("quantity", ValueKind::Integer, "How many.")
                 .default_value(1)
                 .range(Some(1.into()), Some(99.into())),
+            Parameter::new("sku", ValueKind::String, "Stock keeping unit.").example("SKU-1042"),
         ]);
     items.bounds.max_items = Some(50);
     let mut speed = Parameter::one_of("speed", ["standard", "express"], "How fast.").optional();
@@ -74,8 +74,8 @@ Prices of the ways to ship.
 | `address` | object | yes | Where to. |  |  |  |  |
 | &emsp;`address.city` | string, personal | yes |  |  |  |  | at least 2 characters, matches `^[a\|b]` |
 | `items` | list of object | yes | What to price. |  |  |  | at most 50 items |
-| &emsp;`items[].sku` | string | yes | Stock keeping unit. |  |  | `"SKU-1042"` |  |
 | &emsp;`items[].quantity` | integer | no | How many. |  | `1` |  | 1 to 99 |
+| &emsp;`items[].sku` | string | yes | Stock keeping unit. |  |  | `"SKU-1042"` |  |
 | `limits` | map of number | no | Per carrier. |  |  |  |  |
 | `max_price` | string, strict | no | As a decimal. |  |  |  |  |
 | `speed` | enum token | no | How fast. | `standard`, `express` (exact spelling) |  |  |  |
