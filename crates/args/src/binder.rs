@@ -1,49 +1,59 @@
-//! Placeholder of the binder with its final signatures.
+//! The binder: strict first, tolerant where that fails, and the declaration decides.
 
+use std::sync::Arc;
+
+use countersign_contract::parameter::Leniency;
 use countersign_contract::tool::BindPolicy;
-use countersign_contract::{BindStatus, Input, Issue, IssueCode, ToolSpec};
+use countersign_contract::{BindStatus, Input, Issue, IssueCode, Severity, ToolSpec};
 use serde_json::Value;
 
-use crate::Arguments;
+use crate::arguments::Arguments;
+use crate::candidates::{self, Candidate};
+use crate::coerce::trail::Trail;
+use crate::coerce::{Coercer, Outcome};
+use crate::duplicates;
+use crate::limits::Limits;
+use crate::reading::Reading;
+use crate::report::{Report, sentence};
+use crate::schema::{Schema, SchemaError};
+use crate::strict::{self, Document, Stop};
+use crate::tolerant::SyntaxLog;
+use crate::tree::{NodeId, Span, Tree};
+use crate::validate::{Memo, Validator};
 
-/// A tool's declaration, prepared for binding; made once, used for every call.
+/// A tool's declaration, prepared for binding: made once, used for every call, cheap to clone.
+///
+/// # Example
+///
+/// ```
+/// use countersign_args::Binder;
+/// use countersign_contract::{BindStatus, IssueCode};
+/// use serde_json::json;
+///
+/// let schema = json!({
+///     "type": "object",
+///     "properties": { "city": { "type": "string" }, "days": { "type": "integer" } },
+///     "required": ["city"],
+/// });
+/// let binder = Binder::from_schema(&schema, Default::default())?;
+///
+/// let bound = binder.bind(r#"Sure! {city: 'Paris', "days": "3",}"#);
+/// assert_eq!(bound.status, BindStatus::Repaired);
+/// assert_eq!(bound.arguments.unwrap().to_value(), json!({ "city": "Paris", "days": 3 }));
+/// assert!(bound.issues.iter().any(|issue| issue.code == IssueCode::TextToInteger));
+///
+/// // What has no safe reading is refused, with the place and what to do.
+/// let bound = binder.bind(r#"{"city": "Paris", "days": 3.7}"#);
+/// assert_eq!(bound.status, BindStatus::Refused);
+/// assert_eq!(bound.issues[0].path, "/days");
+/// # Ok::<(), countersign_args::SchemaError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Binder {
+    schema: Arc<Schema>,
+    policy: BindPolicy,
     limits: Limits,
-}
-
-/// How much is read before it is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest raw text.
-    pub raw_bytes_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            raw_bytes_max: 256 * 1024,
-        }
-    }
-}
-
-/// How texts are read that mean different things in different places.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// BCP 47 locale of the request.
-    pub locale: Option<String>,
-    /// IANA time zone of the request.
-    pub timezone: Option<String>,
-}
-
-/// The schema cannot be bound against.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the schema cannot be used at {path}: {message}")]
-pub struct SchemaError {
-    /// JSON pointer into the schema.
-    pub path: String,
-    /// What is wrong there.
-    pub message: String,
+    declared: bool,
 }
 
 /// What became of a text.
@@ -51,9 +61,9 @@ pub struct SchemaError {
 pub struct Bound {
     /// Whether it may run.
     pub status: BindStatus,
-    /// The arguments; none when refused.
+    /// The arguments: what runs, or, where the text is incomplete, what arrived. None when refused.
     pub arguments: Option<Arguments>,
-    /// Every change and every refusal.
+    /// Every change and every refusal, refusals first.
     pub issues: Vec<Issue>,
 }
 
@@ -62,21 +72,25 @@ impl Binder {
     pub fn new(spec: &ToolSpec) -> Result<Self, SchemaError> {
         match &spec.input {
             Input::Undeclared => Ok(Self::undeclared()),
-            input => Self::from_schema(&input.json_schema(), spec.behaviour.binding),
+            input @ (Input::Parameters(_) | Input::Schema(_)) => {
+                Self::from_schema(&input.json_schema(), spec.behaviour.binding)
+            }
         }
     }
 
-    /// Prepares a JSON Schema.
-    pub fn from_schema(_schema: &Value, _policy: BindPolicy) -> Result<Self, SchemaError> {
-        Ok(Self {
-            limits: Limits::default(),
-        })
+    /// Prepares a JSON Schema 2020-12.
+    pub fn from_schema(schema: &Value, policy: BindPolicy) -> Result<Self, SchemaError> {
+        let schema = Arc::new(Schema::compile(schema)?);
+        Ok(Self { schema, policy, limits: Limits::default(), declared: true })
     }
 
-    /// For a tool without a declaration (B8).
+    /// For a tool without a declaration: the text is only parsed, with a remark that says so (B8).
     pub fn undeclared() -> Self {
         Self {
+            schema: Arc::new(Schema::anything()),
+            policy: BindPolicy::default(),
             limits: Limits::default(),
+            declared: false,
         }
     }
 
@@ -91,19 +105,222 @@ impl Binder {
         self.bind_with(raw, &Reading::default())
     }
 
-    /// Binds a text that was written for a locale and a time zone.
-    pub fn bind_with(&self, raw: &str, _reading: &Reading) -> Bound {
-        match serde_json::from_str::<Value>(raw) {
-            Ok(value) => Bound {
-                status: BindStatus::Exact,
-                arguments: Some(Arguments::from_checked(value.to_string())),
-                issues: Vec::new(),
-            },
-            Err(error) => Bound {
-                status: BindStatus::Refused,
-                arguments: None,
-                issues: vec![Issue::new(IssueCode::NotFound, "", error.to_string())],
-            },
+    /// Binds a text whose author has a locale and a time zone.
+    pub fn bind_with(&self, raw: &str, reading: &Reading) -> Bound {
+        if raw.len() > self.limits.raw_bytes_max {
+            return self.beyond(raw, "raw_bytes_max");
+        }
+        match strict::parse(raw, &self.limits) {
+            Ok(document) => self.bind_document(document, reading),
+            Err(Stop::Limit(limit)) => self.beyond(raw, limit),
+            Err(Stop::NotJson(at)) if self.policy.leniency == Leniency::Strict => {
+                let message = format!("the text is not JSON at byte {at}");
+                let mut issue = Issue::new(IssueCode::NotFound, "", message);
+                issue.span = Some([at, raw.len()]);
+                self.refused(raw, issue)
+            }
+            Err(Stop::NotJson(_)) => self.bind_tolerantly(raw, reading),
         }
     }
+
+    /// Strict JSON: exact where the declaration accepts it as it is.
+    fn bind_document(&self, document: Document<'_>, reading: &Reading) -> Bound {
+        let Document { mut tree, root, duplicates } = document;
+        let memo = Memo::default();
+        let validator = Validator { tree: &tree, schema: &self.schema, memo: &memo };
+        let accepted = !duplicates && validator.accepts(root, self.schema.root);
+        if accepted && self.declared && !self.schema.has_remarks() {
+            let arguments = Arguments::from_checked(tree.raw().trim());
+            return Bound {
+                status: BindStatus::Exact,
+                arguments: Some(arguments),
+                issues: Vec::new(),
+            };
+        }
+        let mut log = SyntaxLog::default();
+        if duplicates
+            && let Err(issue) = duplicates::collapse(&mut tree, root, &mut log)
+        {
+            return self.refused(tree.raw(), issue);
+        }
+        let mut coercer = self.coercer(&mut tree, reading);
+        let outcome = coercer.bind_root(root);
+        log.merge(std::mem::take(&mut coercer.log));
+        let trail = std::mem::take(&mut coercer.trail);
+        self.conclude(&tree, &trail, outcome, &log, true)
+    }
+
+    /// What models write: every document in the text is bound, and exactly one must fit.
+    fn bind_tolerantly(&self, raw: &str, reading: &Reading) -> Bound {
+        let mut tree = Tree::new(raw);
+        let found = candidates::find(&mut tree, raw, &self.schema, &self.limits);
+        if let Some(limit) = found.limit {
+            return self.beyond(raw, limit);
+        }
+        let mut bound = Vec::with_capacity(found.candidates.len());
+        let mut coercer = self.coercer(&mut tree, reading);
+        for mut candidate in found.candidates {
+            if let Err(issue) =
+                duplicates::collapse(coercer.tree, candidate.node, &mut candidate.log)
+            {
+                return self.refused(raw, issue);
+            }
+            let known = coercer.shares_a_name(candidate.node);
+            let outcome = coercer.bind_root(candidate.node);
+            candidate.log.merge(std::mem::take(&mut coercer.log));
+            bound.push((candidate, outcome, known));
+        }
+        let trail = std::mem::take(&mut coercer.trail);
+        // A document that shares no name with the declaration is prose with braces.
+        if bound.iter().any(|(_, _, known)| *known) {
+            bound.retain(|(_, _, known)| *known);
+        }
+        match self.only_fit(&tree, &bound) {
+            Ok(Some((candidate, outcome))) => {
+                self.conclude(&tree, &trail, outcome, &candidate.log, candidate.complete)
+            }
+            Ok(None) if found.elided => self.refused(raw, elided()),
+            Ok(None) => self.refused(raw, nothing_found(raw)),
+            Err(issue) => self.refused(raw, issue),
+        }
+    }
+
+    /// The one document that fits; where none does, the one to report.
+    fn only_fit<'b>(
+        &self,
+        tree: &Tree<'_>,
+        bound: &'b [(Candidate, Outcome, bool)],
+    ) -> Result<Option<(&'b Candidate, Outcome)>, Issue> {
+        let fits = || bound.iter().filter(|(_, outcome, _)| outcome.node.is_some());
+        let Some((first, outcome, _)) = fits().next() else {
+            let reported = bound.iter().find(|(candidate, ..)| candidate.complete);
+            let reported = reported.or(bound.first());
+            return Ok(reported.map(|(candidate, outcome, _)| (candidate, *outcome)));
+        };
+        let value = |outcome: &Outcome| {
+            let mut json = String::new();
+            if let Some(node) = outcome.node {
+                crate::render::comparable(tree, node, &mut json);
+            }
+            json
+        };
+        let wanted = value(outcome);
+        if let Some((other, ..)) = fits().find(|(_, other, _)| value(other) != wanted) {
+            let mut issue = Issue::new(
+                IssueCode::Ambiguous,
+                "",
+                "the text has two different documents that fit; which is meant cannot be told",
+            );
+            issue.span = Some([other.span.range().start, other.span.range().end]);
+            issue.suggestion = Some("send one JSON object and nothing else".to_owned());
+            return Err(issue);
+        }
+        Ok(Some((first, *outcome)))
+    }
+
+    /// Tells what happened, and lets nothing further pass than the policy allows.
+    fn conclude(
+        &self,
+        tree: &Tree<'_>,
+        trail: &Trail,
+        outcome: Outcome,
+        log: &SyntaxLog,
+        complete: bool,
+    ) -> Bound {
+        let mut report = Report::new(tree.raw(), &self.schema, &self.limits);
+        if !self.declared {
+            let code = IssueCode::ToolDefinitionMissing;
+            report.add(Issue::new(code, "", sentence(code)));
+        }
+        if !complete {
+            report.add(incomplete(tree.raw()));
+        }
+        report.syntax(log.events());
+        report.trail(tree, &self.schema, trail, outcome.trail);
+        let Some(node) = outcome.node else {
+            return Bound { status: BindStatus::Refused, arguments: None, issues: report.finish() };
+        };
+        let issues = report.finish();
+        if complete && let Some(issue) = self.beyond_policy(&issues) {
+            let mut all = vec![issue];
+            all.extend(issues);
+            return Bound { status: BindStatus::Refused, arguments: None, issues: all };
+        }
+        let mut json = String::new();
+        crate::render::json(tree, node, &mut json);
+        let status = match (complete, issues.is_empty()) {
+            (false, _) => BindStatus::Incomplete,
+            (true, true) => BindStatus::Exact,
+            (true, false) => BindStatus::Repaired,
+        };
+        Bound { status, arguments: Some(Arguments::from_checked(json)), issues }
+    }
+
+    /// The refusal of a change that goes further than the tool allows.
+    fn beyond_policy(&self, issues: &[Issue]) -> Option<Issue> {
+        let most = match self.policy.leniency {
+            Leniency::Strict => Severity::Note,
+            Leniency::Lenient => self.policy.max_severity,
+        };
+        let worst = issues.iter().filter(|issue| issue.severity > most).max_by_key(|i| i.severity)?;
+        let mut issue =
+            Issue::new(IssueCode::PolicyExceeded, worst.path.clone(), sentence(IssueCode::PolicyExceeded));
+        issue.span = worst.span;
+        issue.expected.clone_from(&worst.expected);
+        issue.suggestion = Some(format!("send it so that {} is not needed", worst.code));
+        Some(issue)
+    }
+
+    fn coercer<'c, 'r>(&'c self, tree: &'c mut Tree<'r>, reading: &'c Reading) -> Coercer<'c, 'r> {
+        Coercer::new(tree, &self.schema, &self.policy, &self.limits, reading)
+    }
+
+    fn beyond(&self, raw: &str, limit: &'static str) -> Bound {
+        let mut issue = Issue::new(
+            IssueCode::LimitExceeded,
+            "",
+            format!("{}: {limit}", sentence(IssueCode::LimitExceeded)),
+        );
+        issue.span = Some([0, raw.len()]);
+        issue.expected = Some(format!("no more than {limit} allows"));
+        issue.suggestion = Some("send fewer or shorter arguments".to_owned());
+        self.refused(raw, issue)
+    }
+
+    fn refused(&self, raw: &str, issue: Issue) -> Bound {
+        let mut report = Report::new(raw, &self.schema, &self.limits);
+        report.add(issue);
+        Bound { status: BindStatus::Refused, arguments: None, issues: report.finish() }
+    }
 }
+
+fn incomplete(raw: &str) -> Issue {
+    let mut issue = Issue::new(IssueCode::Incomplete, "", sentence(IssueCode::Incomplete));
+    issue.span = Some([raw.len(), raw.len()]);
+    issue.suggestion = Some("send the whole arguments again".to_owned());
+    issue
+}
+
+fn elided() -> Issue {
+    let mut issue =
+        Issue::new(IssueCode::Incomplete, "", "the text leaves something out with an ellipsis");
+    issue.suggestion = Some("send every value".to_owned());
+    issue
+}
+
+fn nothing_found(raw: &str) -> Issue {
+    let mut issue = Issue::new(IssueCode::NotFound, "", sentence(IssueCode::NotFound));
+    issue.span = Some(Span::new(0, raw.len()).range()).map(|range| [range.start, range.end]);
+    issue.expected = Some("a JSON object".to_owned());
+    issue.suggestion = Some("send the arguments as one JSON object".to_owned());
+    issue
+}
+
+/// What the tests of other rooms need to see of a binding.
+impl Bound {
+    /// Whether a call with these arguments may run.
+    pub fn is_executable(&self) -> bool {
+        self.status.is_executable()
+    }
+}
+

@@ -1,7 +1,35 @@
 //! Lenient in, strict out: a model's argument text bound to declared types.
+//!
+//! [`Binder::bind`] takes the raw text and gives back [`Arguments`] that the declaration accepts,
+//! with an [`Issue`](countersign_contract::Issue) for every change, or the reasons why there is no
+//! safe reading. It never guesses: a change is lossless, or it is refused.
+//!
+//! The rooms, in the order in which a text passes through them: `strict` reads JSON as it is;
+//! `tolerant` reads what models write; `candidates` finds the documents in a text; `coerce` brings
+//! values to their declared types; `validate` has the last word; `report` tells what happened.
+//! `stream` shows a call while it still arrives.
 
 mod arguments;
 mod binder;
+mod coerce;
+mod candidates;
+mod duplicates;
+mod escape;
+mod fold;
+mod format;
+mod limits;
+mod number;
+mod reading;
+mod render;
+mod report;
+mod schema;
+mod strict;
+mod tolerant;
+mod tree;
+mod validate;
 
 pub use arguments::Arguments;
-pub use binder::{Binder, Bound, Limits, Reading, SchemaError};
+pub use binder::{Binder, Bound};
+pub use limits::Limits;
+pub use reading::Reading;
+pub use schema::SchemaError;

@@ -1,0 +1,307 @@
+//! The documents in a text: whatever stands around them is skipped, whatever could be one is read.
+//!
+//! Finding decides nothing. Which candidate is meant is decided by what the declaration makes of
+//! each: taking the first would run what an injected prefix says, taking the last would run an
+//! example.
+
+use countersign_contract::IssueCode;
+
+use crate::limits::Limits;
+use crate::schema::{Schema, Types};
+use crate::tolerant::{NoRead, Read, Reader, Shape, SyntaxLog};
+use crate::tree::{NodeId, Span, Tree};
+
+/// A document that a text may mean.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) node: NodeId,
+    pub(crate) complete: bool,
+    pub(crate) span: Span,
+    pub(crate) log: SyntaxLog,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) candidates: Vec<Candidate>,
+    /// The limit that ended the search.
+    pub(crate) limit: Option<&'static str>,
+    /// Whether a document left something out (`...`).
+    pub(crate) elided: bool,
+}
+
+/// Every place is looked at a bounded number of times, so the search is linear in the text.
+const PASSES_MAX: usize = 8;
+
+/// Finds the documents in a text.
+pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Limits) -> Found {
+    let mut finder =
+        Finder { tree, raw, schema, limits, found: Found::default(), work: 0, origin: None };
+    finder.text(raw, 0);
+    finder.found
+}
+
+struct Finder<'f, 'r> {
+    tree: &'f mut Tree<'r>,
+    raw: &'f str,
+    schema: &'f Schema,
+    limits: &'f Limits,
+    found: Found,
+    work: usize,
+    /// Set while a decoded text is searched.
+    origin: Option<Span>,
+}
+
+impl Finder<'_, '_> {
+    fn text(&mut self, text: &str, nesting: usize) {
+        let lead = lead(text);
+        let after_call = self.call(text, lead);
+        if after_call == 0 && self.members(text, lead) {
+            return;
+        }
+        let before = self.found.candidates.len();
+        self.containers(text, after_call, nesting);
+        if self.found.candidates.len() == before && self.takes_scalars() {
+            self.scalar(text);
+        }
+    }
+
+    /// Every container at the outermost level.
+    fn containers(&mut self, text: &str, from: usize, nesting: usize) {
+        let mut at = from;
+        while let Some(offset) =
+            text.as_bytes().get(at..).and_then(|rest| memchr::memchr2(b'{', b'[', rest))
+        {
+            let start = at + offset;
+            if self.is_escaped(text, start) {
+                if nesting < self.limits.decode_nesting_max {
+                    self.unescaped(text, start, nesting);
+                }
+                return;
+            }
+            if !self.could_be_arguments(text, start) {
+                at = start + 1;
+                continue;
+            }
+            match self.read(text, start, Shape::Bracketed) {
+                Ok((read, log)) => {
+                    let shares = self.names_are_known(read.node);
+                    at = if read.complete || shares { read.end } else { start + 1 };
+                    self.add(read, start, log);
+                }
+                Err(NoRead::Implausible(_)) => at = start + 1,
+                Err(NoRead::Elided) => {
+                    self.found.elided = true;
+                    at = start + 1;
+                }
+                Err(NoRead::Limit(limit)) => {
+                    self.found.limit = Some(limit);
+                    return;
+                }
+            }
+            if self.found.candidates.len() >= self.limits.candidates_max {
+                self.found.limit = Some("candidates_max");
+                return;
+            }
+            if self.work > PASSES_MAX * self.raw.len() + 4096 {
+                self.found.limit = Some("candidates_max");
+                return;
+            }
+        }
+    }
+
+    /// A list is looked at only where lists are wanted, or where it starts with an object.
+    fn could_be_arguments(&self, text: &str, start: usize) -> bool {
+        let rest = text.get(start..).unwrap_or_default();
+        rest.starts_with('{')
+            || self.schema.rules(self.schema.root).types.has(Types::ARRAY)
+            || rest.get(1..).unwrap_or_default().trim_start().starts_with('{')
+    }
+
+    /// `name(a=1, b=2)` anywhere in the text; gives back where the search goes on.
+    fn call(&mut self, text: &str, lead: usize) -> usize {
+        let bytes = text.as_bytes();
+        let mut at = lead;
+        for _ in 0..self.limits.candidates_max {
+            let Some(offset) = bytes.get(at..).and_then(|rest| memchr::memchr(b'(', rest)) else {
+                return 0;
+            };
+            let open = at + offset;
+            let container = bytes.get(lead..open).and_then(|b| memchr::memchr2(b'{', b'[', b));
+            if container.is_some() {
+                return 0;
+            }
+            let named = open > 0
+                && bytes.get(open - 1).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+            if named && starts_with_assignment(text.get(open + 1..).unwrap_or_default()) {
+                if let Ok((read, mut log)) = self.read(text, open, Shape::Call) {
+                    log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
+                    let end = read.end;
+                    self.add(read, open, log);
+                    return end;
+                }
+            }
+            at = open + 1;
+        }
+        0
+    }
+
+    /// `"a": 1, "b": 2}`: the members without their opening brace.
+    fn members(&mut self, text: &str, lead: usize) -> bool {
+        let mut log = SyntaxLog::default();
+        let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
+        if !reader.starts_member(lead) {
+            return false;
+        }
+        match self.read(text, lead, Shape::Members) {
+            Ok((read, mut log)) => {
+                log.whole(IssueCode::BracesAdded, Span::new(lead, lead));
+                self.add(read, lead, log);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// A document in which every quote is escaped: the content of a text without its own quotes.
+    fn unescaped(&mut self, text: &str, start: usize, nesting: usize) {
+        let mut decoded = String::with_capacity(text.len() - start);
+        let rest = text.get(start..).unwrap_or_default();
+        let mut at = 0;
+        while let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) {
+            let plain = memchr::memchr(b'\\', tail.as_bytes()).unwrap_or(tail.len());
+            decoded.push_str(tail.get(..plain).unwrap_or_default());
+            at += plain;
+            let Some(escape) = tail.get(plain..).filter(|escape| !escape.is_empty()) else { break };
+            match crate::escape::decode(escape.as_bytes()) {
+                Some((character, width)) => {
+                    decoded.push(character);
+                    at += width;
+                }
+                None => {
+                    decoded.push('\\');
+                    at += 1;
+                }
+            }
+        }
+        let origin = self.origin;
+        let span = origin.unwrap_or(Span::new(start, text.len()));
+        self.origin = Some(span);
+        let before = self.found.candidates.len();
+        self.text(&decoded, nesting + 1);
+        for candidate in self.found.candidates.iter_mut().skip(before) {
+            candidate.log.whole(IssueCode::RootDecoded, span);
+        }
+        self.origin = origin;
+    }
+
+    fn is_escaped(&self, text: &str, start: usize) -> bool {
+        let inside = text.get(start + 1..).unwrap_or_default();
+        let inside = inside.trim_start_matches("\\n").trim_start_matches("\\t").trim_start();
+        inside.starts_with("\\\"")
+    }
+
+    fn scalar(&mut self, text: &str) {
+        let mut log = SyntaxLog::default();
+        let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
+        if let Ok(read) = reader.read_scalar() {
+            self.add(read, 0, log);
+        }
+    }
+
+    fn takes_scalars(&self) -> bool {
+        let types = self.schema.rules(self.schema.root).types;
+        [Types::TEXT, Types::INTEGER, Types::BOOLEAN, Types::NULL].iter().any(|t| types.has(*t))
+    }
+
+    fn read(
+        &mut self,
+        text: &str,
+        start: usize,
+        shape: Shape,
+    ) -> Result<(Read, SyntaxLog), NoRead> {
+        let mut log = SyntaxLog::default();
+        let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
+        if let Some(origin) = self.origin {
+            reader = reader.decoded_from(origin, 0);
+        }
+        let read = reader.read(start, shape, Some(self.schema.root));
+        self.work += match &read {
+            Ok(read) => read.end - start,
+            Err(NoRead::Implausible(end)) => end.saturating_sub(start),
+            Err(NoRead::Elided | NoRead::Limit(_)) => text.len() - start,
+        };
+        read.map(|read| (read, log))
+    }
+
+    fn add(&mut self, read: Read, start: usize, mut log: SyntaxLog) {
+        let span = self.origin.unwrap_or(Span::new(start, read.end));
+        if self.origin.is_none() {
+            skipped(self.raw, start, read.end, &mut log);
+        }
+        self.found.candidates.push(Candidate {
+            node: read.node,
+            complete: read.complete,
+            span,
+            log,
+        });
+    }
+
+    fn names_are_known(&self, node: NodeId) -> bool {
+        let object = self.schema.rules(self.schema.root).object.as_ref();
+        self.tree.children(node).any(|member| {
+            let name = self.tree.key(member);
+            crate::tolerant::WRAPPERS.contains(&name)
+                || object.is_none_or(|o| o.knows(name) || o.respelt(name).is_some())
+        })
+    }
+}
+
+/// Where the content starts behind white space, fences and quotes that surround a whole document.
+fn lead(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        let before = rest.len();
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+        if let Some(fence) = rest.strip_prefix("```") {
+            rest = fence.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        } else {
+            rest = rest.trim_start_matches('`');
+        }
+        if rest.len() == before {
+            return text.len() - rest.len();
+        }
+    }
+}
+
+fn starts_with_assignment(text: &str) -> bool {
+    let text = text.trim_start();
+    let word = text.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+    let rest = text.get(word..).unwrap_or_default().trim_start();
+    (word > 0 && rest.starts_with('=') && !rest.starts_with("==")) || (word == 0 && rest.starts_with(')'))
+}
+
+/// Notes what was skipped around a document.
+fn skipped(raw: &str, start: usize, end: usize, log: &mut SyntaxLog) {
+    for (text, from) in [
+        (raw.get(..start).unwrap_or_default(), 0),
+        (raw.get(end..).unwrap_or_default(), end),
+    ] {
+        if text.trim().is_empty() {
+            continue;
+        }
+        let span = Span::new(from, from + text.len());
+        let code = if text.contains("```") {
+            IssueCode::FenceStripped
+        } else if text.trim().starts_with('<') && text.trim().ends_with('>') {
+            IssueCode::TagStripped
+        } else if text.contains(|c: char| c.is_alphanumeric()) {
+            IssueCode::ProseSkipped
+        } else if text.contains(['}', ']']) {
+            IssueCode::ExtraCloser
+        } else {
+            IssueCode::StrayText
+        };
+        log.whole(code, span);
+    }
+}

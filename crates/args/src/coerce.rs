@@ -1,0 +1,273 @@
+//! Schema-directed, error-driven coercion: a value that the schema accepts is never touched; only
+//! what it rejects is converted, by target type and without loss.
+//!
+//! Originals are never changed: a conversion makes new nodes in the same arena, so the branches of
+//! a union can be tried side by side. The recursion is bounded like that of `validate`.
+
+mod explain;
+mod list;
+mod object;
+mod root;
+mod scalar;
+mod text;
+pub(crate) mod trail;
+mod union;
+
+use std::collections::HashMap;
+
+use countersign_contract::IssueCode;
+use countersign_contract::parameter::Leniency;
+use countersign_contract::tool::BindPolicy;
+
+use crate::limits::Limits;
+use crate::reading::Reading;
+use crate::schema::{Rules, Schema, SchemaId, Types};
+use crate::tolerant::{Reader, Shape, SyntaxLog};
+use crate::tree::{Kind, NodeId, Tree};
+use crate::validate::{Memo, Validator, type_of};
+use trail::{Cost, Event, Trail, TrailId};
+
+/// What became of one value under one schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    /// The value that the schema accepts; none where there is no safe one.
+    pub(crate) node: Option<NodeId>,
+    /// What was done, or why it could not be.
+    pub(crate) trail: TrailId,
+    pub(crate) cost: Cost,
+}
+
+/// Converts values of one tree under one schema.
+pub(crate) struct Coercer<'c, 'r> {
+    pub(crate) tree: &'c mut Tree<'r>,
+    pub(crate) schema: &'c Schema,
+    pub(crate) policy: &'c BindPolicy,
+    pub(crate) limits: &'c Limits,
+    pub(crate) reading: &'c Reading,
+    pub(crate) trail: Trail,
+    /// What decoding texts inside the text had to overlook.
+    pub(crate) log: SyntaxLog,
+    memo: HashMap<(NodeId, SchemaId), Outcome>,
+    accepted: Memo,
+    attempts: usize,
+    depth: usize,
+    decoding: usize,
+}
+
+impl<'c, 'r> Coercer<'c, 'r> {
+    pub(crate) fn new(
+        tree: &'c mut Tree<'r>,
+        schema: &'c Schema,
+        policy: &'c BindPolicy,
+        limits: &'c Limits,
+        reading: &'c Reading,
+    ) -> Self {
+        Self {
+            tree,
+            schema,
+            policy,
+            limits,
+            reading,
+            trail: Trail::default(),
+            log: SyntaxLog::default(),
+            memo: HashMap::new(),
+            accepted: Memo::default(),
+            attempts: 0,
+            depth: 0,
+            decoding: 0,
+        }
+    }
+
+    /// Brings a value to what a schema asks for.
+    pub(crate) fn coerce(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        if self.accepts(node, id) {
+            return self.untouched(node, id);
+        }
+        if let Some(done) = self.memo.get(&(node, id)) {
+            return *done;
+        }
+        if self.tree.len() >= self.limits.nodes_max {
+            return self.fail(Event::limit("nodes_max", self.tree.node(node).span));
+        }
+        if self.depth >= self.limits.depth() * 2 {
+            return self.fail(Event::limit("depth_max", self.tree.node(node).span));
+        }
+        self.depth += 1;
+        let outcome = self.convert(node, id);
+        self.depth -= 1;
+        self.memo.insert((node, id), outcome);
+        outcome
+    }
+
+    fn convert(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let rules = self.schema.rules(id);
+        if self.is_strict(rules) && !matches!(self.tree.kind(node), Kind::Array | Kind::Object) {
+            return self.rejected(node, id);
+        }
+        if rules.is_composed() {
+            return self.convert_composed(node, id);
+        }
+        self.convert_plain(node, id)
+    }
+
+    /// By the declared types; several of them are a union.
+    fn convert_plain(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let rules = self.schema.rules(id);
+        if rules.types == Types::ANY {
+            // Nothing says that another type is wanted: only the inside can be mended.
+            return self.convert_to(node, id, single(type_of(self.tree, node)));
+        }
+        if rules.types.is_union() {
+            return self.convert_types(node, id);
+        }
+        let target = Types::SINGLE.into_iter().rev().find(|single| rules.types.has(*single));
+        match target {
+            Some(Types::INTEGER) if rules.types.has(Types::NUMBER) => {
+                self.convert_to(node, id, Types::NUMBER)
+            }
+            Some(target) => self.convert_to(node, id, target),
+            None => self.rejected(node, id),
+        }
+    }
+
+    /// To one type.
+    fn convert_to(&mut self, node: NodeId, id: SchemaId, target: Types) -> Outcome {
+        let kind = self.tree.kind(node);
+        // A list of one, where no list is wanted, is its item.
+        if kind == Kind::Array && target != Types::ARRAY && self.tree.node(node).count == 1 {
+            return self.unwrap_singleton(node, id);
+        }
+        match target {
+            Types::INTEGER => self.to_integer(node, id),
+            Types::NUMBER => self.to_number(node, id),
+            Types::BOOLEAN => self.to_boolean(node, id),
+            Types::TEXT => self.to_text(node, id),
+            Types::ARRAY => self.to_list(node, id),
+            Types::OBJECT => self.to_object(node, id),
+            _ => self.rejected(node, id),
+        }
+    }
+
+    /// The value as it is. A URI that is not absolute is kept with a remark (B6).
+    fn untouched(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let remarks = self.remarks(node, id);
+        Outcome { node: Some(node), trail: remarks, cost: Cost::default() }
+    }
+
+    /// What is to be said about an accepted value.
+    pub(crate) fn remarks(&mut self, node: NodeId, id: SchemaId) -> TrailId {
+        let rules = self.schema.rules(id);
+        let format = rules.text.as_ref().and_then(|text| text.format);
+        match (self.tree.kind(node), format) {
+            (Kind::Text, Some(format))
+                if !format.is_binding() && !format.matches(self.tree.text(node)) =>
+            {
+                let event = Event::new(IssueCode::FormatKept, self.tree.node(node).span)
+                    .expected(format.describe());
+                self.trail.leaf(event)
+            }
+            (Kind::Array, _) => {
+                let Some(list) = &rules.list else { return Trail::NOTHING };
+                let children: Vec<NodeId> = self.tree.children(node).collect();
+                let mut all = Trail::NOTHING;
+                for (i, child) in children.into_iter().enumerate() {
+                    let Some(item) = list.item(i) else { continue };
+                    let remarks = self.remarks(child, item);
+                    let remarks = self.trail.at_index(i, remarks);
+                    all = self.trail.both(all, remarks);
+                }
+                all
+            }
+            (Kind::Object, _) => {
+                let Some(object) = &rules.object else { return Trail::NOTHING };
+                let children: Vec<NodeId> = self.tree.children(node).collect();
+                let mut all = Trail::NOTHING;
+                for child in children {
+                    let Some(member) = object.member_schema(self.tree.key(child)) else { continue };
+                    let remarks = self.remarks(child, member);
+                    let remarks = self.trail.at_key(self.tree.node(child).key, remarks);
+                    all = self.trail.both(all, remarks);
+                }
+                all
+            }
+            _ => Trail::NOTHING,
+        }
+    }
+
+    /// A converted value: it must pass everything else that the schema asks for.
+    fn converted(&mut self, node: NodeId, id: SchemaId, event: Event) -> Outcome {
+        let cost = Cost::of(event.code);
+        let done = self.trail.leaf(event);
+        let checked = self.checked(node, id);
+        Outcome {
+            node: checked.node,
+            trail: self.trail.both(done, checked.trail),
+            cost: cost.plus(checked.cost),
+        }
+    }
+
+    /// A value of the right type: accepted, brought to its declared spelling, or refused.
+    fn checked(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let rules = self.schema.rules(id);
+        let validator =
+            Validator { tree: self.tree, schema: self.schema, memo: &self.accepted };
+        if validator.accepts_own(rules, node) {
+            return Outcome { node: Some(node), trail: Trail::NOTHING, cost: Cost::default() };
+        }
+        if self.tree.kind(node) == Kind::Text {
+            return self.respell(node, id);
+        }
+        self.rejected(node, id)
+    }
+
+    fn accepts(&self, node: NodeId, id: SchemaId) -> bool {
+        self.validator().accepts(node, id)
+    }
+
+    fn validator(&self) -> Validator<'_, 'r> {
+        Validator { tree: self.tree, schema: self.schema, memo: &self.accepted }
+    }
+
+    fn is_strict(&self, rules: &Rules) -> bool {
+        rules.strict.unwrap_or(self.policy.leniency == Leniency::Strict)
+    }
+
+    /// No reading exists; says why.
+    fn rejected(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let event = self.explain(node, id);
+        self.fail(event)
+    }
+
+    fn fail(&mut self, event: Event) -> Outcome {
+        let trail = self.trail.leaf(event);
+        Outcome { node: None, trail, cost: Cost::default() }
+    }
+
+    /// The text of a node decoded into the container it holds, if it holds one and nothing else.
+    fn decode(&mut self, node: NodeId, id: SchemaId) -> Option<NodeId> {
+        if self.decoding >= self.limits.decode_nesting_max {
+            return None;
+        }
+        let text = self.tree.text(node).trim();
+        if !text.starts_with(['{', '[']) {
+            return None;
+        }
+        // The reader writes into the tree that the text is a part of.
+        let text = text.to_owned();
+        let span = self.tree.node(node).span;
+        let mut log = SyntaxLog::default();
+        let mut reader = Reader::new(self.tree, &mut log, &text, self.schema, self.limits)
+            .decoded_from(span, self.depth);
+        let read = reader.read(0, Shape::Bracketed, Some(id)).ok()?;
+        if !read.complete || read.end < text.len() {
+            return None;
+        }
+        self.log.merge(log);
+        Some(read.node)
+    }
+}
+
+/// The single type that a value's own type belongs to.
+fn single(own: Types) -> Types {
+    if own == Types::FRACTION || own == Types::INTEGER { Types::NUMBER } else { own }
+}

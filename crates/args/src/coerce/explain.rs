@@ -1,0 +1,57 @@
+//! Why a schema does not take a value: the rule that is broken, in words, and what to send instead.
+
+use countersign_contract::IssueCode;
+
+use super::Coercer;
+use super::trail::Event;
+use crate::fold::nearest;
+use crate::schema::{Allowed, SchemaId};
+use crate::tree::{Kind, NodeId};
+use crate::validate::{broken_bound, broken_text_rule, is_allowed, type_of};
+
+impl Coercer<'_, '_> {
+    pub(super) fn explain(&self, node: NodeId, id: SchemaId) -> Event {
+        let rules = self.schema.rules(id);
+        let kind = self.tree.kind(node);
+        let span = self.tree.node(node).span;
+        let event = |code| Event::new(code, span).schema(id).came(kind.name());
+        if let Some(allowed) = &rules.allowed
+            && !is_allowed(self.tree, allowed, node)
+        {
+            let event = event(IssueCode::EnumNoMatch);
+            return match kind {
+                Kind::Text => suggest_member(event, allowed, self.tree.text(node)),
+                _ => event,
+            };
+        }
+        if !rules.types.has(type_of(self.tree, node)) {
+            return event(IssueCode::TypeMismatch);
+        }
+        let broken = match kind {
+            Kind::Null | Kind::False | Kind::True => None,
+            Kind::Number => {
+                rules.number.as_ref().and_then(|rules| broken_bound(rules, self.tree.text(node)))
+            }
+            Kind::Text => {
+                rules.text.as_ref().and_then(|rules| broken_text_rule(rules, self.tree.text(node)))
+            }
+            Kind::Array => {
+                rules.list.as_ref().and_then(|rules| self.validator().broken_list_rule(rules, node))
+            }
+            Kind::Object => {
+                let object = rules.object.as_ref();
+                object.and_then(|rules| self.validator().broken_object_rule(rules, node))
+            }
+        };
+        let broken = broken.unwrap_or_else(|| "what the declaration asks for".to_owned());
+        event(IssueCode::Constraint).expected(broken)
+    }
+}
+
+fn suggest_member(event: Event, allowed: &Allowed, text: &str) -> Event {
+    let near = nearest(text, allowed.members.iter().map(|member| member.text.as_str()));
+    match near.first() {
+        Some(member) => event.suggestion(format!("did you mean {member:?}?")),
+        None => event.suggestion(format!("send {}", allowed.describe())),
+    }
+}

@@ -1,0 +1,140 @@
+//! Lists: a lone value is wrapped, a text is decoded before that, and split only where nothing else
+//! fits. No item is ever dropped.
+
+use countersign_contract::IssueCode;
+
+use super::trail::{Cost, Event, Trail};
+use super::{Coercer, Outcome};
+use crate::schema::SchemaId;
+use crate::tree::{Kind, NodeId};
+
+impl Coercer<'_, '_> {
+    pub(super) fn to_list(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        match self.tree.kind(node) {
+            Kind::Array => self.mend_items(node, id),
+            Kind::Null => self.rejected(node, id),
+            Kind::Text => self.text_to_list(node, id),
+            Kind::False | Kind::True | Kind::Number | Kind::Object => self.wrap(node, id),
+        }
+    }
+
+    fn text_to_list(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        // An empty text is nothing, not a list of one nothing.
+        if self.tree.text(node).trim().is_empty() {
+            return self.rejected(node, id);
+        }
+        if let Some(decoded) = self.decoded(node, id) {
+            return decoded;
+        }
+        let wrapped = self.wrap(node, id);
+        // A text for a list of texts is one item: "San Francisco, CA" is one place. Any other item
+        // type decides by whether the whole or the pieces fit; if both do, there is no reading.
+        if !self.tree.text(node).contains(',') || self.items_accept(node, id) {
+            return wrapped;
+        }
+        let split = self.split(node, id);
+        match (wrapped.node, split.node) {
+            (_, None) => wrapped,
+            (None, Some(_)) => split,
+            (Some(_), Some(_)) => {
+                let span = self.tree.node(node).span;
+                let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+                self.fail(event.suggestion("send a JSON list"))
+            }
+        }
+    }
+
+    /// Whether the items take this very value as it is.
+    fn items_accept(&self, node: NodeId, id: SchemaId) -> bool {
+        let item = self.schema.rules(id).list.as_ref().and_then(|list| list.item(0));
+        item.is_none_or(|item| self.accepts(node, item))
+    }
+
+    fn wrap(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let copy = self.tree.copy(node);
+        self.list_of(node, &[copy], id, IssueCode::ScalarWrapped)
+    }
+
+    fn split(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let text = self.tree.text(node);
+        let pieces: Vec<String> = text.split(',').map(|piece| piece.trim().to_owned()).collect();
+        if pieces.iter().any(String::is_empty) || pieces.len() > self.limits.members_max {
+            return self.rejected(node, id);
+        }
+        let mut items = Vec::with_capacity(pieces.len());
+        for piece in &pieces {
+            let text = self.tree.intern(piece);
+            items.push(self.make(node, Kind::Text, text));
+        }
+        self.list_of(node, &items, id, IssueCode::ListSplit)
+    }
+
+    /// A list made of these items, in the place of another value.
+    fn list_of(
+        &mut self,
+        node: NodeId,
+        items: &[NodeId],
+        id: SchemaId,
+        code: IssueCode,
+    ) -> Outcome {
+        let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
+        let list = self.tree.container(Kind::Array, span, items);
+        self.tree.node_mut(list).key = key;
+        let mended = self.mend_items(list, id);
+        let Some(made) = mended.node else { return self.rejected(node, id) };
+        let done = self.trail.leaf(Event::new(code, span).after(made));
+        Outcome {
+            node: Some(made),
+            trail: self.trail.both(done, mended.trail),
+            cost: Cost::of(code).plus(mended.cost),
+        }
+    }
+
+    /// A list whose items are brought to their schema one by one.
+    pub(super) fn mend_items(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let Some(rules) = &self.schema.rules(id).list else { return self.checked(node, id) };
+        let items: Vec<NodeId> = self.tree.children(node).collect();
+        let mut trail = Trail::NOTHING;
+        let mut cost = Cost::default();
+        let mut mended = Vec::with_capacity(items.len());
+        let mut whole = true;
+        for (i, item) in items.into_iter().enumerate() {
+            let outcome = match rules.item(i) {
+                Some(schema) => self.coerce(item, schema),
+                None => Self::as_is(item),
+            };
+            let placed = self.trail.at_index(i, outcome.trail);
+            trail = self.trail.both(trail, placed);
+            cost = cost.plus(outcome.cost);
+            match outcome.node {
+                Some(made) => mended.push(self.tree.copy(made)),
+                None => whole = false,
+            }
+        }
+        if !whole {
+            return Outcome { node: None, trail, cost };
+        }
+        let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
+        let list = self.tree.container(Kind::Array, span, &mended);
+        self.tree.node_mut(list).key = key;
+        let checked = self.checked(list, id);
+        Outcome { node: checked.node, trail: self.trail.both(trail, checked.trail), cost }
+    }
+
+    /// A text decoded into the container it holds; none where it holds none that fits.
+    pub(super) fn decoded(&mut self, node: NodeId, id: SchemaId) -> Option<Outcome> {
+        let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
+        let container = self.decode(node, id)?;
+        self.tree.node_mut(container).key = key;
+        self.decoding += 1;
+        let inner = self.coerce(container, id);
+        self.decoding -= 1;
+        let made = inner.node?;
+        let done = self.trail.leaf(Event::new(IssueCode::ContainerDecoded, span).after(made));
+        Some(Outcome {
+            node: Some(made),
+            trail: self.trail.both(done, inner.trail),
+            cost: Cost::of(IssueCode::ContainerDecoded).plus(inner.cost),
+        })
+    }
+}

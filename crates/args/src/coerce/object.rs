@@ -1,0 +1,197 @@
+//! Objects: members are found by their declared name, an alias or another spelling; what is unknown
+//! is refused with a suggestion; absent, null and empty are three different things.
+
+use countersign_contract::IssueCode;
+use countersign_contract::tool::UnknownKeys;
+
+use super::trail::{Cost, Event, Trail, TrailId};
+use super::{Coercer, Outcome};
+use crate::fold::nearest;
+use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
+use crate::tree::{Kind, NodeId};
+
+/// What becomes of one member.
+enum Fate {
+    Keep(NodeId),
+    Drop,
+    Refuse,
+}
+
+impl Coercer<'_, '_> {
+    pub(super) fn to_object(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        match self.tree.kind(node) {
+            Kind::Object => self.mend_members(node, id),
+            Kind::Text => match self.decoded(node, id) {
+                Some(decoded) => decoded,
+                None => self.rejected(node, id),
+            },
+            Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => {
+                self.rejected(node, id)
+            }
+        }
+    }
+
+    /// An object whose members are brought to their schemas one by one.
+    fn mend_members(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let Some(rules) = &self.schema.rules(id).object else { return self.checked(node, id) };
+        let members: Vec<NodeId> = self.tree.children(node).collect();
+        let mut seen = vec![false; rules.properties.len()];
+        for member in &members {
+            if let Some(at) = rules.position(self.tree.key(*member), 0)
+                && let Some(seen) = seen.get_mut(at)
+            {
+                *seen = true;
+            }
+        }
+        let mut trail = Trail::NOTHING;
+        let mut cost = Cost::default();
+        let mut kept = Vec::with_capacity(members.len());
+        let mut whole = true;
+        for member in members {
+            let (fate, done, price) = self.mend_member(member, rules, &mut seen);
+            trail = self.trail.both(trail, done);
+            cost = cost.plus(price);
+            match fate {
+                Fate::Keep(made) => kept.push(self.tree.copy(made)),
+                Fate::Drop => {}
+                Fate::Refuse => whole = false,
+            }
+        }
+        for (property, seen) in rules.properties.iter().zip(seen) {
+            if property.required && !seen {
+                whole = false;
+                let missing = self.missing(node, property);
+                trail = self.trail.both(trail, missing);
+            }
+        }
+        if !whole {
+            return Outcome { node: None, trail, cost };
+        }
+        let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
+        let object = self.tree.container(Kind::Object, span, &kept);
+        self.tree.node_mut(object).key = key;
+        let checked = self.checked(object, id);
+        Outcome { node: checked.node, trail: self.trail.both(trail, checked.trail), cost }
+    }
+
+    fn mend_member(
+        &mut self,
+        member: NodeId,
+        rules: &ObjectRules,
+        seen: &mut [bool],
+    ) -> (Fate, TrailId, Cost) {
+        let name = self.tree.key(member).to_owned();
+        if let Some(property) = rules.property(&name) {
+            return self.mend_property(member, property);
+        }
+        if let Some((_, schema)) = rules.patterns.iter().find(|(p, _)| p.regex.is_match(&name)) {
+            return self.mend_by(member, *schema);
+        }
+        if rules.knows(&name) {
+            return (Fate::Keep(member), Trail::NOTHING, Cost::default());
+        }
+        if let Some((property, alias)) = rules.respelt(&name)
+            && let Some(at) = rules.position(&property.name, 0)
+            && let Some(taken) = seen.get_mut(at).filter(|taken| !**taken)
+        {
+            *taken = true;
+            return self.rename(member, property, alias);
+        }
+        match rules.additional {
+            Additional::Welcome | Additional::Elsewhere => {
+                (Fate::Keep(member), Trail::NOTHING, Cost::default())
+            }
+            Additional::Typed(schema) => self.mend_by(member, schema),
+            Additional::Unexpected | Additional::Refused => self.unknown(member, rules),
+        }
+    }
+
+    fn mend_by(&mut self, member: NodeId, schema: SchemaId) -> (Fate, TrailId, Cost) {
+        let outcome = self.coerce(member, schema);
+        let key = self.tree.node(member).key;
+        let trail = self.trail.at_key(key, outcome.trail);
+        (outcome.node.map_or(Fate::Refuse, Fate::Keep), trail, outcome.cost)
+    }
+
+    /// A declared member. An optional one may be null, or empty where it is no text: then it is
+    /// absent.
+    fn mend_property(&mut self, member: NodeId, property: &Property) -> (Fate, TrailId, Cost) {
+        if !property.required && !self.accepts(member, property.schema) {
+            let code = match self.tree.kind(member) {
+                Kind::Null => Some(IssueCode::NullDropped),
+                Kind::Text if !self.takes_text(property.schema) => {
+                    match self.tree.text(member).trim() {
+                        "" => Some(IssueCode::EmptyDropped),
+                        "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined" => {
+                            Some(IssueCode::NullDropped)
+                        }
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+            if let Some(code) = code {
+                let node = self.tree.node(member);
+                let (key, event) = (node.key, Event::new(code, node.span));
+                let leaf = self.trail.leaf(event);
+                return (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code));
+            }
+        }
+        self.mend_by(member, property.schema)
+    }
+
+    /// Whether some reading of the schema is a text.
+    fn takes_text(&self, id: SchemaId) -> bool {
+        let rules = self.schema.rules(id);
+        rules.types.has(Types::TEXT)
+            && rules.all_of.iter().all(|part| self.takes_text(*part))
+            && (rules.any_of.is_empty() || rules.any_of.iter().any(|part| self.takes_text(*part)))
+            && (rules.one_of.is_empty() || rules.one_of.iter().any(|part| self.takes_text(*part)))
+    }
+
+    fn rename(&mut self, member: NodeId, property: &Property, alias: bool) -> (Fate, TrailId, Cost) {
+        let code = if alias { IssueCode::KeyAlias } else { IssueCode::KeyFolded };
+        let renamed = self.tree.copy(member);
+        let written = self.tree.key(member).to_owned();
+        let key = self.tree.intern(&property.name);
+        self.tree.node_mut(renamed).key = key;
+        let event = Event::new(code, self.tree.node(member).span)
+            .expected(format!("the name {:?}", property.name))
+            .suggestion(format!("{written:?} was read as {:?}", property.name));
+        let leaf = self.trail.leaf(event);
+        let placed = self.trail.at_key(key, leaf);
+        let (fate, trail, cost) = self.mend_property(renamed, property);
+        (fate, self.trail.both(placed, trail), cost.plus(Cost::of(code)))
+    }
+
+    fn unknown(&mut self, member: NodeId, rules: &ObjectRules) -> (Fate, TrailId, Cost) {
+        let (key, span) = (self.tree.node(member).key, self.tree.node(member).span);
+        let (code, fate) = match self.policy.unknown_keys {
+            UnknownKeys::Drop => (IssueCode::UnknownKeyDropped, Fate::Drop),
+            UnknownKeys::Refuse => (IssueCode::UnknownKey, Fate::Refuse),
+        };
+        let name = self.tree.str(key);
+        let names = || rules.properties.iter().map(|property| property.name.as_str());
+        let known: Vec<&str> = names().take(12).collect();
+        let suggestion = match nearest(name, names()).first() {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "leave it out".to_owned(),
+        };
+        let event = Event::new(code, span)
+            .expected(format!("one of the names {}", known.join(", ")))
+            .suggestion(suggestion);
+        let leaf = self.trail.leaf(event);
+        (fate, self.trail.at_key(key, leaf), Cost::of(code))
+    }
+
+    fn missing(&mut self, node: NodeId, property: &Property) -> TrailId {
+        let span = self.tree.node(node).span;
+        let expected = self.schema.rules(property.schema).describe();
+        let event = Event::new(IssueCode::MissingRequired, span)
+            .expected(expected)
+            .suggestion(format!("send {:?}", property.name));
+        let leaf = self.trail.leaf(event);
+        let key = self.tree.intern(&property.name);
+        self.trail.at_key(key, leaf)
+    }
+}

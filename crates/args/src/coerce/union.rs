@@ -1,0 +1,130 @@
+//! Unions and other schemas that apply to the same value.
+//!
+//! Each branch is tried; the one with the smallest change wins, compared by severity and not by a
+//! sum of weights. Two branches with equal changes and different values have no safe reading.
+
+use countersign_contract::IssueCode;
+
+use super::trail::{Cost, Event, Trail};
+use super::{Coercer, Outcome};
+use crate::schema::{SchemaId, Types};
+use crate::tree::{Kind, NodeId};
+
+impl Coercer<'_, '_> {
+    /// Own rules first, then every schema beside them, then the whole once more.
+    pub(super) fn convert_composed(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let rules = self.schema.rules(id);
+        let mut value = node;
+        let mut trail = Trail::NOTHING;
+        let mut cost = Cost::default();
+        if !self.validator().accepts_own(rules, node) {
+            let own = self.convert_plain(node, id);
+            let Some(made) = own.node else { return own };
+            (value, trail, cost) = (made, own.trail, own.cost);
+        }
+        let branches = [&rules.any_of, &rules.one_of];
+        let parts = rules.all_of.iter().map(|part| vec![*part]);
+        let unions = branches.into_iter().filter(|b| !b.is_empty()).cloned();
+        for choice in parts.chain(unions) {
+            let outcome = match choice.as_slice() {
+                [only] => self.coerce(value, *only),
+                several => self.choose(value, several, id),
+            };
+            trail = self.trail.both(trail, outcome.trail);
+            cost = cost.plus(outcome.cost);
+            match outcome.node {
+                Some(made) => value = made,
+                None => return Outcome { node: None, trail, cost },
+            }
+        }
+        if self.accepts(value, id) {
+            return Outcome { node: Some(value), trail, cost };
+        }
+        let rejected = self.rejected(value, id);
+        Outcome { node: None, trail: self.trail.both(trail, rejected.trail), cost }
+    }
+
+    /// Several types under one roof are a union of single types.
+    pub(super) fn convert_types(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let types = self.schema.rules(id).types;
+        let own = super::single(crate::validate::type_of(self.tree, node));
+        let mut outcomes = Vec::new();
+        for single in Types::SINGLE {
+            let half = single == Types::INTEGER && types.has(Types::NUMBER);
+            if types.has(single) && !half {
+                let outcome = self.convert_to(node, id, single);
+                outcomes.push((outcome, single == own));
+            }
+        }
+        self.pick(node, id, &outcomes)
+    }
+
+    fn choose(&mut self, node: NodeId, branches: &[SchemaId], id: SchemaId) -> Outcome {
+        let named = self.discriminated(node, branches);
+        let branches = named.as_ref().map_or(branches, std::slice::from_ref);
+        let own = crate::validate::type_of(self.tree, node);
+        let mut outcomes = Vec::with_capacity(branches.len());
+        for branch in branches {
+            self.attempts += 1;
+            if self.attempts > self.limits.union_attempts_per_node_max * self.tree.len() {
+                let span = self.tree.node(node).span;
+                return self.fail(Event::limit("union_attempts_per_node_max", span));
+            }
+            let outcome = self.coerce(node, *branch);
+            let alike = self.schema.rules(*branch).types.has(own);
+            outcomes.push((outcome, alike));
+        }
+        self.pick(node, id, &outcomes)
+    }
+
+    /// The branch that a constant member names, such as `"type": "card"`.
+    fn discriminated(&self, node: NodeId, branches: &[SchemaId]) -> Option<SchemaId> {
+        if self.tree.kind(node) != Kind::Object {
+            return None;
+        }
+        let mut hits = branches.iter().filter(|branch| {
+            let Some(object) = &self.schema.rules(**branch).object else { return false };
+            object.properties.iter().any(|property| {
+                let constant = self.schema.rules(property.schema).allowed.as_ref();
+                constant.is_some_and(|allowed| allowed.members.len() == 1)
+                    && self
+                        .tree
+                        .member(node, &property.name)
+                        .is_some_and(|member| self.accepts(member, property.schema))
+            })
+        });
+        match (hits.next(), hits.next()) {
+            (Some(only), None) => Some(*only),
+            _ => None,
+        }
+    }
+
+    fn pick(&mut self, node: NodeId, id: SchemaId, outcomes: &[(Outcome, bool)]) -> Outcome {
+        let fitting = || outcomes.iter().map(|(outcome, _)| outcome).filter(|o| o.node.is_some());
+        let Some(best) = fitting().min_by_key(|outcome| outcome.cost) else {
+            // Report the branch that came nearest: the value's own type, then the fewest errors.
+            let nearest = outcomes
+                .iter()
+                .min_by_key(|(outcome, alike)| (!*alike, self.trail.errors(outcome.trail)));
+            return match nearest {
+                Some((outcome, true)) => *outcome,
+                _ => self.rejected(node, id),
+            };
+        };
+        let values: Vec<String> = fitting()
+            .filter(|outcome| outcome.cost == best.cost)
+            .filter_map(|outcome| outcome.node)
+            .map(|node| {
+                let mut json = String::new();
+                crate::render::comparable(self.tree, node, &mut json);
+                json
+            })
+            .collect();
+        if values.windows(2).any(|pair| pair.first() != pair.last()) {
+            let span = self.tree.node(node).span;
+            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+            return self.fail(event.suggestion("send the value in the type that is meant"));
+        }
+        *best
+    }
+}

@@ -1,0 +1,93 @@
+//! A name that stands twice in one object: the same value is one value, two values are an error.
+
+use countersign_contract::{Issue, IssueCode};
+
+use crate::report::sentence;
+use crate::schema::escape;
+use crate::strict::has_duplicates;
+use crate::tolerant::SyntaxLog;
+use crate::tree::{Kind, NONE, NodeId, Tree};
+
+/// Removes repeated members below `root`; refuses where the values differ.
+pub(crate) fn collapse(
+    tree: &mut Tree<'_>,
+    root: NodeId,
+    log: &mut SyntaxLog,
+) -> Result<(), Issue> {
+    let mut stack = vec![root];
+    while let Some(node) = stack.pop() {
+        if tree.kind(node) == Kind::Object && has_duplicates(tree, node) {
+            collapse_one(tree, node, root, log)?;
+        }
+        stack.extend(tree.children(node).filter(|child| tree.node(*child).count > 0));
+    }
+    Ok(())
+}
+
+fn collapse_one(
+    tree: &mut Tree<'_>,
+    object: NodeId,
+    root: NodeId,
+    log: &mut SyntaxLog,
+) -> Result<(), Issue> {
+    let members: Vec<NodeId> = tree.children(object).collect();
+    let mut first = std::collections::HashMap::new();
+    let mut kept: Vec<NodeId> = Vec::with_capacity(members.len());
+    for member in members {
+        let mut json = String::new();
+        crate::render::comparable(tree, member, &mut json);
+        match first.get(tree.key(member)) {
+            None => {
+                first.insert(tree.key(member).to_owned(), json);
+                kept.push(member);
+            }
+            Some(known) if *known == json => {
+                log.whole(IssueCode::DuplicateCollapsed, tree.node(member).span);
+            }
+            Some(_) => return Err(conflict(tree, member, object, root)),
+        }
+    }
+    let mut last = NONE;
+    for member in &kept {
+        if last == NONE {
+            tree.node_mut(object).first = *member;
+        } else {
+            tree.node_mut(last).next = *member;
+        }
+        last = *member;
+    }
+    if last != NONE {
+        tree.node_mut(last).next = NONE;
+    }
+    tree.node_mut(object).count = kept.len() as u32;
+    Ok(())
+}
+
+fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Issue {
+    let key = tree.key(member);
+    let path = format!("{}/{}", path_to(tree, root, object), escape(key));
+    let mut issue = Issue::new(IssueCode::DuplicateKey, path, sentence(IssueCode::DuplicateKey));
+    let span = tree.node(member).span.range();
+    issue.span = Some([span.start, span.end]);
+    issue.expected = Some("each name once".to_owned());
+    issue.suggestion = Some(format!("send {key:?} once, with the value that is meant"));
+    issue
+}
+
+/// The pointer from one node to another below it; only walked where a call is refused.
+fn path_to(tree: &Tree<'_>, root: NodeId, target: NodeId) -> String {
+    let mut stack = vec![(root, String::new())];
+    while let Some((node, path)) = stack.pop() {
+        if node == target {
+            return path;
+        }
+        let list = tree.kind(node) == Kind::Array;
+        for (i, child) in tree.children(node).enumerate() {
+            if tree.node(child).count > 0 || child == target {
+                let step = if list { i.to_string() } else { escape(tree.key(child)) };
+                stack.push((child, format!("{path}/{step}")));
+            }
+        }
+    }
+    String::new()
+}

@@ -1,0 +1,90 @@
+//! Spellings: what counts as the same name, and what is near enough to be suggested.
+
+/// The spelling that keys and enum members are compared by: case, spaces, `_`, `-` and what a model
+/// tends to leave around a word do not matter.
+pub(crate) fn fold(text: &str) -> String {
+    let trimmed = text.trim_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ':' | '.' | ',' | '“' | '”')
+    });
+    let mut folded = String::with_capacity(trimmed.len());
+    for character in trimmed.chars() {
+        if !(character.is_whitespace() || matches!(character, '_' | '-')) {
+            folded.extend(character.to_lowercase());
+        }
+    }
+    folded
+}
+
+/// The candidates nearest to a text, best first: those within a third of its length.
+pub(crate) fn nearest<'c>(
+    text: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Vec<&'c str> {
+    let wanted: Vec<char> = fold(text).chars().take(MAX_CHARS).collect();
+    let mut scored: Vec<(usize, &str)> = Vec::new();
+    for candidate in candidates.into_iter().take(MAX_CANDIDATES) {
+        let folded: Vec<char> = fold(candidate).chars().take(MAX_CHARS).collect();
+        let near = distance(&wanted, &folded);
+        let longest = wanted.len().max(folded.len());
+        if near * 3 <= longest || contains(&wanted, &folded) {
+            scored.push((near, candidate));
+        }
+    }
+    scored.sort_by_key(|(near, _)| *near);
+    scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+}
+
+/// A suggestion is for a reader; comparing novels would only cost time.
+const MAX_CHARS: usize = 48;
+const MAX_CANDIDATES: usize = 256;
+
+fn contains(text: &[char], word: &[char]) -> bool {
+    word.len() >= 3 && text.windows(word.len()).any(|window| window == word)
+}
+
+/// Edit distance with transpositions of neighbours counted as two edits.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (y, above) in b.iter().zip(row.iter_mut().skip(1)) {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = *above;
+            left = substituted.min(left + 1).min(diagonal + 1);
+            *above = left;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_ignores_what_models_vary() {
+        for (a, b) in [
+            ("star_rating", "starRating"),
+            ("event-type", "event_type"),
+            ("amount:", "amount"),
+            (" receiver", "receiver"),
+            ("Wi Fi", "Wi-Fi"),
+            ("Playgrounds.", "Playgrounds"),
+            ("'day'", "day"),
+        ] {
+            assert_eq!(fold(a), fold(b), "{a} {b}");
+        }
+        assert_ne!(fold("a.b"), fold("ab"));
+    }
+
+    #[test]
+    fn suggestions_are_near() {
+        assert_eq!(nearest("celcius", ["celsius", "fahrenheit"]), ["celsius"]);
+        assert_eq!(nearest("Celsius (°C)", ["celsius", "fahrenheit"]), ["celsius"]);
+        assert!(nearest("kelvin", ["celsius", "fahrenheit"]).is_empty());
+    }
+}

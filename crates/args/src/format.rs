@@ -1,0 +1,254 @@
+//! JSON Schema's formats: what is checked, and which other spellings of a date have one reading.
+
+use jiff::civil;
+use jiff::tz::TimeZone;
+
+/// The formats that are checked; others are annotations, as JSON Schema has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    DateTime,
+    Date,
+    Time,
+    Duration,
+    Email,
+    Hostname,
+    Ipv4,
+    Ipv6,
+    Uuid,
+    /// Absolute, else kept with a remark (B6).
+    Uri,
+}
+
+impl Format {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "date-time" => Self::DateTime,
+            "date" => Self::Date,
+            "time" => Self::Time,
+            "duration" => Self::Duration,
+            "email" => Self::Email,
+            "hostname" => Self::Hostname,
+            "ipv4" => Self::Ipv4,
+            "ipv6" => Self::Ipv6,
+            "uuid" => Self::Uuid,
+            "uri" => Self::Uri,
+            _ => return None,
+        })
+    }
+
+    pub(crate) const fn describe(self) -> &'static str {
+        match self {
+            Self::DateTime => "a date and time with its offset, such as 2026-11-15T09:30:00Z",
+            Self::Date => "a date, such as 2026-11-15",
+            Self::Time => "a time, such as 09:30:00",
+            Self::Duration => "an ISO 8601 duration, such as PT1H30M",
+            Self::Email => "an e-mail address",
+            Self::Hostname => "a host name",
+            Self::Ipv4 => "an IPv4 address",
+            Self::Ipv6 => "an IPv6 address",
+            Self::Uuid => "a UUID",
+            Self::Uri => "an absolute URI",
+        }
+    }
+
+    /// Whether a text that does not match is refused; a URI is kept with a remark instead.
+    pub(crate) const fn is_binding(self) -> bool {
+        !matches!(self, Self::Uri)
+    }
+
+    pub(crate) fn matches(self, text: &str) -> bool {
+        match self {
+            Self::DateTime => is_date_time(text),
+            Self::Date => is_date(text),
+            Self::Time => is_time(text),
+            Self::Duration => text.starts_with('P') && text.parse::<jiff::Span>().is_ok(),
+            Self::Email => is_email(text),
+            Self::Hostname => is_hostname(text),
+            Self::Ipv4 => text.parse::<std::net::Ipv4Addr>().is_ok(),
+            Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),
+            Self::Uuid => is_uuid(text),
+            Self::Uri => is_absolute_uri(text),
+        }
+    }
+
+    /// The one other reading of a text that does not match, in the format's own form. A date that
+    /// could be day-first or month-first has none.
+    pub(crate) fn normalise(self, text: &str, timezone: Option<&TimeZone>) -> Option<String> {
+        let text = text.trim();
+        let fixed = match self {
+            Self::Date => {
+                let date = slashes_to_dashes(text);
+                match date.strip_suffix("T00:00:00Z").or_else(|| date.strip_suffix("T00:00:00.000Z"))
+                {
+                    Some(date) => date.to_owned(),
+                    None => date,
+                }
+            }
+            Self::DateTime => date_time(&slashes_to_dashes(text), timezone)?,
+            Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Hostname | Self::Email => text.to_owned(),
+            Self::Time | Self::Duration | Self::Uri => return None,
+        };
+        self.matches(&fixed).then_some(fixed)
+    }
+}
+
+/// `2024/01/02…` as `2024-01-02…`; year first, so there is one reading.
+fn slashes_to_dashes(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let year_first = bytes.get(4) == Some(&b'/') && bytes.get(7) == Some(&b'/');
+    if year_first { text.replacen('/', "-", 2) } else { text.to_owned() }
+}
+
+fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
+    let mut fixed = text.to_ascii_uppercase();
+    if fixed.as_bytes().get(10) == Some(&b' ') {
+        fixed.replace_range(10..11, "T");
+    }
+    if let Some(rest) = fixed.strip_suffix(" UTC").or_else(|| fixed.strip_suffix(" Z")) {
+        fixed = format!("{rest}Z");
+    }
+    if is_date_time(&fixed) {
+        return Some(fixed);
+    }
+    // Without an offset a time means something only where the request says which zone it is in.
+    let local: civil::DateTime = fixed.get(..).filter(|f| f.len() >= 16)?.parse().ok()?;
+    let zoned = timezone?.to_ambiguous_zoned(local).unambiguous().ok()?;
+    Some(zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+}
+
+fn is_date_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let Some((date, time)) = text.split_at_checked(10) else { return false };
+    if !matches!(bytes.get(10), Some(b'T' | b't')) || !is_date(date) {
+        return false;
+    }
+    let Some(offset_at) = time.rfind(['Z', 'z', '+', '-']) else { return false };
+    let (clock, offset) = (time.get(1..offset_at), time.get(offset_at..));
+    clock.is_some_and(is_time_of_day) && offset.is_some_and(is_offset)
+}
+
+fn is_date(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().enumerate().all(|(i, b)| match i {
+            4 | 7 => b == b'-',
+            _ => b.is_ascii_digit(),
+        })
+        && text.parse::<civil::Date>().is_ok()
+}
+
+fn is_time(text: &str) -> bool {
+    let clock = match text.rfind(['Z', 'z', '+', '-']) {
+        Some(at) if text.get(at..).is_some_and(is_offset) => text.get(..at).unwrap_or_default(),
+        Some(_) => return false,
+        None => text,
+    };
+    is_time_of_day(clock)
+}
+
+/// `hh:mm:ss` with an optional fraction; 60 seconds are a leap second.
+fn is_time_of_day(text: &str) -> bool {
+    let (clock, fraction) = text.split_once('.').map_or((text, None), |(c, f)| (c, Some(f)));
+    let well_formed = clock.len() == 8
+        && clock.bytes().enumerate().all(|(i, b)| match i {
+            2 | 5 => b == b':',
+            _ => b.is_ascii_digit(),
+        });
+    let part = |range| clock.get(range).and_then(|part: &str| part.parse::<u8>().ok()).unwrap_or(99);
+    well_formed
+        && part(0..2) < 24
+        && part(3..5) < 60
+        && part(6..8) <= 60
+        && fraction.is_none_or(|f| !f.is_empty() && f.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn is_offset(text: &str) -> bool {
+    if text.eq_ignore_ascii_case("z") {
+        return true;
+    }
+    let Some(clock) = text.strip_prefix(['+', '-']) else { return false };
+    let (hours, minutes) = clock.split_once(':').unwrap_or_default();
+    let below = |part: &str, limit: u8| {
+        part.len() == 2 && part.parse::<u8>().is_ok_and(|value| value < limit)
+    };
+    below(hours, 24) && below(minutes, 60)
+}
+
+fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    !local.is_empty()
+        && local.len() <= 64
+        && !local.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@')
+        && is_hostname(domain)
+}
+
+fn is_hostname(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && text.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        })
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(i, b)| match i {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        })
+}
+
+/// A scheme, a colon and something behind it, without white space.
+fn is_absolute_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    !rest.is_empty()
+        && scheme.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_times() {
+        for text in ["2024-02-29T10:00:00Z", "2024-01-02t03:04:05.678+02:00", "2016-12-31T23:59:60Z"] {
+            assert!(Format::DateTime.matches(text), "{text}");
+        }
+        for text in ["2024-02-30T10:00:00Z", "2024-01-02T10:00:00", "2024-01-02 10:00:00Z", "", "x"] {
+            assert!(!Format::DateTime.matches(text), "{text}");
+        }
+        assert!(!Format::Date.matches("2023-02-29"));
+    }
+
+    /// B6: other spellings of a date are read only where they have one meaning.
+    #[test]
+    fn one_reading_or_none() {
+        let berlin = TimeZone::get("Europe/Berlin").unwrap();
+        let read = |format: Format, text, zone| format.normalise(text, zone);
+        assert_eq!(read(Format::Date, "2024/01/02", None).as_deref(), Some("2024-01-02"));
+        assert_eq!(read(Format::Date, "2024-01-02T00:00:00Z", None).as_deref(), Some("2024-01-02"));
+        assert_eq!(read(Format::Date, "01/02/2024", None), None);
+        assert_eq!(read(Format::DateTime, "2024-01-02 10:00:00Z", None).as_deref(), Some("2024-01-02T10:00:00Z"));
+        assert_eq!(read(Format::DateTime, "2024-01-02T10:00:00", None), None);
+        assert_eq!(
+            read(Format::DateTime, "2024-07-02 10:00:00", Some(&berlin)).as_deref(),
+            Some("2024-07-02T10:00:00+02:00")
+        );
+        // The hour that is skipped in spring has no reading.
+        assert_eq!(read(Format::DateTime, "2024-03-31T02:30:00", Some(&berlin)), None);
+        assert_eq!(read(Format::DateTime, "1700000000", None), None);
+    }
+
+    #[test]
+    fn uris() {
+        for text in ["https://example.com/a?b#c", "urn:isbn:1", "mailto:a@b.c"] {
+            assert!(Format::Uri.matches(text), "{text}");
+        }
+        for text in ["/relative", "example.com", "1http://x", "http:// x", "://"] {
+            assert!(!Format::Uri.matches(text), "{text}");
+        }
+    }
+}

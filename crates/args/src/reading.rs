@@ -1,0 +1,53 @@
+//! How texts are read that mean different things in different places.
+
+use jiff::tz::TimeZone;
+
+/// What the request says about its author: numbers and dates are read by it.
+///
+/// # Example
+///
+/// ```
+/// use countersign_args::Reading;
+///
+/// let reading = Reading::new(Some("de-DE"), Some("Europe/Berlin"));
+/// assert!(reading.has_decimal_comma());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    decimal_comma: bool,
+    timezone: Option<TimeZone>,
+}
+
+/// Languages whose people write a decimal comma; English, Chinese, Japanese and Korean are not here.
+const DECIMAL_COMMA: [&str; 33] = [
+    "af", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr",
+    "hu", "id", "is", "it", "lt", "lv", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sv",
+    "tr",
+];
+
+/// Regions of those languages that write a decimal point.
+const DECIMAL_POINT_REGIONS: [&str; 5] = ["MX", "US", "GT", "PR", "CH"];
+
+impl Reading {
+    /// From a BCP 47 locale and an IANA time zone; what is not known is left out.
+    pub fn new(locale: Option<&str>, timezone: Option<&str>) -> Self {
+        let decimal_comma = locale.is_some_and(|locale| {
+            let mut parts = locale.split(['-', '_']);
+            let language = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let region = parts.find(|part| part.len() == 2).map(str::to_ascii_uppercase);
+            DECIMAL_COMMA.contains(&language.as_str())
+                && !region.is_some_and(|region| DECIMAL_POINT_REGIONS.contains(&region.as_str()))
+        });
+        let timezone = timezone.and_then(|name| TimeZone::get(name).ok());
+        Self { decimal_comma, timezone }
+    }
+
+    /// Whether `3,14` is a number here.
+    pub fn has_decimal_comma(&self) -> bool {
+        self.decimal_comma
+    }
+
+    pub(crate) fn timezone(&self) -> Option<&TimeZone> {
+        self.timezone.as_ref()
+    }
+}

@@ -1,0 +1,404 @@
+//! A JSON Schema, prepared: an arena of rules that validation, coercion and the tolerant reader walk.
+
+mod compile;
+
+use std::collections::HashMap;
+
+use countersign_contract::ValueKind;
+use countersign_contract::parameter::Sensitivity;
+use regex::Regex;
+
+use crate::fold::fold;
+use crate::format::Format;
+use crate::number::Decimal;
+use crate::tree::Kind;
+
+pub use compile::SchemaError;
+pub(crate) use compile::escape;
+
+/// Index of a rule set.
+pub(crate) type SchemaId = u32;
+
+/// A set of JSON types. Whole numbers and other numbers are told apart by their spelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Types(u8);
+
+impl Types {
+    pub(crate) const NULL: Self = Self(1);
+    pub(crate) const BOOLEAN: Self = Self(2);
+    pub(crate) const INTEGER: Self = Self(4);
+    pub(crate) const FRACTION: Self = Self(8);
+    pub(crate) const NUMBER: Self = Self(4 | 8);
+    pub(crate) const TEXT: Self = Self(16);
+    pub(crate) const ARRAY: Self = Self(32);
+    pub(crate) const OBJECT: Self = Self(64);
+    pub(crate) const ANY: Self = Self(127);
+    pub(crate) const NEVER: Self = Self(0);
+
+    /// The single types in the order in which a union tries them.
+    pub(crate) const SINGLE: [Self; 7] = [
+        Self::NULL,
+        Self::BOOLEAN,
+        Self::INTEGER,
+        Self::NUMBER,
+        Self::TEXT,
+        Self::ARRAY,
+        Self::OBJECT,
+    ];
+
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0 && other.0 != 0
+    }
+
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether more than one kind of value is meant.
+    pub(crate) const fn is_union(self) -> bool {
+        let numbers_as_one = if self.has(Self::NUMBER) { self.0 & !Self::FRACTION.0 } else { self.0 };
+        numbers_as_one.count_ones() > 1
+    }
+
+    /// As a message names it.
+    pub(crate) fn describe(self) -> String {
+        if self == Self::ANY {
+            return "any value".to_owned();
+        }
+        let mut names = Vec::new();
+        for (single, name) in [
+            (Self::TEXT, "a text"),
+            (Self::NUMBER, "a number"),
+            (Self::INTEGER, "an integer"),
+            (Self::BOOLEAN, "a boolean"),
+            (Self::ARRAY, "a list"),
+            (Self::OBJECT, "an object"),
+            (Self::NULL, "null"),
+        ] {
+            if self.has(single) && !(single == Self::INTEGER && self.has(Self::NUMBER)) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() { "nothing".to_owned() } else { names.join(" or ") }
+    }
+}
+
+/// A prepared schema.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    rules: Vec<Rules>,
+    pub(crate) root: SchemaId,
+    sensitive: bool,
+    remarks: bool,
+}
+
+impl Schema {
+    #[expect(clippy::indexing_slicing, reason = "ids are made by the compiler of this very schema")]
+    pub(crate) fn rules(&self, id: SchemaId) -> &Rules {
+        &self.rules[id as usize]
+    }
+
+    /// Whether an accepted value may still be worth a remark.
+    pub(crate) fn has_remarks(&self) -> bool {
+        self.remarks
+    }
+
+    /// Whether any parameter says something about a person, or is a secret.
+    pub(crate) fn has_sensitive(&self) -> bool {
+        self.sensitive
+    }
+}
+
+/// Everything one schema object asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) types: Types,
+    pub(crate) kind: Option<ValueKind>,
+    pub(crate) allowed: Option<Allowed>,
+    pub(crate) number: Option<NumberRules>,
+    pub(crate) text: Option<TextRules>,
+    pub(crate) list: Option<ListRules>,
+    pub(crate) object: Option<ObjectRules>,
+    pub(crate) all_of: Vec<SchemaId>,
+    pub(crate) any_of: Vec<SchemaId>,
+    pub(crate) one_of: Vec<SchemaId>,
+    pub(crate) not: Option<SchemaId>,
+    pub(crate) condition: Option<Condition>,
+    /// Where the node differs from its tool: must the value be of its own type already?
+    pub(crate) strict: Option<bool>,
+    pub(crate) truncate: bool,
+    pub(crate) sensitivity: Sensitivity,
+}
+
+impl Default for Types {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+impl Rules {
+    /// Whether other schemas apply to the very same value.
+    pub(crate) fn is_composed(&self) -> bool {
+        !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
+            || self.not.is_some()
+            || self.condition.is_some()
+    }
+
+    /// Whether nothing at all is asked for.
+    pub(crate) fn accepts_everything(&self) -> bool {
+        self.types == Types::ANY
+            && self.allowed.is_none()
+            && self.number.is_none()
+            && self.text.is_none()
+            && self.list.is_none()
+            && self.object.is_none()
+            && !self.is_composed()
+    }
+
+    /// What is expected here, in words.
+    pub(crate) fn describe(&self) -> String {
+        if let Some(allowed) = &self.allowed {
+            return allowed.describe();
+        }
+        let mut words = match self.text.as_ref().and_then(|text| text.format) {
+            Some(format) if self.types == Types::TEXT => format.describe().to_owned(),
+            _ => self.types.describe(),
+        };
+        if let Some(number) = &self.number {
+            number.describe(&mut words);
+        }
+        words
+    }
+}
+
+/// `if`, `then`, `else`.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) test: SchemaId,
+    pub(crate) then: Option<SchemaId>,
+    pub(crate) otherwise: Option<SchemaId>,
+}
+
+/// `enum` or `const`.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    pub(crate) members: Vec<Member>,
+    /// Folded aliases and the member each stands for.
+    pub(crate) aliases: Vec<(String, usize)>,
+    /// Whether another spelling is brought to the declared one.
+    pub(crate) folds: bool,
+}
+
+/// One allowed value.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) kind: Kind,
+    /// The text, or the number as it is spelt in the schema.
+    pub(crate) text: String,
+    pub(crate) number: Option<Decimal>,
+    pub(crate) folded: String,
+    /// Canonical text of a container.
+    pub(crate) json: Option<String>,
+}
+
+impl Allowed {
+    pub(crate) fn describe(&self) -> String {
+        let shown: Vec<String> = self.members.iter().take(12).map(Member::describe).collect();
+        let more = self.members.len().saturating_sub(shown.len());
+        match (self.members.len(), more) {
+            (1, _) => format!("exactly {}", shown.join("")),
+            (_, 0) => format!("one of {}", shown.join(", ")),
+            (_, more) => format!("one of {} and {more} more", shown.join(", ")),
+        }
+    }
+}
+
+impl Member {
+    pub(crate) fn describe(&self) -> String {
+        match self.kind {
+            Kind::Text => format!("{:?}", self.text),
+            Kind::Null | Kind::False | Kind::True | Kind::Number => self.text.clone(),
+            Kind::Array | Kind::Object => self.json.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Bounds on numbers.
+#[derive(Debug, Default)]
+pub(crate) struct NumberRules {
+    pub(crate) minimum: Option<Decimal>,
+    pub(crate) maximum: Option<Decimal>,
+    pub(crate) exclusive_minimum: Option<Decimal>,
+    pub(crate) exclusive_maximum: Option<Decimal>,
+    pub(crate) multiple_of: Option<Decimal>,
+}
+
+impl NumberRules {
+    fn describe(&self, words: &mut String) {
+        for (name, bound) in [
+            ("at least", &self.minimum),
+            ("at most", &self.maximum),
+            ("above", &self.exclusive_minimum),
+            ("below", &self.exclusive_maximum),
+            ("a multiple of", &self.multiple_of),
+        ] {
+            if let Some(bound) = bound {
+                words.push_str(", ");
+                words.push_str(name);
+                words.push(' ');
+                words.push_str(&bound.to_string());
+            }
+        }
+    }
+}
+
+/// Bounds on texts.
+#[derive(Debug, Default)]
+pub(crate) struct TextRules {
+    pub(crate) min_length: Option<usize>,
+    pub(crate) max_length: Option<usize>,
+    pub(crate) pattern: Option<Pattern>,
+    pub(crate) format: Option<Format>,
+}
+
+/// A regular expression and how the schema spelt it.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) source: String,
+    pub(crate) regex: Regex,
+}
+
+/// Bounds on lists.
+#[derive(Debug, Default)]
+pub(crate) struct ListRules {
+    pub(crate) prefix: Vec<SchemaId>,
+    pub(crate) items: Option<SchemaId>,
+    pub(crate) min_items: usize,
+    pub(crate) max_items: Option<usize>,
+    pub(crate) unique: bool,
+    pub(crate) contains: Option<Contains>,
+}
+
+/// `contains` with its bounds.
+#[derive(Debug)]
+pub(crate) struct Contains {
+    pub(crate) schema: SchemaId,
+    pub(crate) min: usize,
+    pub(crate) max: Option<usize>,
+}
+
+impl ListRules {
+    /// The schema of the item at an index.
+    pub(crate) fn item(&self, index: usize) -> Option<SchemaId> {
+        self.prefix.get(index).copied().or(self.items)
+    }
+}
+
+/// What objects are made of.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectRules {
+    pub(crate) properties: Vec<Property>,
+    /// How many of the properties are required.
+    pub(crate) required_count: usize,
+    /// By name, where there are too many to compare one by one.
+    pub(crate) by_name: HashMap<String, usize>,
+    pub(crate) patterns: Vec<(Pattern, SchemaId)>,
+    pub(crate) additional: Additional,
+    /// Required names that are no declared properties.
+    pub(crate) also_required: Vec<String>,
+    pub(crate) names: Option<SchemaId>,
+    pub(crate) min_members: usize,
+    pub(crate) max_members: Option<usize>,
+    pub(crate) dependent_required: Vec<(String, Vec<String>)>,
+    pub(crate) dependent_schemas: Vec<(String, SchemaId)>,
+    /// Names that the schemas beside this one declare for the same object.
+    pub(crate) known_beside: Vec<String>,
+}
+
+/// One declared property.
+#[derive(Debug)]
+pub(crate) struct Property {
+    pub(crate) name: String,
+    pub(crate) folded: String,
+    pub(crate) schema: SchemaId,
+    pub(crate) required: bool,
+    pub(crate) aliases: Vec<String>,
+}
+
+/// What becomes of members that are not declared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Additional {
+    /// Welcome: nothing is declared, or the schema says so in so many words.
+    #[default]
+    Welcome,
+    /// Left to a schema beside this one.
+    Elsewhere,
+    /// Properties are declared and nothing is said about others: refused or dropped by policy.
+    Unexpected,
+    /// `additionalProperties: false`.
+    Refused,
+    /// They have a schema.
+    Typed(SchemaId),
+}
+
+impl ObjectRules {
+    /// How many properties are compared one by one before a table is used.
+    const SCAN_MAX: usize = 12;
+
+    /// The property of this very name. `hint` is where it is likely to stand: callers send members
+    /// in the declared order.
+    pub(crate) fn position(&self, name: &str, hint: usize) -> Option<usize> {
+        if self.properties.get(hint).is_some_and(|property| property.name == name) {
+            return Some(hint);
+        }
+        if self.properties.len() <= Self::SCAN_MAX {
+            self.properties.iter().position(|property| property.name == name)
+        } else {
+            self.by_name.get(name).copied()
+        }
+    }
+
+    pub(crate) fn property(&self, name: &str) -> Option<&Property> {
+        self.position(name, 0).and_then(|at| self.properties.get(at))
+    }
+
+    /// The schema of a member: declared, by pattern, or additional.
+    pub(crate) fn member_schema(&self, name: &str) -> Option<SchemaId> {
+        if let Some(property) = self.property(name) {
+            return Some(property.schema);
+        }
+        if let Some((_, schema)) = self.patterns.iter().find(|(p, _)| p.regex.is_match(name)) {
+            return Some(*schema);
+        }
+        match self.additional {
+            Additional::Typed(schema) => Some(schema),
+            Additional::Welcome
+            | Additional::Elsewhere
+            | Additional::Unexpected
+            | Additional::Refused => None,
+        }
+    }
+
+    /// Whether a member of this name needs no property of its own here.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.position(name, 0).is_some()
+            || self.known_beside.iter().any(|known| known == name)
+            || self.patterns.iter().any(|(pattern, _)| pattern.regex.is_match(name))
+    }
+
+    /// The declared property that another spelling of its name means: an alias, or the only one
+    /// that folds to the same.
+    pub(crate) fn respelt(&self, name: &str) -> Option<(&Property, bool)> {
+        if let Some(property) =
+            self.properties.iter().find(|p| p.aliases.iter().any(|alias| alias == name))
+        {
+            return Some((property, true));
+        }
+        let folded = fold(name);
+        let mut hits = self.properties.iter().filter(|property| property.folded == folded);
+        match (hits.next(), hits.next()) {
+            (Some(property), None) => Some((property, false)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The tolerant reader: one pass over what models write, with an explicit stack and a capped
+//! look-ahead, so that it is linear in its input.
+//!
+//! It changes nothing about meaning: every liberty it takes is logged as a syntax event. What it
+//! cannot read as a container at all is not plausible and left to the caller.
+
+mod bare;
+mod filler;
+mod key;
+mod log;
+mod quote;
+
+use crate::limits::Limits;
+use crate::schema::{Schema, SchemaId};
+use crate::strict::Stop;
+use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
+
+use countersign_contract::IssueCode;
+pub(crate) use key::WRAPPERS;
+pub(crate) use log::{SyntaxEvent, SyntaxLog};
+
+/// A container that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) node: NodeId,
+    /// The byte behind it.
+    pub(crate) end: usize,
+    /// Whether it was closed; otherwise the text ended inside it.
+    pub(crate) complete: bool,
+}
+
+/// Why there is no container here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoRead {
+    /// What stands here is no container; it was looked at up to this byte.
+    Implausible(usize),
+    /// A part was left out on purpose (`...`): there is no whole to read.
+    Elided,
+    /// It goes beyond this limit.
+    Limit(&'static str),
+}
+
+/// What the text of a container looks like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `{…}` or `[…]`.
+    Bracketed,
+    /// `"a": 1, …` without the braces.
+    Members,
+    /// `(a=1, …)`.
+    Call,
+}
+
+/// A container that is still open.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    node: NodeId,
+    last: NodeId,
+    closer: Closer,
+    schema: Option<SchemaId>,
+    /// Whether a comma stands before what comes next.
+    comma: bool,
+}
+
+/// What ends a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closer {
+    Brace,
+    Bracket,
+    Parenthesis,
+    /// The end of the text, or a brace that nothing opened.
+    End,
+}
+
+impl Closer {
+    const fn is_list(self) -> bool {
+        matches!(self, Self::Bracket)
+    }
+}
+
+/// What comes next.
+enum Step {
+    Value(Str),
+    Key,
+    Done(Read),
+}
+
+/// Reads containers of one text into a tree.
+pub(crate) struct Reader<'t, 'r, 's> {
+    pub(crate) tree: &'t mut Tree<'r>,
+    text: &'s str,
+    bytes: &'s [u8],
+    schema: &'s Schema,
+    limits: &'s Limits,
+    pub(crate) log: &'t mut SyntaxLog,
+    /// Set where `text` is not the raw text but was decoded from this part of it.
+    origin: Option<Span>,
+    at: usize,
+    stack: Vec<Frame>,
+    /// How deep the text itself already stands inside containers.
+    base_depth: usize,
+    white: filler::WhiteCache,
+}
+
+impl<'t, 'r, 's> Reader<'t, 'r, 's> {
+    pub(crate) fn new(
+        tree: &'t mut Tree<'r>,
+        log: &'t mut SyntaxLog,
+        text: &'s str,
+        schema: &'s Schema,
+        limits: &'s Limits,
+    ) -> Self {
+        Self {
+            tree,
+            text,
+            bytes: text.as_bytes(),
+            schema,
+            limits,
+            log,
+            origin: None,
+            at: 0,
+            stack: Vec::new(),
+            base_depth: 0,
+            white: filler::WhiteCache::default(),
+        }
+    }
+
+    /// The text was decoded from this part of the raw text, at this depth.
+    pub(crate) fn decoded_from(mut self, origin: Span, base_depth: usize) -> Self {
+        self.origin = Some(origin);
+        self.base_depth = base_depth;
+        self
+    }
+
+    /// Reads the container that starts at `start`.
+    pub(crate) fn read(
+        &mut self,
+        start: usize,
+        shape: Shape,
+        schema: Option<SchemaId>,
+    ) -> Result<Read, NoRead> {
+        self.at = start;
+        self.stack.clear();
+        let mut step = match shape {
+            Shape::Bracketed => self.open(Str::EMPTY, schema)?,
+            Shape::Members => self.enter(Kind::Object, Closer::End, Str::EMPTY, schema)?,
+            Shape::Call => {
+                self.at += 1;
+                self.enter(Kind::Object, Closer::Parenthesis, Str::EMPTY, schema)?
+            }
+        };
+        loop {
+            step = match step {
+                Step::Value(key) => self.value(key)?,
+                Step::Key => self.key()?,
+                Step::Done(read) => return Ok(read),
+            };
+        }
+    }
+
+    /// Reads the whole text as one value of any kind, for schemas whose root is no object.
+    pub(crate) fn read_scalar(&mut self) -> Result<Read, NoRead> {
+        self.at = 0;
+        self.stack.clear();
+        self.filler();
+        let node = match self.quote_here() {
+            Some(quote) => self.quoted_value(quote)?,
+            None => self.bare_value()?,
+        };
+        match node {
+            Some(node) => Ok(Read { node, end: self.at, complete: true }),
+            None => Err(NoRead::Implausible(self.at)),
+        }
+    }
+
+    /// Whether a member of the root object starts here.
+    pub(crate) fn starts_member(&mut self, at: usize) -> bool {
+        let root = Some(self.schema.root);
+        match (self.quoted_key_at(at), self.bare_key_at(at)) {
+            (Some(key), _) => self.declares(root, &key),
+            (None, Some(key)) => self.declares_by_name(self.schema.root, &key),
+            (None, None) => false,
+        }
+    }
+
+    /// A value starts here.
+    fn value(&mut self, key: Str) -> Result<Step, NoRead> {
+        self.filler();
+        let list = self.in_list();
+        match self.byte() {
+            0 if self.at_end() => return Ok(self.ended()),
+            b'{' | b'[' => {
+                let schema = self.child_schema(key);
+                return self.open(key, schema);
+            }
+            b'}' | b']' if list => return self.close(),
+            b',' if list => {
+                self.stray_comma();
+                return Ok(Step::Value(Str::EMPTY));
+            }
+            b')' if list && self.has_open(Closer::Parenthesis) => return self.close(),
+            _ => {}
+        }
+        if self.is_ellipsis() {
+            return Err(NoRead::Elided);
+        }
+        let start = self.at;
+        let node = match self.quote_here() {
+            Some(quote) => self.quoted_value(quote)?,
+            None => self.bare_value()?,
+        };
+        let node = match node {
+            Some(node) => node,
+            // Nothing stands where a value should: a list skips it, a member has no value.
+            None if list => {
+                self.at = self.at.max(start + 1);
+                self.note(IssueCode::StrayText, start, self.at);
+                return Ok(Step::Value(Str::EMPTY));
+            }
+            None => {
+                self.note(IssueCode::StrayText, start, self.at);
+                self.push(Kind::Null, Str::EMPTY, start)?
+            }
+        };
+        self.attach(node, key)?;
+        self.after_value()
+    }
+
+    /// Behind a value: a comma, a closer, or a comma that is missing.
+    fn after_value(&mut self) -> Result<Step, NoRead> {
+        let list = self.in_list();
+        self.filler();
+        match self.byte() {
+            0 if self.at_end() => return Ok(self.ended()),
+            b',' => {
+                self.at += 1;
+                if let Some(frame) = self.stack.last_mut() {
+                    frame.comma = true;
+                }
+            }
+            b';' => {
+                self.note(IssueCode::StrayText, self.at, self.at + 1);
+                self.at += 1;
+            }
+            b'}' | b']' => return self.close(),
+            b')' if self.has_open(Closer::Parenthesis) => return self.close(),
+            _ => self.note(IssueCode::MissingComma, self.at, self.at),
+        }
+        Ok(if list { Step::Value(Str::EMPTY) } else { Step::Key })
+    }
+
+    /// A bracket opens here.
+    fn open(&mut self, key: Str, schema: Option<SchemaId>) -> Result<Step, NoRead> {
+        let (kind, closer) = match self.byte() {
+            b'{' => (Kind::Object, Closer::Brace),
+            _ => (Kind::Array, Closer::Bracket),
+        };
+        self.at += 1;
+        self.enter(kind, closer, key, schema)
+    }
+
+    fn enter(
+        &mut self,
+        kind: Kind,
+        closer: Closer,
+        key: Str,
+        schema: Option<SchemaId>,
+    ) -> Result<Step, NoRead> {
+        if self.base_depth + self.stack.len() >= self.limits.depth() {
+            return Err(NoRead::Limit("depth_max"));
+        }
+        let start = self.at.saturating_sub(1);
+        let node = self.push(kind, Str::EMPTY, start)?;
+        if !self.stack.is_empty() {
+            self.attach(node, key)?;
+        }
+        self.stack.push(Frame { node, last: NONE, closer, schema, comma: false });
+        Ok(if closer.is_list() { Step::Value(Str::EMPTY) } else { Step::Key })
+    }
+
+    /// A closing bracket stands here: it ends the container it fits, and those inside it.
+    fn close(&mut self) -> Result<Step, NoRead> {
+        let closer = match self.byte() {
+            b'}' => Closer::Brace,
+            b']' => Closer::Bracket,
+            _ => Closer::Parenthesis,
+        };
+        let start = self.at;
+        if closer == Closer::Brace && self.stack.len() == 1 && self.members_go_on() {
+            self.at += 1;
+            self.note(IssueCode::ExtraCloser, start, self.at);
+            return self.after_value();
+        }
+        let ends = |frame: &Frame| {
+            frame.closer == closer || (closer == Closer::Brace && frame.closer == Closer::End)
+        };
+        let Some(depth) = self.stack.iter().rposition(ends) else {
+            self.at += 1;
+            self.note(IssueCode::ExtraCloser, start, self.at);
+            return self.after_value();
+        };
+        if depth + 1 < self.stack.len() {
+            self.note(IssueCode::CloserInserted, start, start);
+        }
+        self.at += 1;
+        while self.stack.len() > depth {
+            let Some(frame) = self.stack.pop() else { break };
+            if frame.comma {
+                self.note(IssueCode::TrailingComma, start, start);
+            }
+            let end = self.span(start, self.at).end;
+            self.tree.node_mut(frame.node).span.end = end;
+            if self.stack.is_empty() {
+                return Ok(Step::Done(Read { node: frame.node, end: self.at, complete: true }));
+            }
+        }
+        self.after_value()
+    }
+
+    /// The text ended inside something.
+    fn ended(&self) -> Step {
+        let node = self.stack.first().map_or(NONE, |root| root.node);
+        Step::Done(Read { node, end: self.at, complete: false })
+    }
+
+    /// Whether the brace here is one too many: behind it the same object goes on.
+    fn members_go_on(&mut self) -> bool {
+        let behind = self.skip_filler(self.at + 1);
+        if self.byte_at(behind) != b',' {
+            return false;
+        }
+        let next = self.skip_filler(behind + 1);
+        let schema = self.stack.last().and_then(|frame| frame.schema);
+        self.quoted_key_at(next).is_some_and(|key| self.declares(schema, &key))
+    }
+
+    fn push(&mut self, kind: Kind, text: Str, start: usize) -> Result<NodeId, NoRead> {
+        if self.tree.len() >= self.limits.nodes_max {
+            return Err(NoRead::Limit("nodes_max"));
+        }
+        let span = self.span(start, self.at);
+        Ok(self.tree.push(kind, text, span))
+    }
+
+    fn attach(&mut self, node: NodeId, key: Str) -> Result<(), NoRead> {
+        let Some(frame) = self.stack.last_mut() else { return Ok(()) };
+        self.tree.node_mut(node).key = key;
+        if frame.last == NONE {
+            self.tree.node_mut(frame.node).first = node;
+        } else {
+            self.tree.node_mut(frame.last).next = node;
+        }
+        frame.last = node;
+        frame.comma = false;
+        let parent = self.tree.node_mut(frame.node);
+        parent.count += 1;
+        if parent.count as usize > self.limits.members_max && parent.kind == Kind::Object {
+            return Err(NoRead::Limit("members_max"));
+        }
+        Ok(())
+    }
+
+    fn stray_comma(&mut self) {
+        self.note(IssueCode::TrailingComma, self.at, self.at + 1);
+        self.at += 1;
+    }
+
+    /// Where something stands in the raw text.
+    fn span(&self, start: usize, end: usize) -> Span {
+        self.origin.unwrap_or(Span::new(start, end))
+    }
+
+    fn note(&mut self, code: IssueCode, start: usize, end: usize) {
+        let span = self.span(start, end);
+        if self.log.is_new(code) {
+            let path = self.path();
+            self.log.first(code, span, path);
+        } else {
+            self.log.again(code);
+        }
+    }
+
+    /// The JSON pointer of the innermost open container.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for pair in self.stack.windows(2) {
+            let [parent, child] = pair else { continue };
+            path.push('/');
+            if parent.closer.is_list() {
+                let index = self.tree.node(parent.node).count.saturating_sub(1);
+                path.push_str(&index.to_string());
+            } else {
+                path.push_str(&crate::schema::escape(self.tree.key(child.node)));
+            }
+        }
+        path
+    }
+
+    fn in_list(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.closer.is_list())
+    }
+
+    fn has_open(&self, closer: Closer) -> bool {
+        self.stack.iter().any(|frame| frame.closer == closer)
+    }
+
+    fn byte(&self) -> u8 {
+        self.byte_at(self.at)
+    }
+
+    /// The byte at a place; 0 behind the end.
+    fn byte_at(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    fn at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    fn rest(&self, at: usize) -> &'s [u8] {
+        self.bytes.get(at..).unwrap_or_default()
+    }
+
+    /// A piece of the text; the empty one where the ends do not fit it.
+    fn slice(&self, start: usize, end: usize) -> &'s str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+}
+
+impl From<Stop> for NoRead {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::NotJson(at) => Self::Implausible(at),
+            Stop::Limit(limit) => Self::Limit(limit),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Values without quotes: literals, numbers in any spelling, and texts whose quotes are missing.
+
+use countersign_contract::IssueCode;
+
+use super::quote::{Place, Quote};
+use super::{Closer, NoRead, Reader};
+use crate::number;
+use crate::tree::{Kind, NodeId, Str};
+
+impl Reader<'_, '_, '_> {
+    /// A value without an opening quote; none where nothing stands here.
+    pub(super) fn bare_value(&mut self) -> Result<Option<NodeId>, NoRead> {
+        let start = self.at;
+        let place = self.value_place();
+        let (end, closing) = self.bare_end(place);
+        let token = self.slice(start, end).trim();
+        self.at = end + closing;
+        if closing > 0 {
+            self.note(IssueCode::QuoteInserted, start, start);
+            let text = self.tree.intern(token);
+            return self.push(Kind::Text, text, start).map(Some);
+        }
+        if token.is_empty() {
+            return Ok(None);
+        }
+        self.classify(token, start).map(Some)
+    }
+
+    fn classify(&mut self, token: &str, start: usize) -> Result<NodeId, NoRead> {
+        let end = start + token.len();
+        let literal = match token {
+            "true" => Some((Kind::True, false)),
+            "false" => Some((Kind::False, false)),
+            "null" => Some((Kind::Null, false)),
+            "True" | "TRUE" => Some((Kind::True, true)),
+            "False" | "FALSE" => Some((Kind::False, true)),
+            "None" | "Null" | "NULL" | "nil" | "undefined" => Some((Kind::Null, true)),
+            _ => None,
+        };
+        if let Some((kind, foreign)) = literal {
+            if foreign {
+                self.note(IssueCode::PythonLiteral, start, end);
+            }
+            return self.push(kind, Str::EMPTY, start);
+        }
+        if token.len() <= self.limits.number_digits_max
+            && let Some(json) = number::from_token(token)
+        {
+            let spelt = self.tree.intern(token);
+            if json == token {
+                return self.push(Kind::Number, spelt, start);
+            }
+            self.note(IssueCode::NumberForm, start, end);
+            let text = self.tree.intern(&json);
+            let node = self.push(Kind::Number, text, start)?;
+            self.tree.node_mut(node).spelt = spelt;
+            return Ok(node);
+        }
+        self.note(IssueCode::ValueUnquoted, start, end);
+        let text = self.tree.intern(token);
+        self.push(Kind::Text, text, start)
+    }
+
+    /// Where a bare value ends, and how wide the closing quote is that ends it.
+    fn bare_end(&mut self, place: Place) -> (usize, usize) {
+        let start = self.at;
+        let mut end = start;
+        while end < self.bytes.len() {
+            let byte = self.byte_at(end);
+            let stop = match byte {
+                b',' => place == Place::Item || self.comma_ends_member(end),
+                b'}' => place != Place::Whole,
+                b']' => self.has_open(Closer::Bracket),
+                b')' => self.has_open(Closer::Parenthesis),
+                b'\n' => self.line_ends_value(place, end),
+                b'#' | b'/' => {
+                    let spaced = end == start || self.byte_at(end - 1).is_ascii_whitespace();
+                    spaced && self.comment_end(end, 4).is_some()
+                }
+                b'\\' => {
+                    let behind = self.skip_filler(end);
+                    behind > end && matches!(self.byte_at(behind), b'}' | b']' | b',')
+                }
+                _ => false,
+            };
+            if stop || self.word_ends_item(place, start, end) {
+                return (end, 0);
+            }
+            if matches!(byte, b'"' | b'\'' | b'`' | 0xe2)
+                && let Some(quote) = Quote::at(self.rest(end))
+                && end > start
+            {
+                // The quote of the next key, where only the comma is missing.
+                if place == Place::Member && self.quoted_key_at(end).is_some() {
+                    return (end, 0);
+                }
+                let mark = self.tree.side_mark();
+                if self.closes(end + quote.width, place, mark) {
+                    return (end, quote.width);
+                }
+            }
+            end += 1;
+        }
+        (end, 0)
+    }
+
+    /// Whether the white space here ends a number in a list whose commas are missing.
+    fn word_ends_item(&mut self, place: Place, start: usize, end: usize) -> bool {
+        if place != Place::Item || !self.byte_at(end).is_ascii_whitespace() {
+            return false;
+        }
+        let next = self.skip_filler(end);
+        matches!(self.byte_at(next), b'-' | b'0'..=b'9' | b'{' | b'[' | b'"')
+            && end - start <= self.limits.number_digits_max
+            && number::from_token(self.slice(start, end).trim()).is_some()
+    }
+
+    fn comma_ends_member(&mut self, comma: usize) -> bool {
+        let next = self.skip_filler(comma + 1);
+        match self.byte_at(next) {
+            b'}' => true,
+            b']' => self.has_open(Closer::Bracket),
+            b')' => self.has_open(Closer::Parenthesis),
+            _ => next >= self.bytes.len() || self.member_follows(next, true),
+        }
+    }
+
+    fn line_ends_value(&mut self, place: Place, line: usize) -> bool {
+        if place == Place::Whole {
+            return false;
+        }
+        let next = self.skip_filler(line);
+        match self.byte_at(next) {
+            b'}' | b']' | b',' => true,
+            _ => place == Place::Item || next >= self.bytes.len() || self.member_follows(next, false),
+        }
+    }
+}

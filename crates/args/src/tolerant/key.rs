@@ -1,0 +1,248 @@
+//! Keys: quoted, bare, or only looked ahead for; and what the schema knows of them.
+
+use countersign_contract::IssueCode;
+
+use super::quote::Quote;
+use super::{Closer, NoRead, Reader, Step};
+use crate::schema::{Additional, SchemaId};
+use crate::tree::Str;
+
+/// The longest bare key; anything longer is prose.
+const BARE_KEY_MAX: usize = 128;
+
+/// Names under which models wrap the arguments once more.
+pub(crate) const WRAPPERS: [&str; 12] = [
+    "arguments", "args", "parameters", "params", "input", "inputs", "kwargs", "tool_input",
+    "function", "function_call", "tool_call", "properties",
+];
+
+impl Reader<'_, '_, '_> {
+    /// A key, or the end of the object, stands here.
+    pub(super) fn key(&mut self) -> Result<Step, NoRead> {
+        self.filler();
+        let call = self.stack.last().is_some_and(|frame| frame.closer == Closer::Parenthesis);
+        match self.byte() {
+            0 if self.at_end() => return Ok(self.ended()),
+            b'}' | b']' => return self.close(),
+            b')' if call || self.has_open(Closer::Parenthesis) => return self.close(),
+            b',' => {
+                self.stray_comma();
+                return Ok(Step::Key);
+            }
+            _ => {}
+        }
+        if self.is_ellipsis() {
+            return Err(NoRead::Elided);
+        }
+        let start = self.at;
+        let key = match self.quote_here() {
+            Some(quote) => match self.quoted_key(quote)? {
+                Some(key) => key,
+                None => return Ok(self.ended()),
+            },
+            None => match self.bare_key(call) {
+                Some(key) => key,
+                None if self.at_end() && !self.is_first_member() => return Ok(self.ended()),
+                None => return Err(NoRead::Implausible(self.at.max(start + 1))),
+            },
+        };
+        self.filler();
+        match self.byte() {
+            b':' => self.at += 1,
+            b'=' if self.byte_at(self.at + 1) == b'>' => self.at += 2,
+            b'=' => self.at += 1,
+            0 if self.at_end() => return Ok(self.ended()),
+            _ => self.note(IssueCode::StrayText, self.at, self.at),
+        }
+        Ok(Step::Value(key))
+    }
+
+    fn is_first_member(&self) -> bool {
+        self.stack.len() == 1
+            && self.stack.first().is_some_and(|frame| self.tree.node(frame.node).count == 0)
+    }
+
+    /// A key without quotes, or without its first one.
+    fn bare_key(&mut self, call: bool) -> Option<Str> {
+        let start = self.at;
+        let mut end = start;
+        loop {
+            match self.byte_at(end) {
+                b':' => break,
+                b'=' if call || self.byte_at(end + 1) == b'>' => break,
+                0 if end >= self.bytes.len() => {
+                    self.at = end;
+                    return None;
+                }
+                b'{' | b'}' | b'[' | b']' | b',' | b'\n' | b'(' | b')' => {
+                    self.at = end;
+                    return None;
+                }
+                _ if end - start >= BARE_KEY_MAX => {
+                    self.at = end;
+                    return None;
+                }
+                _ => end += 1,
+            }
+        }
+        let written = self.slice(start, end).trim();
+        let key = written.trim_matches(['"', '\'', '`']);
+        if key.is_empty() {
+            self.at = end;
+            return None;
+        }
+        let code = if key.len() == written.len() { IssueCode::KeyUnquoted } else { IssueCode::QuoteInserted };
+        if !call {
+            self.note(code, start, end);
+        }
+        self.at = end;
+        Some(self.tree.intern(key))
+    }
+
+    /// The key of a member that starts here, if a quoted key and its colon stand here.
+    pub(super) fn quoted_key_at(&mut self, at: usize) -> Option<String> {
+        let quote = Quote::at(self.rest(at))?;
+        let start = at + quote.width;
+        let window = self.limits.lookahead_bytes_max;
+        let mut end = start;
+        while end - start < window {
+            if let Some(closing) = quote.closing_at(self.rest(end)) {
+                let colon = self.skip_filler(end + closing);
+                let is_key = matches!(self.byte_at(colon), b':') || self.is_arrow(colon);
+                return (is_key && end > start).then(|| self.slice(start, end).to_owned());
+            }
+            match self.byte_at(end) {
+                b'\n' | b'{' | b'}' => return None,
+                0 if end >= self.bytes.len() => return None,
+                b'\\' => end += 2,
+                _ => end += 1,
+            }
+        }
+        None
+    }
+
+    fn is_arrow(&self, at: usize) -> bool {
+        self.rest(at).starts_with(b"=>")
+    }
+
+    /// The key of a member that starts here without quotes: a word and a colon.
+    pub(super) fn bare_key_at(&mut self, at: usize) -> Option<String> {
+        let rest = self.rest(at);
+        let window = self.limits.lookahead_bytes_max.min(rest.len());
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'$') || *byte >= 0x80;
+        let length = rest.get(..window)?.iter().take_while(|byte| is_word(byte)).count();
+        if length == 0 {
+            return None;
+        }
+        let word = self.slice(at, at + length);
+        let separator = self.skip_filler(at + length);
+        let call = self.stack.last().is_some_and(|frame| frame.closer == Closer::Parenthesis);
+        match self.byte_at(separator) {
+            b':' => Some(word.to_owned()),
+            b'=' if call && self.byte_at(separator + 1) != b'=' => Some(word.to_owned()),
+            // The start of a missing quote: `city": …`.
+            b'"' if self.byte_at(separator + 1) == b':' => Some(word.to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Whether a member starts here that can only be one: a quoted key behind a comma is enough,
+    /// any other must be declared.
+    pub(super) fn member_follows(&mut self, at: usize, comma: bool) -> bool {
+        let schema = self.stack.last().and_then(|frame| frame.schema);
+        if let Some(key) = self.quoted_key_at(at) {
+            return comma || self.declares(schema, &key);
+        }
+        match self.bare_key_at(at) {
+            Some(key) => self.declares(schema, &key),
+            None => false,
+        }
+    }
+
+    /// Whether the object that is being read declares this name. An object that declares nothing
+    /// may have any.
+    pub(super) fn declares(&self, schema: Option<SchemaId>, key: &str) -> bool {
+        schema.is_none_or(|id| match self.declared(id, key) {
+            Declared::Yes | Declared::Open => true,
+            Declared::No => false,
+        })
+    }
+
+    /// Whether a schema has a property of this name, in any spelling.
+    pub(super) fn declares_by_name(&self, id: SchemaId, key: &str) -> bool {
+        matches!(self.declared(id, key), Declared::Yes)
+    }
+
+    fn declared(&self, id: SchemaId, key: &str) -> Declared {
+        let rules = self.schema.rules(id);
+        let mut answer = Declared::Open;
+        if let Some(object) = &rules.object {
+            if object.knows(key) || object.respelt(key).is_some() {
+                return Declared::Yes;
+            }
+            match object.additional {
+                Additional::Unexpected | Additional::Refused => answer = Declared::No,
+                Additional::Welcome | Additional::Elsewhere | Additional::Typed(_) => {}
+            }
+        }
+        let parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        for part in parts {
+            match self.declared(*part, key) {
+                Declared::Yes => return Declared::Yes,
+                Declared::No => answer = Declared::No,
+                Declared::Open => {}
+            }
+        }
+        answer
+    }
+
+    /// The schema of the value under a key, or of the next item.
+    pub(super) fn child_schema(&self, key: Str) -> Option<SchemaId> {
+        let frame = self.stack.last()?;
+        let id = frame.schema?;
+        if frame.closer.is_list() {
+            let index = self.tree.node(frame.node).count as usize;
+            return match self.item_schema(id, index) {
+                // The one object in a list at the root.
+                None if self.stack.len() == 1 => Some(id),
+                item => item,
+            };
+        }
+        let key = self.tree.str(key);
+        match self.member_schema(id, key) {
+            None if self.stack.len() <= 2 && WRAPPERS.contains(&key) => Some(self.schema.root),
+            child => child,
+        }
+    }
+
+    fn member_schema(&self, id: SchemaId, key: &str) -> Option<SchemaId> {
+        let rules = self.schema.rules(id);
+        if let Some(object) = &rules.object {
+            if let Some(schema) = object.member_schema(key) {
+                return Some(schema);
+            }
+            if let Some((property, _)) = object.respelt(key) {
+                return Some(property.schema);
+            }
+        }
+        let mut parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        parts.find_map(|part| self.member_schema(*part, key))
+    }
+
+    fn item_schema(&self, id: SchemaId, index: usize) -> Option<SchemaId> {
+        let rules = self.schema.rules(id);
+        if let Some(item) = rules.list.as_ref().and_then(|list| list.item(index)) {
+            return Some(item);
+        }
+        let mut parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        parts.find_map(|part| self.item_schema(*part, index))
+    }
+}
+
+/// What a schema says about a name.
+enum Declared {
+    Yes,
+    No,
+    /// Nothing is declared there.
+    Open,
+}

@@ -1,0 +1,275 @@
+//! Quoted texts, and the one hard question about them: does this quote close the text, or does it
+//! stand inside it?
+
+use countersign_contract::IssueCode;
+
+use super::{Closer, NoRead, Reader};
+use crate::tree::{Kind, NodeId, Str};
+
+/// An opening quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quote {
+    style: Style,
+    /// How many bytes it takes.
+    pub(super) width: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Double,
+    Single,
+    Backtick,
+    SmartDouble,
+    SmartSingle,
+    TripleDouble,
+    TripleSingle,
+}
+
+impl Quote {
+    /// The opening quote at the start of `rest`.
+    pub(super) fn at(rest: &[u8]) -> Option<Self> {
+        let (style, width) = match rest {
+            [b'"', b'"', b'"', ..] => (Style::TripleDouble, 3),
+            [b'\'', b'\'', b'\'', ..] => (Style::TripleSingle, 3),
+            [b'"', ..] => (Style::Double, 1),
+            [b'\'', ..] => (Style::Single, 1),
+            [b'`', ..] => (Style::Backtick, 1),
+            [0xe2, 0x80, 0x9c..=0x9e, ..] => (Style::SmartDouble, 3),
+            [0xe2, 0x80, 0x98..=0x9a, ..] => (Style::SmartSingle, 3),
+            _ => return None,
+        };
+        Some(Self { style, width })
+    }
+
+    /// How wide the quote at the start of `rest` is, if it can close this one.
+    pub(super) fn closing_at(self, rest: &[u8]) -> Option<usize> {
+        match (self.style, rest) {
+            (Style::Double, [b'"', ..])
+            | (Style::Single, [b'\'', ..])
+            | (Style::Backtick, [b'`', ..]) => Some(1),
+            (Style::SmartDouble, [0xe2, 0x80, 0x9c..=0x9e, ..])
+            | (Style::SmartSingle, [0xe2, 0x80, 0x98..=0x9a, ..])
+            | (Style::TripleDouble, [b'"', b'"', b'"', ..])
+            | (Style::TripleSingle, [b'\'', b'\'', b'\'', ..]) => Some(3),
+            _ => None,
+        }
+    }
+
+    /// Whether a byte can start a closing quote or needs any other look.
+    fn stops_at(self, byte: u8) -> bool {
+        byte == b'\\'
+            || byte < 0x20
+            || match self.style {
+                Style::Double | Style::TripleDouble => byte == b'"',
+                Style::Single | Style::TripleSingle => byte == b'\'',
+                Style::Backtick => byte == b'`',
+                Style::SmartDouble | Style::SmartSingle => byte == 0xe2,
+            }
+    }
+}
+
+/// Where a quoted text stands; what may follow it depends on that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Key,
+    Member,
+    Item,
+    /// The whole text.
+    Whole,
+}
+
+impl Reader<'_, '_, '_> {
+    pub(super) fn quote_here(&self) -> Option<Quote> {
+        Quote::at(self.rest(self.at))
+    }
+
+    /// Where a value stands now.
+    pub(super) fn value_place(&self) -> Place {
+        match self.stack.last() {
+            None => Place::Whole,
+            Some(frame) if frame.closer.is_list() => Place::Item,
+            Some(_) => Place::Member,
+        }
+    }
+
+    pub(super) fn quoted_value(&mut self, quote: Quote) -> Result<Option<NodeId>, NoRead> {
+        let start = self.at;
+        let (text, _) = self.quoted(quote, self.value_place());
+        self.push(Kind::Text, text, start).map(Some)
+    }
+
+    /// A quoted key; none where the text ends inside it.
+    pub(super) fn quoted_key(&mut self, quote: Quote) -> Result<Option<Str>, NoRead> {
+        let (key, closed) = self.quoted(quote, Place::Key);
+        Ok(closed.then_some(key))
+    }
+
+    /// Reads a quoted text into the side buffer; also says whether it was closed.
+    fn quoted(&mut self, quote: Quote, place: Place) -> (Str, bool) {
+        let opened = self.at;
+        if quote.style != Style::Double {
+            self.note(IssueCode::QuoteStyle, opened, opened + quote.width);
+        }
+        self.at += quote.width;
+        let mark = self.tree.side_mark();
+        loop {
+            let run = self.at;
+            while self.bytes.get(self.at).is_some_and(|byte| !quote.stops_at(*byte)) {
+                self.at += 1;
+            }
+            let plain = self.slice(run, self.at);
+            self.tree.side().push_str(plain);
+            if self.at_end() {
+                return (self.tree.side_since(mark), false);
+            }
+            if let Some(width) = quote.closing_at(self.rest(self.at)) {
+                if let Some(text) = self.closed_before(place, mark) {
+                    return (text, true);
+                }
+                if self.closes(self.at + width, place, mark) {
+                    self.at += width;
+                    return (self.tree.side_since(mark), true);
+                }
+                self.note(IssueCode::InnerQuoteEscaped, self.at, self.at + width);
+                self.take(width);
+            } else if self.byte() == b'\\' {
+                self.escape(quote);
+            } else {
+                if self.byte() < 0x20 {
+                    self.note(IssueCode::ControlChar, self.at, self.at + 1);
+                }
+                let width = self.character_width();
+                self.take(width);
+            }
+        }
+    }
+
+    /// Copies so many bytes as they are.
+    fn take(&mut self, width: usize) {
+        let piece = self.slice(self.at, self.at + width);
+        self.tree.side().push_str(piece);
+        self.at += width;
+    }
+
+    fn character_width(&self) -> usize {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        rest.chars().next().map_or(1, char::len_utf8)
+    }
+
+    /// An escape; one that JSON does not have keeps its backslash.
+    fn escape(&mut self, quote: Quote) {
+        if let Some((character, width)) = crate::escape::decode(self.rest(self.at)) {
+            self.tree.side().push(character);
+            self.at += width;
+            return;
+        }
+        // Other languages escape every quote; only the style of this text makes that a fault.
+        let quoted = matches!(self.byte_at(self.at + 1), b'\'' | b'`');
+        if !quoted || quote.style == Style::Double {
+            self.note(IssueCode::EscapeRepaired, self.at, self.at + 1);
+        }
+        self.at += usize::from(quoted);
+        self.take(1);
+    }
+
+    /// Whether a quote that ends before `behind` closes the text: only if what follows is
+    /// structure for this place.
+    pub(super) fn closes(&mut self, behind: usize, place: Place, mark: usize) -> bool {
+        let next = self.skip_filler(behind);
+        if next >= self.bytes.len() {
+            return true;
+        }
+        let byte = self.byte_at(next);
+        match place {
+            Place::Whole => false,
+            Place::Key => self.closes_key(next, byte, mark),
+            Place::Member => match byte {
+                b'}' => self.brace_ends(next),
+                b']' => self.has_open(Closer::Bracket),
+                b')' => self.has_open(Closer::Parenthesis),
+                b',' | b';' => {
+                    let then = self.skip_filler(next + 1);
+                    self.container_ends(then) || self.member_follows(then, true)
+                }
+                _ => self.member_follows(next, false),
+            },
+            Place::Item => match byte {
+                b']' => true,
+                b'}' => self.has_open(Closer::Brace) && self.brace_ends(next),
+                b')' => self.has_open(Closer::Parenthesis),
+                b',' => {
+                    let then = self.skip_filler(next + 1);
+                    self.container_ends(then) || self.item_follows(then)
+                }
+                _ => next > behind && Quote::at(self.rest(next)).is_some(),
+            },
+        }
+    }
+
+    fn closes_key(&mut self, next: usize, byte: u8, mark: usize) -> bool {
+        match byte {
+            b':' => true,
+            b'=' => self.has_open(Closer::Parenthesis) || self.byte_at(next + 1) == b'>',
+            // The colon is missing: only where the name is declared to the letter.
+            _ => {
+                let schema = self.stack.last().and_then(|frame| frame.schema);
+                let object = schema.and_then(|id| self.schema.rules(id).object.as_ref());
+                let key = self.tree.side().get(mark..).unwrap_or_default();
+                object.is_some_and(|object| object.property(key).is_some())
+            }
+        }
+    }
+
+    /// A brace right behind a quote ends the object, unless yet another quote follows it that opens
+    /// no member: then both belong to the text.
+    fn brace_ends(&mut self, brace: usize) -> bool {
+        let next = self.skip_filler(brace + 1);
+        match Quote::at(self.rest(next)) {
+            Some(Quote { style: Style::Backtick, .. }) | None => true,
+            Some(_) => self.quoted_key_at(next).is_some(),
+        }
+    }
+
+    /// Whether nothing but the end of the container follows.
+    fn container_ends(&mut self, at: usize) -> bool {
+        match self.byte_at(at) {
+            b'}' | b']' => true,
+            b')' => self.has_open(Closer::Parenthesis),
+            _ => at >= self.bytes.len(),
+        }
+    }
+
+    /// Whether an item of a list starts here.
+    fn item_follows(&mut self, at: usize) -> bool {
+        match self.byte_at(at) {
+            b'{' | b'[' | b'-' | b'+' | b'.' | b'0'..=b'9' => return true,
+            _ if Quote::at(self.rest(at)).is_some() => return true,
+            _ => {}
+        }
+        // A bare word is an item if it ends where items end.
+        let rest = self.rest(at);
+        let window = rest.get(..self.limits.lookahead_bytes_max.min(rest.len())).unwrap_or(rest);
+        let end = window.iter().position(|b| matches!(b, b',' | b']' | b'"' | b'\'' | b'\n'));
+        end.is_some_and(|end| end > 0 && matches!(window.get(end), Some(b',' | b']')))
+    }
+
+    /// The text whose closing quote is missing: it ended before a comma, and the quote here opens
+    /// the next key. The reader is left at that comma.
+    fn closed_before(&mut self, place: Place, mark: usize) -> Option<Str> {
+        if place != Place::Member {
+            return None;
+        }
+        let so_far = self.tree.side().get(mark..)?.trim_end();
+        let kept = so_far.strip_suffix(',')?.trim_end().len();
+        let key = self.quoted_key_at(self.at)?;
+        let schema = self.stack.last().and_then(|frame| frame.schema);
+        if !self.declares(schema, &key) {
+            return None;
+        }
+        let comma = self.slice(0, self.at).rfind(',')?;
+        self.note(IssueCode::QuoteInserted, comma, comma);
+        self.tree.side().truncate(mark + kept);
+        self.at = comma;
+        Some(self.tree.side_since(mark))
+    }
+}

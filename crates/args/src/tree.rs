@@ -1,0 +1,244 @@
+//! The arena that a text is read into: flat, so that neither reading nor dropping it recurses.
+//!
+//! Numbers keep their text. Strings without escapes point into the raw text, all others into one
+//! side buffer. Children are a linked list through `next`, which lets a changed container share the
+//! unchanged ones.
+
+use std::ops::Range;
+
+/// Index of a node.
+pub(crate) type NodeId = u32;
+
+/// No node: the end of a list of children, or an empty container.
+pub(crate) const NONE: NodeId = u32::MAX;
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    False,
+    True,
+    Number,
+    Text,
+    Array,
+    Object,
+}
+
+impl Kind {
+    /// As a message calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::False | Self::True => "a boolean",
+            Self::Number => "a number",
+            Self::Text => "a text",
+            Self::Array => "a list",
+            Self::Object => "an object",
+        }
+    }
+}
+
+/// A piece of text in the raw text or in the side buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Str {
+    start: u32,
+    len: u32,
+    side: bool,
+}
+
+impl Str {
+    pub(crate) const EMPTY: Self = Self { start: 0, len: 0, side: true };
+}
+
+/// Where something stands in the raw text, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    pub(crate) const fn new(start: usize, end: usize) -> Self {
+        Self { start: start as u32, end: end as u32 }
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// One value, and its key where it is a member.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    /// The string's content, or the number's JSON text.
+    pub(crate) text: Str,
+    /// The member's key.
+    pub(crate) key: Str,
+    /// The first child of a container.
+    pub(crate) first: NodeId,
+    /// The next child of the same parent.
+    pub(crate) next: NodeId,
+    /// How many children.
+    pub(crate) count: u32,
+    pub(crate) span: Span,
+    /// As the token was spelt where that differs from `text` (`007`, `1e5`, `True`).
+    pub(crate) spelt: Str,
+}
+
+/// All nodes of a text.
+#[derive(Debug)]
+pub(crate) struct Tree<'r> {
+    raw: &'r str,
+    side: String,
+    nodes: Vec<Node>,
+}
+
+impl<'r> Tree<'r> {
+    pub(crate) fn new(raw: &'r str) -> Self {
+        Self { raw, side: String::new(), nodes: Vec::with_capacity(16) }
+    }
+
+    pub(crate) fn raw(&self) -> &'r str {
+        self.raw
+    }
+
+    /// How many nodes there are, for the limits.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "ids come from push() and nodes are never removed")]
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "ids come from push() and nodes are never removed")]
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id as usize]
+    }
+
+    pub(crate) fn kind(&self, id: NodeId) -> Kind {
+        self.node(id).kind
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a Str is only made from the text it points into")]
+    pub(crate) fn str(&self, text: Str) -> &str {
+        let range = text.start as usize..text.start as usize + text.len as usize;
+        if text.side { &self.side[range] } else { &self.raw[range] }
+    }
+
+    /// The content of a text or a number.
+    pub(crate) fn text(&self, id: NodeId) -> &str {
+        self.str(self.node(id).text)
+    }
+
+    /// The member's key.
+    pub(crate) fn key(&self, id: NodeId) -> &str {
+        self.str(self.node(id).key)
+    }
+
+    /// The token as it was spelt.
+    pub(crate) fn spelt(&self, id: NodeId) -> &str {
+        let node = self.node(id);
+        if node.spelt == Str::EMPTY { self.str(node.text) } else { self.str(node.spelt) }
+    }
+
+    /// A piece of the raw text.
+    pub(crate) const fn raw_str(start: usize, end: usize) -> Str {
+        Str { start: start as u32, len: (end - start) as u32, side: false }
+    }
+
+    /// Where the side buffer ends now; a text that is built there starts here.
+    pub(crate) fn side_mark(&self) -> usize {
+        self.side.len()
+    }
+
+    pub(crate) fn side(&mut self) -> &mut String {
+        &mut self.side
+    }
+
+    /// What was written to the side buffer since the mark.
+    pub(crate) fn side_since(&self, mark: usize) -> Str {
+        Str { start: mark as u32, len: (self.side.len() - mark) as u32, side: true }
+    }
+
+    /// Copies a text into the side buffer.
+    pub(crate) fn intern(&mut self, text: &str) -> Str {
+        let mark = self.side_mark();
+        self.side.push_str(text);
+        self.side_since(mark)
+    }
+
+    pub(crate) fn push(&mut self, kind: Kind, text: Str, span: Span) -> NodeId {
+        let id = self.nodes.len() as NodeId;
+        self.nodes.push(Node {
+            kind,
+            text,
+            key: Str::EMPTY,
+            first: NONE,
+            next: NONE,
+            count: 0,
+            span,
+            spelt: Str::EMPTY,
+        });
+        id
+    }
+
+    /// A second node with the same content and children, free to join another parent.
+    pub(crate) fn copy(&mut self, id: NodeId) -> NodeId {
+        let mut node = *self.node(id);
+        node.next = NONE;
+        let copy = self.nodes.len() as NodeId;
+        self.nodes.push(node);
+        copy
+    }
+
+    /// The children of a container.
+    pub(crate) fn children(&self, id: NodeId) -> Children<'_, 'r> {
+        Children { tree: self, next: self.node(id).first }
+    }
+
+    /// The member of an object with this very key.
+    pub(crate) fn member(&self, object: NodeId, key: &str) -> Option<NodeId> {
+        if self.kind(object) != Kind::Object {
+            return None;
+        }
+        self.children(object).find(|child| self.key(*child) == key)
+    }
+
+    /// A container of the given children, which must be free to join it.
+    pub(crate) fn container(&mut self, kind: Kind, span: Span, children: &[NodeId]) -> NodeId {
+        let id = self.push(kind, Str::EMPTY, span);
+        let mut last = NONE;
+        for &child in children {
+            if last == NONE {
+                self.node_mut(id).first = child;
+            } else {
+                self.node_mut(last).next = child;
+            }
+            last = child;
+        }
+        self.node_mut(id).count = children.len() as u32;
+        id
+    }
+}
+
+/// Iterates over the children of one container.
+pub(crate) struct Children<'t, 'r> {
+    tree: &'t Tree<'r>,
+    next: NodeId,
+}
+
+impl Iterator for Children<'_, '_> {
+    type Item = NodeId;
+
+    fn next(&mut self) -> Option<NodeId> {
+        let id = self.next;
+        if id == NONE {
+            return None;
+        }
+        self.next = self.tree.node(id).next;
+        Some(id)
+    }
+}

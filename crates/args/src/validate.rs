@@ -1,0 +1,318 @@
+//! Whether a value is what the schema asks for, as it is. Nothing is changed here.
+//!
+//! The recursion goes down the tree, whose depth is bounded by [`Limits`](crate::Limits), and
+//! through schemas that apply to the same value, whose cycles are refused when a schema is prepared.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::number::{Decimal, is_whole};
+use crate::schema::{
+    Additional, Allowed, ListRules, NumberRules, ObjectRules, Rules, Schema, SchemaId, TextRules,
+    Types,
+};
+use crate::tree::{Kind, NONE, NodeId, Tree};
+
+/// Answers that were given before, for schemas with branches: without it, branches inside branches
+/// would take time exponential in their depth. Empty, and so free, for all others.
+#[derive(Debug, Default)]
+pub(crate) struct Memo(RefCell<HashMap<(NodeId, SchemaId), bool>>);
+
+/// A tree and the schema it is checked against.
+#[derive(Clone, Copy)]
+pub(crate) struct Validator<'v, 'r> {
+    pub(crate) tree: &'v Tree<'r>,
+    pub(crate) schema: &'v Schema,
+    pub(crate) memo: &'v Memo,
+}
+
+impl Validator<'_, '_> {
+    /// Whether the schema accepts the value.
+    pub(crate) fn accepts(self, node: NodeId, id: SchemaId) -> bool {
+        let rules = self.schema.rules(id);
+        if !rules.is_composed() {
+            return self.accepts_own(rules, node);
+        }
+        if let Some(answer) = self.memo.0.borrow().get(&(node, id)) {
+            return *answer;
+        }
+        let answer = self.accepts_own(rules, node) && self.accepts_parts(rules, node);
+        self.memo.0.borrow_mut().insert((node, id), answer);
+        answer
+    }
+
+    /// Whether the value is accepted, the schemas that apply beside these rules left aside.
+    pub(crate) fn accepts_own(self, rules: &Rules, node: NodeId) -> bool {
+        let tree = self.tree;
+        if !rules.types.has(type_of(tree, node)) {
+            return false;
+        }
+        if let Some(allowed) = &rules.allowed
+            && !is_allowed(tree, allowed, node)
+        {
+            return false;
+        }
+        match tree.kind(node) {
+            Kind::Null | Kind::False | Kind::True => true,
+            Kind::Number => {
+                let json = tree.text(node);
+                is_finite(json)
+                    && rules.number.as_ref().is_none_or(|rules| broken_bound(rules, json).is_none())
+            }
+            Kind::Text => {
+                let text = tree.text(node);
+                rules.text.as_ref().is_none_or(|rules| broken_text_rule(rules, text).is_none())
+            }
+            Kind::Array => rules.list.as_ref().is_none_or(|list| self.accepts_list(list, node)),
+            Kind::Object => {
+                rules.object.as_ref().is_none_or(|object| self.accepts_object(object, node))
+            }
+        }
+    }
+
+    fn accepts_list(self, rules: &ListRules, node: NodeId) -> bool {
+        self.broken_list_rule(rules, node).is_none()
+            && self
+                .tree
+                .children(node)
+                .enumerate()
+                .all(|(i, item)| rules.item(i).is_none_or(|id| self.accepts(item, id)))
+    }
+
+    /// The rule about the list as a whole that it breaks, in words.
+    pub(crate) fn broken_list_rule(self, rules: &ListRules, node: NodeId) -> Option<String> {
+        let count = self.tree.node(node).count as usize;
+        if count < rules.min_items {
+            return Some(format!("at least {} items", rules.min_items));
+        }
+        if let Some(max) = rules.max_items.filter(|max| count > *max) {
+            return Some(format!("at most {max} items"));
+        }
+        if rules.unique && has_equal_items(self.tree, node) {
+            return Some("no item twice".to_owned());
+        }
+        if let Some(contains) = &rules.contains {
+            let hits = self
+                .tree
+                .children(node)
+                .filter(|item| self.accepts(*item, contains.schema))
+                .count();
+            if hits < contains.min || contains.max.is_some_and(|max| hits > max) {
+                return Some(format!("at least {} items of the wanted form", contains.min));
+            }
+        }
+        None
+    }
+
+    fn accepts_object(self, rules: &ObjectRules, node: NodeId) -> bool {
+        let mut missing = rules.required_count;
+        let mut hint = 0;
+        let mut child = self.tree.node(node).first;
+        while child != NONE {
+            let member = self.tree.node(child);
+            let name = self.tree.str(member.key);
+            if let Some((at, property)) =
+                rules.position(name, hint).and_then(|at| Some((at, rules.properties.get(at)?)))
+            {
+                hint = at + 1;
+                if !self.accepts(child, property.schema) {
+                    return false;
+                }
+                // Keys are unique here: an object with one twice never gets this far.
+                missing = missing.saturating_sub(usize::from(property.required));
+                if !rules.patterns.is_empty() && !self.accepts_patterns(rules, child) {
+                    return false;
+                }
+            } else if !self.accepts_undeclared(rules, child) {
+                return false;
+            }
+            child = member.next;
+        }
+        missing == 0 && self.broken_object_rule(rules, node).is_none()
+    }
+
+    fn accepts_patterns(self, rules: &ObjectRules, child: NodeId) -> bool {
+        let name = self.tree.key(child);
+        rules
+            .patterns
+            .iter()
+            .filter(|(pattern, _)| pattern.regex.is_match(name))
+            .all(|(_, id)| self.accepts(child, *id))
+    }
+
+    fn accepts_undeclared(self, rules: &ObjectRules, child: NodeId) -> bool {
+        if !self.accepts_patterns(rules, child) {
+            return false;
+        }
+        if rules.knows(self.tree.key(child)) {
+            return true;
+        }
+        match rules.additional {
+            Additional::Welcome | Additional::Elsewhere => true,
+            Additional::Unexpected | Additional::Refused => false,
+            Additional::Typed(id) => self.accepts(child, id),
+        }
+    }
+
+    /// The rule about the object as a whole that it breaks, in words; members are checked
+    /// elsewhere.
+    pub(crate) fn broken_object_rule(self, rules: &ObjectRules, node: NodeId) -> Option<String> {
+        let count = self.tree.node(node).count as usize;
+        if count < rules.min_members {
+            return Some(format!("at least {} members", rules.min_members));
+        }
+        if let Some(max) = rules.max_members.filter(|max| count > *max) {
+            return Some(format!("at most {max} members"));
+        }
+        let has = |name: &str| self.tree.member(node, name).is_some();
+        if let Some(name) = rules.also_required.iter().find(|name| !has(name)) {
+            return Some(format!("a member {name:?}"));
+        }
+        for (name, needs) in &rules.dependent_required {
+            if has(name)
+                && let Some(missing) = needs.iter().find(|need| !has(need))
+            {
+                return Some(format!("a member {missing:?} beside {name:?}"));
+            }
+        }
+        for (name, id) in &rules.dependent_schemas {
+            if has(name) && !self.accepts(node, *id) {
+                return Some(format!("what the declaration asks for beside {name:?}"));
+            }
+        }
+        if let Some(names) = rules.names {
+            let names = self.schema.rules(names);
+            if let Some(child) =
+                self.tree.children(node).find(|child| !fits_name(names, self.tree.key(*child)))
+            {
+                return Some(format!("another name than {:?}", self.tree.key(child)));
+            }
+        }
+        None
+    }
+
+    /// The schemas that apply to the same value.
+    fn accepts_parts(self, rules: &Rules, node: NodeId) -> bool {
+        let fits = |id: &SchemaId| self.accepts(node, *id);
+        if !rules.all_of.iter().all(fits) {
+            return false;
+        }
+        if !rules.any_of.is_empty() && !rules.any_of.iter().any(fits) {
+            return false;
+        }
+        let exactly_one = || rules.one_of.iter().filter(|id| fits(id)).take(2).count() == 1;
+        if !rules.one_of.is_empty() && !exactly_one() {
+            return false;
+        }
+        if rules.not.as_ref().is_some_and(fits) {
+            return false;
+        }
+        match &rules.condition {
+            Some(condition) if fits(&condition.test) => condition.then.as_ref().is_none_or(fits),
+            Some(condition) => condition.otherwise.as_ref().is_none_or(fits),
+            None => true,
+        }
+    }
+}
+
+/// Whether a name is what `propertyNames` asks for.
+fn fits_name(rules: &Rules, name: &str) -> bool {
+    rules.types.has(Types::TEXT)
+        && rules.text.as_ref().is_none_or(|text| broken_text_rule(text, name).is_none())
+        && rules.allowed.as_ref().is_none_or(|a| a.members.iter().any(|m| m.text == name))
+}
+
+/// Whether a 64-bit float can hold it; only an exponent or very many digits make it worth a look.
+fn is_finite(json: &str) -> bool {
+    let large = json.len() > 300 || json.bytes().any(|byte| matches!(byte, b'e' | b'E'));
+    !large || Decimal::is_finite(json)
+}
+
+fn has_equal_items(tree: &Tree<'_>, node: NodeId) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    tree.children(node).any(|item| {
+        let mut json = String::new();
+        crate::render::comparable(tree, item, &mut json);
+        !seen.insert(json)
+    })
+}
+
+/// The type of a value; numbers by their spelling.
+pub(crate) fn type_of(tree: &Tree<'_>, node: NodeId) -> Types {
+    match tree.kind(node) {
+        Kind::Null => Types::NULL,
+        Kind::False | Kind::True => Types::BOOLEAN,
+        Kind::Number if is_whole(tree.text(node)) => Types::INTEGER,
+        Kind::Number => Types::FRACTION,
+        Kind::Text => Types::TEXT,
+        Kind::Array => Types::ARRAY,
+        Kind::Object => Types::OBJECT,
+    }
+}
+
+/// Whether the value is one of the allowed ones.
+pub(crate) fn is_allowed(tree: &Tree<'_>, allowed: &Allowed, node: NodeId) -> bool {
+    let kind = tree.kind(node);
+    match kind {
+        Kind::Null | Kind::False | Kind::True => {
+            allowed.members.iter().any(|member| member.kind == kind)
+        }
+        Kind::Text => {
+            let text = tree.text(node);
+            allowed.members.iter().any(|member| member.kind == kind && member.text == text)
+        }
+        Kind::Number => {
+            let number = Decimal::parse(tree.text(node));
+            number.is_some() && allowed.members.iter().any(|member| member.number == number)
+        }
+        Kind::Array | Kind::Object => {
+            let mut json = String::new();
+            crate::render::comparable(tree, node, &mut json);
+            allowed.members.iter().any(|member| member.json.as_ref() == Some(&json))
+        }
+    }
+}
+
+/// The bound that a number breaks, in words.
+pub(crate) fn broken_bound(rules: &NumberRules, json: &str) -> Option<String> {
+    let Some(number) = Decimal::parse(json) else {
+        return Some("a number with a smaller exponent".to_owned());
+    };
+    let broken = |name: &str, bound: &Decimal| Some(format!("{name} {bound}"));
+    match rules {
+        NumberRules { minimum: Some(bound), .. } if number < *bound => broken("at least", bound),
+        NumberRules { maximum: Some(bound), .. } if number > *bound => broken("at most", bound),
+        NumberRules { exclusive_minimum: Some(bound), .. } if number <= *bound => {
+            broken("above", bound)
+        }
+        NumberRules { exclusive_maximum: Some(bound), .. } if number >= *bound => {
+            broken("below", bound)
+        }
+        NumberRules { multiple_of: Some(step), .. } if !number.is_multiple_of(step) => {
+            broken("a multiple of", step)
+        }
+        _ => None,
+    }
+}
+
+/// The rule that a text breaks, in words.
+pub(crate) fn broken_text_rule(rules: &TextRules, text: &str) -> Option<String> {
+    if rules.min_length.is_some() || rules.max_length.is_some() {
+        let length = text.chars().count();
+        if let Some(min) = rules.min_length.filter(|min| length < *min) {
+            return Some(format!("at least {min} characters"));
+        }
+        if let Some(max) = rules.max_length.filter(|max| length > *max) {
+            return Some(format!("at most {max} characters"));
+        }
+    }
+    if let Some(pattern) = rules.pattern.as_ref().filter(|p| !p.regex.is_match(text)) {
+        return Some(format!("a text that matches {}", pattern.source));
+    }
+    match rules.format {
+        Some(format) if format.is_binding() && !format.matches(text) => {
+            Some(format.describe().to_owned())
+        }
+        _ => None,
+    }
+}
