@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign_contract::parameter::Leniency;
-use countersign_contract::tool::BindPolicy;
+use countersign_contract::tool::{BindPolicy, UnknownKeys};
 use countersign_contract::{BindStatus, Input, Issue, IssueCode, Severity, ToolSpec};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::reading::Reading;
 use crate::report::{Report, sentence};
 use crate::schema::{Schema, SchemaError};
 use crate::strict::{self, Document, Stop};
-use crate::tolerant::SyntaxLog;
+use crate::tolerant::{SyntaxLog, WRAPPERS};
 use crate::tree::{NodeId, Span, Tree};
 use crate::validate::{Memo, Validator};
 
@@ -81,7 +81,12 @@ impl Binder {
     /// Prepares a JSON Schema 2020-12.
     pub fn from_schema(schema: &Value, policy: BindPolicy) -> Result<Self, SchemaError> {
         let schema = Arc::new(Schema::compile(schema)?);
-        Ok(Self { schema, policy, limits: Limits::default(), declared: true })
+        Ok(Self {
+            schema,
+            policy,
+            limits: Limits::default(),
+            declared: true,
+        })
     }
 
     /// For a tool without a declaration: the text is only parsed, with a remark that says so (B8).
@@ -113,6 +118,7 @@ impl Binder {
         match strict::parse(raw, &self.limits) {
             Ok(document) => self.bind_document(document, reading),
             Err(Stop::Limit(limit)) => self.beyond(raw, limit),
+            Err(Stop::Reserved) => self.refused(raw, reserved()),
             Err(Stop::NotJson(at)) if self.policy.leniency == Leniency::Strict => {
                 let message = format!("the text is not JSON at byte {at}");
                 let mut issue = Issue::new(IssueCode::NotFound, "", message);
@@ -125,10 +131,22 @@ impl Binder {
 
     /// Strict JSON: exact where the declaration accepts it as it is.
     fn bind_document(&self, document: Document<'_>, reading: &Reading) -> Bound {
-        let Document { mut tree, root, duplicates } = document;
+        let Document {
+            mut tree,
+            root,
+            duplicates,
+        } = document;
         let memo = Memo::default();
-        let validator = Validator { tree: &tree, schema: &self.schema, memo: &memo };
-        let accepted = !duplicates && validator.accepts(root, self.schema.root);
+        let keeps_unknown = self.policy.unknown_keys == UnknownKeys::Keep;
+        let validator = Validator {
+            tree: &tree,
+            schema: &self.schema,
+            memo: &memo,
+            keeps_unknown,
+        };
+        let accepted = !duplicates
+            && validator.accepts(root, self.schema.root)
+            && !(keeps_unknown && self.may_wrap(&tree, root));
         if accepted && self.declared && !self.schema.has_remarks() {
             let arguments = Arguments::from_checked(tree.raw().trim());
             return Bound {
@@ -138,9 +156,7 @@ impl Binder {
             };
         }
         let mut log = SyntaxLog::default();
-        if duplicates
-            && let Err(issue) = duplicates::collapse(&mut tree, root, &mut log)
-        {
+        if duplicates && let Err(issue) = duplicates::collapse(&mut tree, root, &mut log) {
             return self.refused(tree.raw(), issue);
         }
         let mut coercer = self.coercer(&mut tree, reading);
@@ -150,12 +166,23 @@ impl Binder {
         self.conclude(&tree, &trail, outcome, &log, true)
     }
 
+    /// Whether a document that is accepted as it is has a wrapper's name.
+    fn may_wrap(&self, tree: &Tree<'_>, root: NodeId) -> bool {
+        self.declared
+            && tree
+                .children(root)
+                .any(|member| WRAPPERS.contains(&tree.key(member)))
+    }
+
     /// What models write: every document in the text is bound, and exactly one must fit.
     fn bind_tolerantly(&self, raw: &str, reading: &Reading) -> Bound {
-        let mut tree = Tree::new(raw);
+        let mut tree = Tree::for_repair(raw);
         let found = candidates::find(&mut tree, raw, &self.schema, &self.limits);
         if let Some(limit) = found.limit {
             return self.beyond(raw, limit);
+        }
+        if found.reserved {
+            return self.refused(raw, reserved());
         }
         let mut bound = Vec::with_capacity(found.candidates.len());
         let mut coercer = self.coercer(&mut tree, reading);
@@ -191,12 +218,19 @@ impl Binder {
         tree: &Tree<'_>,
         bound: &'b [(Candidate, Outcome, bool)],
     ) -> Result<Option<(&'b Candidate, Outcome)>, Issue> {
-        let fits = || bound.iter().filter(|(_, outcome, _)| outcome.node.is_some());
+        let fits = || {
+            bound
+                .iter()
+                .filter(|(_, outcome, _)| outcome.node.is_some())
+        };
         let Some((first, outcome, _)) = fits().next() else {
             let reported = bound.iter().find(|(candidate, ..)| candidate.complete);
             let reported = reported.or(bound.first());
             return Ok(reported.map(|(candidate, outcome, _)| (candidate, *outcome)));
         };
+        if fits().nth(1).is_none() {
+            return Ok(Some((first, *outcome)));
+        }
         let value = |outcome: &Outcome| {
             let mut json = String::new();
             if let Some(node) = outcome.node {
@@ -238,22 +272,34 @@ impl Binder {
         report.syntax(log.events());
         report.trail(tree, &self.schema, trail, outcome.trail);
         let Some(node) = outcome.node else {
-            return Bound { status: BindStatus::Refused, arguments: None, issues: report.finish() };
+            return Bound {
+                status: BindStatus::Refused,
+                arguments: None,
+                issues: report.finish(),
+            };
         };
         let issues = report.finish();
         if complete && let Some(issue) = self.beyond_policy(&issues) {
             let mut all = vec![issue];
             all.extend(issues);
-            return Bound { status: BindStatus::Refused, arguments: None, issues: all };
+            return Bound {
+                status: BindStatus::Refused,
+                arguments: None,
+                issues: all,
+            };
         }
-        let mut json = String::new();
+        let mut json = String::with_capacity(tree.raw().len() + 16);
         crate::render::json(tree, node, &mut json);
         let status = match (complete, issues.is_empty()) {
             (false, _) => BindStatus::Incomplete,
             (true, true) => BindStatus::Exact,
             (true, false) => BindStatus::Repaired,
         };
-        Bound { status, arguments: Some(Arguments::from_checked(json)), issues }
+        Bound {
+            status,
+            arguments: Some(Arguments::from_checked(json)),
+            issues,
+        }
     }
 
     /// The refusal of a change that goes further than the tool allows.
@@ -262,9 +308,15 @@ impl Binder {
             Leniency::Strict => Severity::Note,
             Leniency::Lenient => self.policy.max_severity,
         };
-        let worst = issues.iter().filter(|issue| issue.severity > most).max_by_key(|i| i.severity)?;
-        let mut issue =
-            Issue::new(IssueCode::PolicyExceeded, worst.path.clone(), sentence(IssueCode::PolicyExceeded));
+        let worst = issues
+            .iter()
+            .filter(|issue| issue.severity > most)
+            .max_by_key(|i| i.severity)?;
+        let mut issue = Issue::new(
+            IssueCode::PolicyExceeded,
+            worst.path.clone(),
+            sentence(IssueCode::PolicyExceeded),
+        );
         issue.span = worst.span;
         issue.expected.clone_from(&worst.expected);
         issue.suggestion = Some(format!("send it so that {} is not needed", worst.code));
@@ -290,7 +342,11 @@ impl Binder {
     fn refused(&self, raw: &str, issue: Issue) -> Bound {
         let mut report = Report::new(raw, &self.schema, &self.limits);
         report.add(issue);
-        Bound { status: BindStatus::Refused, arguments: None, issues: report.finish() }
+        Bound {
+            status: BindStatus::Refused,
+            arguments: None,
+            issues: report.finish(),
+        }
     }
 }
 
@@ -302,9 +358,22 @@ fn incomplete(raw: &str) -> Issue {
 }
 
 fn elided() -> Issue {
-    let mut issue =
-        Issue::new(IssueCode::Incomplete, "", "the text leaves something out with an ellipsis");
+    let mut issue = Issue::new(
+        IssueCode::Incomplete,
+        "",
+        "the text leaves something out with an ellipsis",
+    );
     issue.suggestion = Some("send every value".to_owned());
+    issue
+}
+
+fn reserved() -> Issue {
+    let mut issue = Issue::new(
+        IssueCode::UnknownKey,
+        "",
+        "a name that starts with $serde_json is reserved",
+    );
+    issue.suggestion = Some("leave it out".to_owned());
     issue
 }
 
@@ -323,4 +392,3 @@ impl Bound {
         self.status.is_executable()
     }
 }
-

@@ -28,15 +28,25 @@ pub(crate) struct Found {
     pub(crate) limit: Option<&'static str>,
     /// Whether a document left something out (`...`).
     pub(crate) elided: bool,
+    /// Whether a document has a name that no call may have.
+    pub(crate) reserved: bool,
 }
 
-/// Every place is looked at a bounded number of times, so the search is linear in the text.
-const PASSES_MAX: usize = 8;
+/// How much is read again when a document turns out to be none: twice the text, and a little more so
+/// that short texts with many braces are searched to their end.
+const WORK_MAX: (usize, usize) = (2, 64 * 1024);
 
 /// Finds the documents in a text.
 pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Limits) -> Found {
-    let mut finder =
-        Finder { tree, raw, schema, limits, found: Found::default(), work: 0, origin: None };
+    let mut finder = Finder {
+        tree,
+        raw,
+        schema,
+        limits,
+        found: Found::default(),
+        work: 0,
+        origin: None,
+    };
     finder.text(raw, 0);
     finder.found
 }
@@ -61,7 +71,8 @@ impl Finder<'_, '_> {
         }
         let before = self.found.candidates.len();
         self.containers(text, after_call, nesting);
-        if self.found.candidates.len() == before && self.takes_scalars() {
+        let container = text.get(lead..).unwrap_or_default().starts_with(['{', '[']);
+        if self.found.candidates.len() == before && !container && self.takes_scalars() {
             self.scalar(text);
         }
     }
@@ -69,8 +80,10 @@ impl Finder<'_, '_> {
     /// Every container at the outermost level.
     fn containers(&mut self, text: &str, from: usize, nesting: usize) {
         let mut at = from;
-        while let Some(offset) =
-            text.as_bytes().get(at..).and_then(|rest| memchr::memchr2(b'{', b'[', rest))
+        while let Some(offset) = text
+            .as_bytes()
+            .get(at..)
+            .and_then(|rest| memchr::memchr2(b'{', b'[', rest))
         {
             let start = at + offset;
             if self.is_escaped(text, start) {
@@ -86,7 +99,11 @@ impl Finder<'_, '_> {
             match self.read(text, start, Shape::Bracketed) {
                 Ok((read, log)) => {
                     let shares = self.names_are_known(read.node);
-                    at = if read.complete || shares { read.end } else { start + 1 };
+                    at = if read.complete || shares {
+                        read.end
+                    } else {
+                        start + 1
+                    };
                     self.add(read, start, log);
                 }
                 Err(NoRead::Implausible(_)) => at = start + 1,
@@ -98,12 +115,17 @@ impl Finder<'_, '_> {
                     self.found.limit = Some(limit);
                     return;
                 }
+                Err(NoRead::Reserved) => {
+                    self.found.reserved = true;
+                    return;
+                }
             }
             if self.found.candidates.len() >= self.limits.candidates_max {
                 self.found.limit = Some("candidates_max");
                 return;
             }
-            if self.work > PASSES_MAX * self.raw.len() + 4096 {
+            let (times, more) = WORK_MAX;
+            if self.work > times * self.raw.len() + more {
                 self.found.limit = Some("candidates_max");
                 return;
             }
@@ -115,7 +137,11 @@ impl Finder<'_, '_> {
         let rest = text.get(start..).unwrap_or_default();
         rest.starts_with('{')
             || self.schema.rules(self.schema.root).types.has(Types::ARRAY)
-            || rest.get(1..).unwrap_or_default().trim_start().starts_with('{')
+            || rest
+                .get(1..)
+                .unwrap_or_default()
+                .trim_start()
+                .starts_with('{')
     }
 
     /// `name(a=1, b=2)` anywhere in the text; gives back where the search goes on.
@@ -127,12 +153,16 @@ impl Finder<'_, '_> {
                 return 0;
             };
             let open = at + offset;
-            let container = bytes.get(lead..open).and_then(|b| memchr::memchr2(b'{', b'[', b));
+            let container = bytes
+                .get(lead..open)
+                .and_then(|b| memchr::memchr2(b'{', b'[', b));
             if container.is_some() {
                 return 0;
             }
             let named = open > 0
-                && bytes.get(open - 1).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+                && bytes
+                    .get(open - 1)
+                    .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
             if named && starts_with_assignment(text.get(open + 1..).unwrap_or_default()) {
                 if let Ok((read, mut log)) = self.read(text, open, Shape::Call) {
                     log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
@@ -172,7 +202,9 @@ impl Finder<'_, '_> {
             let plain = memchr::memchr(b'\\', tail.as_bytes()).unwrap_or(tail.len());
             decoded.push_str(tail.get(..plain).unwrap_or_default());
             at += plain;
-            let Some(escape) = tail.get(plain..).filter(|escape| !escape.is_empty()) else { break };
+            let Some(escape) = tail.get(plain..).filter(|escape| !escape.is_empty()) else {
+                break;
+            };
             match crate::escape::decode(escape.as_bytes()) {
                 Some((character, width)) => {
                     decoded.push(character);
@@ -197,7 +229,10 @@ impl Finder<'_, '_> {
 
     fn is_escaped(&self, text: &str, start: usize) -> bool {
         let inside = text.get(start + 1..).unwrap_or_default();
-        let inside = inside.trim_start_matches("\\n").trim_start_matches("\\t").trim_start();
+        let inside = inside
+            .trim_start_matches("\\n")
+            .trim_start_matches("\\t")
+            .trim_start();
         inside.starts_with("\\\"")
     }
 
@@ -211,7 +246,9 @@ impl Finder<'_, '_> {
 
     fn takes_scalars(&self) -> bool {
         let types = self.schema.rules(self.schema.root).types;
-        [Types::TEXT, Types::INTEGER, Types::BOOLEAN, Types::NULL].iter().any(|t| types.has(*t))
+        [Types::TEXT, Types::INTEGER, Types::BOOLEAN, Types::NULL]
+            .iter()
+            .any(|t| types.has(*t))
     }
 
     fn read(
@@ -229,7 +266,7 @@ impl Finder<'_, '_> {
         self.work += match &read {
             Ok(read) => read.end - start,
             Err(NoRead::Implausible(end)) => end.saturating_sub(start),
-            Err(NoRead::Elided | NoRead::Limit(_)) => text.len() - start,
+            Err(NoRead::Elided | NoRead::Limit(_) | NoRead::Reserved) => text.len() - start,
         };
         read.map(|read| (read, log))
     }
@@ -276,9 +313,13 @@ fn lead(text: &str) -> usize {
 
 fn starts_with_assignment(text: &str) -> bool {
     let text = text.trim_start();
-    let word = text.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+    let word = text
+        .bytes()
+        .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        .count();
     let rest = text.get(word..).unwrap_or_default().trim_start();
-    (word > 0 && rest.starts_with('=') && !rest.starts_with("==")) || (word == 0 && rest.starts_with(')'))
+    (word > 0 && rest.starts_with('=') && !rest.starts_with("=="))
+        || (word == 0 && rest.starts_with(')'))
 }
 
 /// Notes what was skipped around a document.

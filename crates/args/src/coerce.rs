@@ -17,14 +17,14 @@ use std::collections::HashMap;
 
 use countersign_contract::IssueCode;
 use countersign_contract::parameter::Leniency;
-use countersign_contract::tool::BindPolicy;
+use countersign_contract::tool::{BindPolicy, UnknownKeys};
 
 use crate::limits::Limits;
 use crate::reading::Reading;
 use crate::schema::{Rules, Schema, SchemaId, Types};
 use crate::tolerant::{Reader, Shape, SyntaxLog};
 use crate::tree::{Kind, NodeId, Tree};
-use crate::validate::{Memo, Validator, type_of};
+use crate::validate::{Memo, Validator, is_allowed, type_of};
 use trail::{Cost, Event, Trail, TrailId};
 
 /// What became of one value under one schema.
@@ -83,7 +83,14 @@ impl<'c, 'r> Coercer<'c, 'r> {
         if self.accepts(node, id) {
             return self.untouched(node, id);
         }
-        if let Some(done) = self.memo.get(&(node, id)) {
+        self.coerce_rejected(node, id)
+    }
+
+    /// Brings a value that a schema does not accept to what it asks for.
+    pub(super) fn coerce_rejected(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        if self.schema.has_branches()
+            && let Some(done) = self.memo.get(&(node, id))
+        {
             return *done;
         }
         if self.tree.len() >= self.limits.nodes_max {
@@ -95,7 +102,9 @@ impl<'c, 'r> Coercer<'c, 'r> {
         self.depth += 1;
         let outcome = self.convert(node, id);
         self.depth -= 1;
-        self.memo.insert((node, id), outcome);
+        if self.schema.has_branches() {
+            self.memo.insert((node, id), outcome);
+        }
         outcome
     }
 
@@ -120,7 +129,10 @@ impl<'c, 'r> Coercer<'c, 'r> {
         if rules.types.is_union() {
             return self.convert_types(node, id);
         }
-        let target = Types::SINGLE.into_iter().rev().find(|single| rules.types.has(*single));
+        let target = Types::SINGLE
+            .into_iter()
+            .rev()
+            .find(|single| rules.types.has(*single));
         match target {
             Some(Types::INTEGER) if rules.types.has(Types::NUMBER) => {
                 self.convert_to(node, id, Types::NUMBER)
@@ -151,7 +163,11 @@ impl<'c, 'r> Coercer<'c, 'r> {
     /// The value as it is. A URI that is not absolute is kept with a remark (B6).
     fn untouched(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let remarks = self.remarks(node, id);
-        Outcome { node: Some(node), trail: remarks, cost: Cost::default() }
+        Outcome {
+            node: Some(node),
+            trail: remarks,
+            cost: Cost::default(),
+        }
     }
 
     /// What is to be said about an accepted value.
@@ -167,7 +183,9 @@ impl<'c, 'r> Coercer<'c, 'r> {
                 self.trail.leaf(event)
             }
             (Kind::Array, _) => {
-                let Some(list) = &rules.list else { return Trail::NOTHING };
+                let Some(list) = &rules.list else {
+                    return Trail::NOTHING;
+                };
                 let children: Vec<NodeId> = self.tree.children(node).collect();
                 let mut all = Trail::NOTHING;
                 for (i, child) in children.into_iter().enumerate() {
@@ -179,11 +197,15 @@ impl<'c, 'r> Coercer<'c, 'r> {
                 all
             }
             (Kind::Object, _) => {
-                let Some(object) = &rules.object else { return Trail::NOTHING };
+                let Some(object) = &rules.object else {
+                    return Trail::NOTHING;
+                };
                 let children: Vec<NodeId> = self.tree.children(node).collect();
                 let mut all = Trail::NOTHING;
                 for child in children {
-                    let Some(member) = object.member_schema(self.tree.key(child)) else { continue };
+                    let Some(member) = object.member_schema(self.tree.key(child)) else {
+                        continue;
+                    };
                     let remarks = self.remarks(child, member);
                     let remarks = self.trail.at_key(self.tree.node(child).key, remarks);
                     all = self.trail.both(all, remarks);
@@ -209,10 +231,12 @@ impl<'c, 'r> Coercer<'c, 'r> {
     /// A value of the right type: accepted, brought to its declared spelling, or refused.
     fn checked(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
-        let validator =
-            Validator { tree: self.tree, schema: self.schema, memo: &self.accepted };
-        if validator.accepts_own(rules, node) {
-            return Outcome { node: Some(node), trail: Trail::NOTHING, cost: Cost::default() };
+        if self.validator().accepts_own(rules, node) {
+            return Outcome {
+                node: Some(node),
+                trail: Trail::NOTHING,
+                cost: Cost::default(),
+            };
         }
         if self.tree.kind(node) == Kind::Text {
             return self.respell(node, id);
@@ -220,16 +244,47 @@ impl<'c, 'r> Coercer<'c, 'r> {
         self.rejected(node, id)
     }
 
+    /// A container whose children are accepted already: what is left are the rules about the whole.
+    fn checked_container(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let rules = self.schema.rules(id);
+        let validator = self.validator();
+        let broken = match (&rules.list, &rules.object) {
+            (Some(list), _) if self.tree.kind(node) == Kind::Array => {
+                validator.broken_list_rule(list, node)
+            }
+            (_, Some(object)) if self.tree.kind(node) == Kind::Object => {
+                validator.broken_object_rule(object, node)
+            }
+            _ => None,
+        };
+        let allowed = rules
+            .allowed
+            .as_ref()
+            .is_none_or(|a| is_allowed(self.tree, a, node));
+        if broken.is_none() && allowed {
+            Self::as_is(node)
+        } else {
+            self.rejected(node, id)
+        }
+    }
+
     fn accepts(&self, node: NodeId, id: SchemaId) -> bool {
         self.validator().accepts(node, id)
     }
 
     fn validator(&self) -> Validator<'_, 'r> {
-        Validator { tree: self.tree, schema: self.schema, memo: &self.accepted }
+        Validator {
+            tree: self.tree,
+            schema: self.schema,
+            memo: &self.accepted,
+            keeps_unknown: self.policy.unknown_keys == UnknownKeys::Keep,
+        }
     }
 
     fn is_strict(&self, rules: &Rules) -> bool {
-        rules.strict.unwrap_or(self.policy.leniency == Leniency::Strict)
+        rules
+            .strict
+            .unwrap_or(self.policy.leniency == Leniency::Strict)
     }
 
     /// No reading exists; says why.
@@ -240,7 +295,11 @@ impl<'c, 'r> Coercer<'c, 'r> {
 
     fn fail(&mut self, event: Event) -> Outcome {
         let trail = self.trail.leaf(event);
-        Outcome { node: None, trail, cost: Cost::default() }
+        Outcome {
+            node: None,
+            trail,
+            cost: Cost::default(),
+        }
     }
 
     /// The text of a node decoded into the container it holds, if it holds one and nothing else.
@@ -269,5 +328,9 @@ impl<'c, 'r> Coercer<'c, 'r> {
 
 /// The single type that a value's own type belongs to.
 fn single(own: Types) -> Types {
-    if own == Types::FRACTION || own == Types::INTEGER { Types::NUMBER } else { own }
+    if own == Types::FRACTION || own == Types::INTEGER {
+        Types::NUMBER
+    } else {
+        own
+    }
 }

@@ -19,7 +19,10 @@ pub(crate) fn collapse(
         if tree.kind(node) == Kind::Object && has_duplicates(tree, node) {
             collapse_one(tree, node, root, log)?;
         }
-        stack.extend(tree.children(node).filter(|child| tree.node(*child).count > 0));
+        stack.extend(
+            tree.children(node)
+                .filter(|child| tree.node(*child).count > 0),
+        );
     }
     Ok(())
 }
@@ -66,7 +69,11 @@ fn collapse_one(
 fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Issue {
     let key = tree.key(member);
     let path = format!("{}/{}", path_to(tree, root, object), escape(key));
-    let mut issue = Issue::new(IssueCode::DuplicateKey, path, sentence(IssueCode::DuplicateKey));
+    let mut issue = Issue::new(
+        IssueCode::DuplicateKey,
+        path,
+        sentence(IssueCode::DuplicateKey),
+    );
     let span = tree.node(member).span.range();
     issue.span = Some([span.start, span.end]);
     issue.expected = Some("each name once".to_owned());
@@ -84,7 +91,11 @@ fn path_to(tree: &Tree<'_>, root: NodeId, target: NodeId) -> String {
         let list = tree.kind(node) == Kind::Array;
         for (i, child) in tree.children(node).enumerate() {
             if tree.node(child).count > 0 || child == target {
-                let step = if list { i.to_string() } else { escape(tree.key(child)) };
+                let step = if list {
+                    i.to_string()
+                } else {
+                    escape(tree.key(child))
+                };
                 stack.push((child, format!("{path}/{step}")));
             }
         }

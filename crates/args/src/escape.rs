@@ -35,5 +35,7 @@ pub(crate) fn decode(rest: &[u8]) -> Option<(char, usize)> {
 }
 
 fn hex4(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))
+    digits.iter().try_fold(0, |value, digit| {
+        Some(value * 16 + char::from(*digit).to_digit(16)?)
+    })
 }

@@ -31,7 +31,11 @@ pub(crate) fn nearest<'c>(
         }
     }
     scored.sort_by_key(|(near, _)| *near);
-    scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+    scored
+        .into_iter()
+        .take(3)
+        .map(|(_, candidate)| candidate)
+        .collect()
 }
 
 /// A suggestion is for a reader; comparing novels would only cost time.
@@ -84,7 +88,10 @@ mod tests {
     #[test]
     fn suggestions_are_near() {
         assert_eq!(nearest("celcius", ["celsius", "fahrenheit"]), ["celsius"]);
-        assert_eq!(nearest("Celsius (°C)", ["celsius", "fahrenheit"]), ["celsius"]);
+        assert_eq!(
+            nearest("Celsius (°C)", ["celsius", "fahrenheit"]),
+            ["celsius"]
+        );
         assert!(nearest("kelvin", ["celsius", "fahrenheit"]).is_empty());
     }
 }

@@ -78,7 +78,9 @@ impl Format {
         let fixed = match self {
             Self::Date => {
                 let date = slashes_to_dashes(text);
-                match date.strip_suffix("T00:00:00Z").or_else(|| date.strip_suffix("T00:00:00.000Z"))
+                match date
+                    .strip_suffix("T00:00:00Z")
+                    .or_else(|| date.strip_suffix("T00:00:00.000Z"))
                 {
                     Some(date) => date.to_owned(),
                     None => date,
@@ -96,7 +98,11 @@ impl Format {
 fn slashes_to_dashes(text: &str) -> String {
     let bytes = text.as_bytes();
     let year_first = bytes.get(4) == Some(&b'/') && bytes.get(7) == Some(&b'/');
-    if year_first { text.replacen('/', "-", 2) } else { text.to_owned() }
+    if year_first {
+        text.replacen('/', "-", 2)
+    } else {
+        text.to_owned()
+    }
 }
 
 fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
@@ -104,7 +110,10 @@ fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
     if fixed.as_bytes().get(10) == Some(&b' ') {
         fixed.replace_range(10..11, "T");
     }
-    if let Some(rest) = fixed.strip_suffix(" UTC").or_else(|| fixed.strip_suffix(" Z")) {
+    if let Some(rest) = fixed
+        .strip_suffix(" UTC")
+        .or_else(|| fixed.strip_suffix(" Z"))
+    {
         fixed = format!("{rest}Z");
     }
     if is_date_time(&fixed) {
@@ -118,11 +127,15 @@ fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
 
 fn is_date_time(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let Some((date, time)) = text.split_at_checked(10) else { return false };
+    let Some((date, time)) = text.split_at_checked(10) else {
+        return false;
+    };
     if !matches!(bytes.get(10), Some(b'T' | b't')) || !is_date(date) {
         return false;
     }
-    let Some(offset_at) = time.rfind(['Z', 'z', '+', '-']) else { return false };
+    let Some(offset_at) = time.rfind(['Z', 'z', '+', '-']) else {
+        return false;
+    };
     let (clock, offset) = (time.get(1..offset_at), time.get(offset_at..));
     clock.is_some_and(is_time_of_day) && offset.is_some_and(is_offset)
 }
@@ -147,13 +160,20 @@ fn is_time(text: &str) -> bool {
 
 /// `hh:mm:ss` with an optional fraction; 60 seconds are a leap second.
 fn is_time_of_day(text: &str) -> bool {
-    let (clock, fraction) = text.split_once('.').map_or((text, None), |(c, f)| (c, Some(f)));
+    let (clock, fraction) = text
+        .split_once('.')
+        .map_or((text, None), |(c, f)| (c, Some(f)));
     let well_formed = clock.len() == 8
         && clock.bytes().enumerate().all(|(i, b)| match i {
             2 | 5 => b == b':',
             _ => b.is_ascii_digit(),
         });
-    let part = |range| clock.get(range).and_then(|part: &str| part.parse::<u8>().ok()).unwrap_or(99);
+    let part = |range| {
+        clock
+            .get(range)
+            .and_then(|part: &str| part.parse::<u8>().ok())
+            .unwrap_or(99)
+    };
     well_formed
         && part(0..2) < 24
         && part(3..5) < 60
@@ -165,7 +185,9 @@ fn is_offset(text: &str) -> bool {
     if text.eq_ignore_ascii_case("z") {
         return true;
     }
-    let Some(clock) = text.strip_prefix(['+', '-']) else { return false };
+    let Some(clock) = text.strip_prefix(['+', '-']) else {
+        return false;
+    };
     let (hours, minutes) = clock.split_once(':').unwrap_or_default();
     let below = |part: &str, limit: u8| {
         part.len() == 2 && part.parse::<u8>().is_ok_and(|value| value < limit)
@@ -174,7 +196,9 @@ fn is_offset(text: &str) -> bool {
 }
 
 fn is_email(text: &str) -> bool {
-    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    let Some((local, domain)) = text.rsplit_once('@') else {
+        return false;
+    };
     !local.is_empty()
         && local.len() <= 64
         && !local.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@')
@@ -187,7 +211,9 @@ fn is_hostname(text: &str) -> bool {
             (1..=63).contains(&label.len())
                 && !label.starts_with('-')
                 && !label.ends_with('-')
-                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && label
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'-')
         })
 }
 
@@ -201,10 +227,17 @@ fn is_uuid(text: &str) -> bool {
 
 /// A scheme, a colon and something behind it, without white space.
 fn is_absolute_uri(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return false;
+    };
     !rest.is_empty()
-        && scheme.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
-        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        && scheme
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
         && !text.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>'))
 }
 
@@ -214,10 +247,20 @@ mod tests {
 
     #[test]
     fn dates_and_times() {
-        for text in ["2024-02-29T10:00:00Z", "2024-01-02t03:04:05.678+02:00", "2016-12-31T23:59:60Z"] {
+        for text in [
+            "2024-02-29T10:00:00Z",
+            "2024-01-02t03:04:05.678+02:00",
+            "2016-12-31T23:59:60Z",
+        ] {
             assert!(Format::DateTime.matches(text), "{text}");
         }
-        for text in ["2024-02-30T10:00:00Z", "2024-01-02T10:00:00", "2024-01-02 10:00:00Z", "", "x"] {
+        for text in [
+            "2024-02-30T10:00:00Z",
+            "2024-01-02T10:00:00",
+            "2024-01-02 10:00:00Z",
+            "",
+            "x",
+        ] {
             assert!(!Format::DateTime.matches(text), "{text}");
         }
         assert!(!Format::Date.matches("2023-02-29"));
@@ -228,17 +271,29 @@ mod tests {
     fn one_reading_or_none() {
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
         let read = |format: Format, text, zone| format.normalise(text, zone);
-        assert_eq!(read(Format::Date, "2024/01/02", None).as_deref(), Some("2024-01-02"));
-        assert_eq!(read(Format::Date, "2024-01-02T00:00:00Z", None).as_deref(), Some("2024-01-02"));
+        assert_eq!(
+            read(Format::Date, "2024/01/02", None).as_deref(),
+            Some("2024-01-02")
+        );
+        assert_eq!(
+            read(Format::Date, "2024-01-02T00:00:00Z", None).as_deref(),
+            Some("2024-01-02")
+        );
         assert_eq!(read(Format::Date, "01/02/2024", None), None);
-        assert_eq!(read(Format::DateTime, "2024-01-02 10:00:00Z", None).as_deref(), Some("2024-01-02T10:00:00Z"));
+        assert_eq!(
+            read(Format::DateTime, "2024-01-02 10:00:00Z", None).as_deref(),
+            Some("2024-01-02T10:00:00Z")
+        );
         assert_eq!(read(Format::DateTime, "2024-01-02T10:00:00", None), None);
         assert_eq!(
             read(Format::DateTime, "2024-07-02 10:00:00", Some(&berlin)).as_deref(),
             Some("2024-07-02T10:00:00+02:00")
         );
         // The hour that is skipped in spring has no reading.
-        assert_eq!(read(Format::DateTime, "2024-03-31T02:30:00", Some(&berlin)), None);
+        assert_eq!(
+            read(Format::DateTime, "2024-03-31T02:30:00", Some(&berlin)),
+            None
+        );
         assert_eq!(read(Format::DateTime, "1700000000", None), None);
     }
 

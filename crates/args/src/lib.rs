@@ -11,8 +11,8 @@
 
 mod arguments;
 mod binder;
-mod coerce;
 mod candidates;
+mod coerce;
 mod duplicates;
 mod escape;
 mod fold;

@@ -25,6 +25,8 @@ pub struct Limits {
     pub decode_nesting_max: usize,
     /// How far the reader looks ahead to tell a closing quote from an inner one.
     pub lookahead_bytes_max: usize,
+    /// How often it does so in one text; what needs more is no text that a model wrote.
+    pub lookaheads_max: usize,
     /// How many union branches are tried, as a multiple of the number of values.
     pub union_attempts_per_node_max: usize,
     /// How many issues are listed; the rest is counted.
@@ -54,6 +56,7 @@ impl Default for Limits {
             candidates_max: 16,
             decode_nesting_max: 2,
             lookahead_bytes_max: 96,
+            lookaheads_max: 100_000,
             union_attempts_per_node_max: 8,
             issues_max: 64,
             number_digits_max: 400,

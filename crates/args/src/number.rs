@@ -26,7 +26,12 @@ impl Decimal {
             None => (unsigned, 0),
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
+        if whole.is_empty()
+            || !whole
+                .bytes()
+                .chain(fraction.bytes())
+                .all(|b| b.is_ascii_digit())
+        {
             return None;
         }
         let all = [whole, fraction].concat();
@@ -34,16 +39,26 @@ impl Decimal {
         let leading = all.len() - significant.len();
         let digits = significant.trim_end_matches('0').to_owned();
         if digits.is_empty() {
-            return Some(Self { negative: false, digits, scale: 0 });
+            return Some(Self {
+                negative: false,
+                digits,
+                scale: 0,
+            });
         }
         let scale = whole.len() as i64 - leading as i64 + exponent;
-        Some(Self { negative, digits, scale })
+        Some(Self {
+            negative,
+            digits,
+            scale,
+        })
     }
 
     /// The digits of an integral number; none where there is a fraction, or more digits than
     /// `digits_max`.
     pub(crate) fn to_integer(&self, digits_max: usize) -> Option<String> {
-        let length = usize::try_from(self.scale).ok().filter(|n| *n <= digits_max)?;
+        let length = usize::try_from(self.scale)
+            .ok()
+            .filter(|n| *n <= digits_max)?;
         if self.digits.is_empty() {
             return Some("0".to_owned());
         }
@@ -62,7 +77,12 @@ impl Decimal {
         }
         let keep = usize::try_from(self.scale).ok()?.min(self.digits.len());
         let digits = self.digits.get(..keep)?.to_owned();
-        Self { negative: self.negative, digits, scale: self.scale }.to_integer(digits_max)
+        Self {
+            negative: self.negative,
+            digits,
+            scale: self.scale,
+        }
+        .to_integer(digits_max)
     }
 
     /// Whether a 64-bit float holds it without becoming infinite.
@@ -118,11 +138,16 @@ impl Ord for Decimal {
                     (true, true) => Ordering::Equal,
                     (true, false) => Ordering::Less,
                     (false, true) => Ordering::Greater,
-                    (false, false) => {
-                        self.scale.cmp(&other.scale).then_with(|| self.digits.cmp(&other.digits))
-                    }
+                    (false, false) => self
+                        .scale
+                        .cmp(&other.scale)
+                        .then_with(|| self.digits.cmp(&other.digits)),
                 };
-                if negative { magnitude.reverse() } else { magnitude }
+                if negative {
+                    magnitude.reverse()
+                } else {
+                    magnitude
+                }
             }
         }
     }
@@ -164,9 +189,14 @@ pub(crate) fn from_token(token: &str) -> Option<String> {
         b'+' => ("", token.get(1..)?),
         _ => ("", token),
     };
-    if let Some(hex) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+    if let Some(hex) = unsigned
+        .strip_prefix("0x")
+        .or_else(|| unsigned.strip_prefix("0X"))
+    {
         let whole = hex.bytes().all(|b| b.is_ascii_hexdigit());
-        let value = whole.then(|| u128::from_str_radix(hex, 16).ok()).flatten()?;
+        let value = whole
+            .then(|| u128::from_str_radix(hex, 16).ok())
+            .flatten()?;
         return Some(format!("{sign}{value}"));
     }
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
@@ -184,7 +214,11 @@ pub(crate) fn from_token(token: &str) -> Option<String> {
     let significant = whole.trim_start_matches('0');
     let mut json = String::with_capacity(token.len() + 1);
     json.push_str(sign);
-    json.push_str(if significant.is_empty() { "0" } else { significant });
+    json.push_str(if significant.is_empty() {
+        "0"
+    } else {
+        significant
+    });
     if let Some(fraction) = fraction.filter(|fraction| !fraction.is_empty()) {
         json.push('.');
         json.push_str(&digits(fraction)?);
@@ -205,13 +239,20 @@ pub(crate) fn from_token(token: &str) -> Option<String> {
 pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     let text = text.trim();
     if let Some(json) = from_token(text) {
-        return Some(Reading { json, grouped: false });
+        return Some(Reading {
+            json,
+            grouped: false,
+        });
     }
     let (sign, unsigned) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (if text.starts_with('-') { "-" } else { "" }, rest),
         None => ("", text),
     };
-    let (group, point) = if decimal_comma { ('.', ',') } else { (',', '.') };
+    let (group, point) = if decimal_comma {
+        ('.', ',')
+    } else {
+        (',', '.')
+    };
     let (whole, fraction) = match unsigned.split_once(point) {
         Some((whole, fraction)) => (whole, Some(fraction)),
         None => (unsigned, None),
@@ -220,14 +261,19 @@ pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     let json = match fraction {
         // In a place with decimal commas "1,234" is a decimal to its people and a grouped number
         // to most models: no safe reading.
-        Some(fraction) if decimal_comma && fraction.len() == 3 && unsigned.len() <= 7 => return None,
+        Some(fraction) if decimal_comma && fraction.len() == 3 && unsigned.len() <= 7 => {
+            return None;
+        }
         Some(fraction) if !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit()) => {
             format!("{sign}{whole}.{fraction}")
         }
         Some(_) => return None,
         None => format!("{sign}{whole}"),
     };
-    Some(Reading { json: from_token(&json)?, grouped: true })
+    Some(Reading {
+        json: from_token(&json)?,
+        grouped: true,
+    })
 }
 
 /// Removes thousands separators where every group has exactly three digits.
@@ -240,7 +286,9 @@ fn ungroup(whole: &str, separator: char) -> Option<String> {
     let well_formed = (1..=3).contains(&first.len())
         && first.bytes().all(|b| b.is_ascii_digit())
         && !first.starts_with('0')
-        && groups.clone().all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
+        && groups
+            .clone()
+            .all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
     well_formed.then(|| std::iter::once(first).chain(groups).collect())
 }
 
@@ -260,16 +308,30 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
-        assert_eq!(from_text(text, false).map(|r| r.json).as_deref(), expected, "{text:?}");
+        assert_eq!(
+            from_text(text, false).map(|r| r.json).as_deref(),
+            expected,
+            "{text:?}"
+        );
     }
 
     /// B6: a text becomes a number only where it spells exactly one.
     #[test]
     fn texts_that_are_numbers() {
         for (text, json) in [
-            ("42", "42"), ("-7", "-7"), ("+0.05", "0.05"), ("65 ", "65"), ("1e3", "1e3"),
-            ("1_000", "1000"), ("0x1F", "31"), (".5", "0.5"), ("5.", "5"), ("007", "7"),
-            ("1,234", "1234"), ("12,345,678.90", "12345678.90"), ("9007199254740993", "9007199254740993"),
+            ("42", "42"),
+            ("-7", "-7"),
+            ("+0.05", "0.05"),
+            ("65 ", "65"),
+            ("1e3", "1e3"),
+            ("1_000", "1000"),
+            ("0x1F", "31"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("007", "7"),
+            ("1,234", "1234"),
+            ("12,345,678.90", "12345678.90"),
+            ("9007199254740993", "9007199254740993"),
         ] {
             check(text, Some(json));
         }
@@ -278,9 +340,34 @@ mod tests {
     #[test]
     fn texts_that_are_not() {
         for text in [
-            "", " ", "-", "+", ".", "e5", "1e", "12abc", "1-2", "--5", "3,14", "12,34", "1,2,3,4",
-            "$5", "42%", "1/2", "5 km", "NaN", "Infinity", "1__0", "_1", "0,123", "1,2345", "１２",
-            "0x", "1.2.3", "0x1G", "1,234.5.6",
+            "",
+            " ",
+            "-",
+            "+",
+            ".",
+            "e5",
+            "1e",
+            "12abc",
+            "1-2",
+            "--5",
+            "3,14",
+            "12,34",
+            "1,2,3,4",
+            "$5",
+            "42%",
+            "1/2",
+            "5 km",
+            "NaN",
+            "Infinity",
+            "1__0",
+            "_1",
+            "0,123",
+            "1,2345",
+            "１２",
+            "0x",
+            "1.2.3",
+            "0x1G",
+            "1,234.5.6",
         ] {
             check(text, None);
         }
@@ -304,9 +391,22 @@ mod tests {
         assert_eq!(integer("-0.0").as_deref(), Some("0"));
         assert_eq!(integer("3.7"), None);
         assert_eq!(integer("1e999"), None);
-        assert_eq!(integer("9007199254740993.0").as_deref(), Some("9007199254740993"));
-        assert_eq!(Decimal::parse("3.7").and_then(|d| d.truncated(400)).as_deref(), Some("3"));
-        assert_eq!(Decimal::parse("-0.7").and_then(|d| d.truncated(400)).as_deref(), Some("0"));
+        assert_eq!(
+            integer("9007199254740993.0").as_deref(),
+            Some("9007199254740993")
+        );
+        assert_eq!(
+            Decimal::parse("3.7")
+                .and_then(|d| d.truncated(400))
+                .as_deref(),
+            Some("3")
+        );
+        assert_eq!(
+            Decimal::parse("-0.7")
+                .and_then(|d| d.truncated(400))
+                .as_deref(),
+            Some("0")
+        );
     }
 
     proptest::proptest! {

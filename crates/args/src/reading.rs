@@ -34,12 +34,17 @@ impl Reading {
         let decimal_comma = locale.is_some_and(|locale| {
             let mut parts = locale.split(['-', '_']);
             let language = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let region = parts.find(|part| part.len() == 2).map(str::to_ascii_uppercase);
+            let region = parts
+                .find(|part| part.len() == 2)
+                .map(str::to_ascii_uppercase);
             DECIMAL_COMMA.contains(&language.as_str())
                 && !region.is_some_and(|region| DECIMAL_POINT_REGIONS.contains(&region.as_str()))
         });
         let timezone = timezone.and_then(|name| TimeZone::get(name).ok());
-        Self { decimal_comma, timezone }
+        Self {
+            decimal_comma,
+            timezone,
+        }
     }
 
     /// Whether `3,14` is a number here.

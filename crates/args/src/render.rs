@@ -56,8 +56,10 @@ pub(crate) fn comparable(tree: &Tree<'_>, id: NodeId, out: &mut String) {
             out.push(']');
         }
         Kind::Object => {
-            let mut members: Vec<(&str, NodeId)> =
-                tree.children(id).map(|member| (tree.key(member), member)).collect();
+            let mut members: Vec<(&str, NodeId)> = tree
+                .children(id)
+                .map(|member| (tree.key(member), member))
+                .collect();
             members.sort_by_key(|(key, _)| *key);
             out.push('{');
             for (key, member) in members {
@@ -89,6 +91,14 @@ pub(crate) fn of_value(value: &Value) -> String {
 /// A text as a JSON string.
 pub(crate) fn quote(text: &str, out: &mut String) {
     out.push('"');
+    if !text
+        .bytes()
+        .any(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+    {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     let mut from = 0;
     for (at, byte) in text.bytes().enumerate() {
         let escaped = match byte {

@@ -26,7 +26,13 @@ pub(crate) struct Report<'p> {
 impl<'p> Report<'p> {
     pub(crate) fn new(raw: &'p str, schema: &Schema, limits: &'p Limits) -> Self {
         // Syntax events stand anywhere in the text, so one sensitive parameter silences them all.
-        Self { raw, limits, issues: Vec::new(), left_out: 0, quotes: !schema.has_sensitive() }
+        Self {
+            raw,
+            limits,
+            issues: Vec::new(),
+            left_out: 0,
+            quotes: !schema.has_sensitive(),
+        }
     }
 
     pub(crate) fn add(&mut self, issue: Issue) {
@@ -60,10 +66,12 @@ impl<'p> Report<'p> {
 
     /// The issues, refusals first, with a count of those that were left out.
     pub(crate) fn finish(mut self) -> Vec<Issue> {
-        self.issues.sort_by_key(|issue| issue.severity != Severity::Error);
+        self.issues
+            .sort_by_key(|issue| issue.severity != Severity::Error);
         if self.left_out > 0 {
             let message = format!("{} more issues are not listed", self.left_out);
-            self.issues.push(Issue::new(IssueCode::MoreIssues, "", message));
+            self.issues
+                .push(Issue::new(IssueCode::MoreIssues, "", message));
         }
         self.issues
     }
@@ -123,7 +131,9 @@ impl<'p> Report<'p> {
 fn shown(tree: &Tree<'_>, node: NodeId) -> Option<serde_json::Value> {
     let mut json = String::new();
     crate::render::json(tree, node, &mut json);
-    (json.len() <= EXCERPT_BYTES_MAX).then(|| serde_json::from_str(&json).ok()).flatten()
+    (json.len() <= EXCERPT_BYTES_MAX)
+        .then(|| serde_json::from_str(&json).ok())
+        .flatten()
 }
 
 /// The start of a text, cut at a character.
@@ -153,10 +163,15 @@ fn pointer(tree: &Tree<'_>, path: &[Step]) -> String {
 impl Schema {
     /// The highest sensitivity on the way down a path.
     fn sensitivity_at(&self, tree: &Tree<'_>, path: &[Step]) -> Sensitivity {
+        if !self.has_sensitive() {
+            return Sensitivity::Public;
+        }
         let mut here: Option<SchemaId> = Some(self.root);
         let mut found = self.rules(self.root).sensitivity;
         for step in path {
-            let Some(rules) = here.map(|id| self.rules(id)) else { break };
+            let Some(rules) = here.map(|id| self.rules(id)) else {
+                break;
+            };
             here = match step {
                 Step::Key(key) => {
                     let object = rules.object.as_ref();
@@ -167,7 +182,11 @@ impl Schema {
             found = found.max(here.map_or(Sensitivity::Public, |id| self.rules(id).sensitivity));
         }
         // Below a union the way is not known; then what is sensitive anywhere is sensitive here.
-        if here.is_none() && self.has_sensitive() { Sensitivity::Personal } else { found }
+        if here.is_none() && self.has_sensitive() {
+            Sensitivity::Personal
+        } else {
+            found
+        }
     }
 }
 

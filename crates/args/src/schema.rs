@@ -56,7 +56,11 @@ impl Types {
 
     /// Whether more than one kind of value is meant.
     pub(crate) const fn is_union(self) -> bool {
-        let numbers_as_one = if self.has(Self::NUMBER) { self.0 & !Self::FRACTION.0 } else { self.0 };
+        let numbers_as_one = if self.has(Self::NUMBER) {
+            self.0 & !Self::FRACTION.0
+        } else {
+            self.0
+        };
         numbers_as_one.count_ones() > 1
     }
 
@@ -79,7 +83,11 @@ impl Types {
                 names.push(name);
             }
         }
-        if names.is_empty() { "nothing".to_owned() } else { names.join(" or ") }
+        if names.is_empty() {
+            "nothing".to_owned()
+        } else {
+            names.join(" or ")
+        }
     }
 }
 
@@ -90,10 +98,14 @@ pub(crate) struct Schema {
     pub(crate) root: SchemaId,
     sensitive: bool,
     remarks: bool,
+    branches: bool,
 }
 
 impl Schema {
-    #[expect(clippy::indexing_slicing, reason = "ids are made by the compiler of this very schema")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "ids are made by the compiler of this very schema"
+    )]
     pub(crate) fn rules(&self, id: SchemaId) -> &Rules {
         &self.rules[id as usize]
     }
@@ -101,6 +113,11 @@ impl Schema {
     /// Whether an accepted value may still be worth a remark.
     pub(crate) fn has_remarks(&self) -> bool {
         self.remarks
+    }
+
+    /// Whether one value may meet the same schema more than once.
+    pub(crate) fn has_branches(&self) -> bool {
+        self.branches
     }
 
     /// Whether any parameter says something about a person, or is a secret.
@@ -142,17 +159,6 @@ impl Rules {
         !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
             || self.not.is_some()
             || self.condition.is_some()
-    }
-
-    /// Whether nothing at all is asked for.
-    pub(crate) fn accepts_everything(&self) -> bool {
-        self.types == Types::ANY
-            && self.allowed.is_none()
-            && self.number.is_none()
-            && self.text.is_none()
-            && self.list.is_none()
-            && self.object.is_none()
-            && !self.is_composed()
     }
 
     /// What is expected here, in words.
@@ -348,18 +354,25 @@ impl ObjectRules {
     /// The property of this very name. `hint` is where it is likely to stand: callers send members
     /// in the declared order.
     pub(crate) fn position(&self, name: &str, hint: usize) -> Option<usize> {
-        if self.properties.get(hint).is_some_and(|property| property.name == name) {
+        if self
+            .properties
+            .get(hint)
+            .is_some_and(|property| property.name == name)
+        {
             return Some(hint);
         }
         if self.properties.len() <= Self::SCAN_MAX {
-            self.properties.iter().position(|property| property.name == name)
+            self.properties
+                .iter()
+                .position(|property| property.name == name)
         } else {
             self.by_name.get(name).copied()
         }
     }
 
     pub(crate) fn property(&self, name: &str) -> Option<&Property> {
-        self.position(name, 0).and_then(|at| self.properties.get(at))
+        self.position(name, 0)
+            .and_then(|at| self.properties.get(at))
     }
 
     /// The schema of a member: declared, by pattern, or additional.
@@ -383,19 +396,27 @@ impl ObjectRules {
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.position(name, 0).is_some()
             || self.known_beside.iter().any(|known| known == name)
-            || self.patterns.iter().any(|(pattern, _)| pattern.regex.is_match(name))
+            || self
+                .patterns
+                .iter()
+                .any(|(pattern, _)| pattern.regex.is_match(name))
     }
 
     /// The declared property that another spelling of its name means: an alias, or the only one
     /// that folds to the same.
     pub(crate) fn respelt(&self, name: &str) -> Option<(&Property, bool)> {
-        if let Some(property) =
-            self.properties.iter().find(|p| p.aliases.iter().any(|alias| alias == name))
+        if let Some(property) = self
+            .properties
+            .iter()
+            .find(|p| p.aliases.iter().any(|alias| alias == name))
         {
             return Some((property, true));
         }
         let folded = fold(name);
-        let mut hits = self.properties.iter().filter(|property| property.folded == folded);
+        let mut hits = self
+            .properties
+            .iter()
+            .filter(|property| property.folded == folded);
         match (hits.next(), hits.next()) {
             (Some(property), None) => Some((property, false)),
             _ => None,

@@ -22,14 +22,31 @@ pub(crate) enum Stop {
     NotJson(usize),
     /// It goes beyond this limit.
     Limit(&'static str),
+    /// It has a name that serde_json reads as something else than a name.
+    Reserved,
+}
+
+/// serde_json gives these names a meaning of its own: a text under one of them would become another
+/// value behind our back, so no call may have them.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name.starts_with("$serde_json::private::")
 }
 
 /// Reads the whole text as one document.
 pub(crate) fn parse<'r>(raw: &'r str, limits: &Limits) -> Result<Document<'r>, Stop> {
-    let mut reader =
-        Reader { bytes: raw.as_bytes(), at: 0, tree: Tree::new(raw), limits, duplicates: false };
+    let mut reader = Reader {
+        bytes: raw.as_bytes(),
+        at: 0,
+        tree: Tree::new(raw),
+        limits,
+        duplicates: false,
+    };
     let root = reader.document()?;
-    Ok(Document { tree: reader.tree, root, duplicates: reader.duplicates })
+    Ok(Document {
+        tree: reader.tree,
+        root,
+        duplicates: reader.duplicates,
+    })
 }
 
 /// A container that is still open.
@@ -71,8 +88,16 @@ impl Reader<'_, '_> {
                         if stack.len() >= self.limits.depth() {
                             return Err(Stop::Limit("depth_max"));
                         }
-                        stack.push(Frame { node, last: NONE, object });
-                        key = if object { self.member_key()? } else { Str::EMPTY };
+                        stack.push(Frame {
+                            node,
+                            last: NONE,
+                            object,
+                        });
+                        key = if object {
+                            self.member_key()?
+                        } else {
+                            Str::EMPTY
+                        };
                         continue;
                     }
                 }
@@ -86,7 +111,11 @@ impl Reader<'_, '_> {
             loop {
                 self.white();
                 let Some(frame) = stack.last() else {
-                    return if self.at == self.bytes.len() { Ok(done) } else { self.stop() };
+                    return if self.at == self.bytes.len() {
+                        Ok(done)
+                    } else {
+                        self.stop()
+                    };
                 };
                 let closer = if frame.object { b'}' } else { b']' };
                 match self.peek() {
@@ -94,7 +123,11 @@ impl Reader<'_, '_> {
                         self.at += 1;
                         let object = frame.object;
                         self.white();
-                        key = if object { self.member_key()? } else { Str::EMPTY };
+                        key = if object {
+                            self.member_key()?
+                        } else {
+                            Str::EMPTY
+                        };
                         break;
                     }
                     byte if byte == closer => {
@@ -158,7 +191,11 @@ impl Reader<'_, '_> {
         if self.at - start > self.limits.number_digits_max {
             return Err(Stop::Limit("number_digits_max"));
         }
-        self.push(Kind::Number, Tree::raw_str(start, self.at), Span::new(start, self.at))
+        self.push(
+            Kind::Number,
+            Tree::raw_str(start, self.at),
+            Span::new(start, self.at),
+        )
     }
 
     fn digits(&mut self) {
@@ -249,6 +286,9 @@ impl Reader<'_, '_> {
 
     fn attach(&mut self, frame: Option<&mut Frame>, node: NodeId, key: Str) -> Result<(), Stop> {
         let Some(frame) = frame else { return Ok(()) };
+        if frame.object && is_reserved(self.tree.str(key)) {
+            return Err(Stop::Reserved);
+        }
         self.tree.node_mut(node).key = key;
         if frame.last == NONE {
             self.tree.node_mut(frame.node).first = node;

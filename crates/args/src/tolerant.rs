@@ -12,7 +12,7 @@ mod quote;
 
 use crate::limits::Limits;
 use crate::schema::{Schema, SchemaId};
-use crate::strict::Stop;
+use crate::strict::is_reserved;
 use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
 
 use countersign_contract::IssueCode;
@@ -38,6 +38,8 @@ pub(crate) enum NoRead {
     Elided,
     /// It goes beyond this limit.
     Limit(&'static str),
+    /// It has a name that no call may have.
+    Reserved,
 }
 
 /// What the text of a container looks like from outside.
@@ -100,6 +102,7 @@ pub(crate) struct Reader<'t, 'r, 's> {
     /// How deep the text itself already stands inside containers.
     base_depth: usize,
     white: filler::WhiteCache,
+    lookaheads: usize,
 }
 
 impl<'t, 'r, 's> Reader<'t, 'r, 's> {
@@ -122,6 +125,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             stack: Vec::new(),
             base_depth: 0,
             white: filler::WhiteCache::default(),
+            lookaheads: 0,
         }
     }
 
@@ -150,6 +154,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             }
         };
         loop {
+            if self.lookaheads > self.limits.lookaheads_max {
+                return Err(NoRead::Limit("lookaheads_max"));
+            }
             step = match step {
                 Step::Value(key) => self.value(key)?,
                 Step::Key => self.key()?,
@@ -168,7 +175,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             None => self.bare_value()?,
         };
         match node {
-            Some(node) => Ok(Read { node, end: self.at, complete: true }),
+            Some(node) => Ok(Read {
+                node,
+                end: self.at,
+                complete: true,
+            }),
             None => Err(NoRead::Implausible(self.at)),
         }
     }
@@ -177,8 +188,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     pub(crate) fn starts_member(&mut self, at: usize) -> bool {
         let root = Some(self.schema.root);
         match (self.quoted_key_at(at), self.bare_key_at(at)) {
-            (Some(key), _) => self.declares(root, &key),
-            (None, Some(key)) => self.declares_by_name(self.schema.root, &key),
+            (Some(key), _) => self.declares(root, key),
+            (None, Some(key)) => self.declares_by_name(self.schema.root, key),
             (None, None) => false,
         }
     }
@@ -246,7 +257,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             b')' if self.has_open(Closer::Parenthesis) => return self.close(),
             _ => self.note(IssueCode::MissingComma, self.at, self.at),
         }
-        Ok(if list { Step::Value(Str::EMPTY) } else { Step::Key })
+        Ok(if list {
+            Step::Value(Str::EMPTY)
+        } else {
+            Step::Key
+        })
     }
 
     /// A bracket opens here.
@@ -274,8 +289,18 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         if !self.stack.is_empty() {
             self.attach(node, key)?;
         }
-        self.stack.push(Frame { node, last: NONE, closer, schema, comma: false });
-        Ok(if closer.is_list() { Step::Value(Str::EMPTY) } else { Step::Key })
+        self.stack.push(Frame {
+            node,
+            last: NONE,
+            closer,
+            schema,
+            comma: false,
+        });
+        Ok(if closer.is_list() {
+            Step::Value(Str::EMPTY)
+        } else {
+            Step::Key
+        })
     }
 
     /// A closing bracket stands here: it ends the container it fits, and those inside it.
@@ -311,7 +336,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             let end = self.span(start, self.at).end;
             self.tree.node_mut(frame.node).span.end = end;
             if self.stack.is_empty() {
-                return Ok(Step::Done(Read { node: frame.node, end: self.at, complete: true }));
+                return Ok(Step::Done(Read {
+                    node: frame.node,
+                    end: self.at,
+                    complete: true,
+                }));
             }
         }
         self.after_value()
@@ -320,7 +349,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     /// The text ended inside something.
     fn ended(&self) -> Step {
         let node = self.stack.first().map_or(NONE, |root| root.node);
-        Step::Done(Read { node, end: self.at, complete: false })
+        Step::Done(Read {
+            node,
+            end: self.at,
+            complete: false,
+        })
     }
 
     /// Whether the brace here is one too many: behind it the same object goes on.
@@ -331,7 +364,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
         let next = self.skip_filler(behind + 1);
         let schema = self.stack.last().and_then(|frame| frame.schema);
-        self.quoted_key_at(next).is_some_and(|key| self.declares(schema, &key))
+        self.quoted_key_at(next)
+            .is_some_and(|key| self.declares(schema, key))
     }
 
     fn push(&mut self, kind: Kind, text: Str, start: usize) -> Result<NodeId, NoRead> {
@@ -343,7 +377,12 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 
     fn attach(&mut self, node: NodeId, key: Str) -> Result<(), NoRead> {
-        let Some(frame) = self.stack.last_mut() else { return Ok(()) };
+        let Some(frame) = self.stack.last_mut() else {
+            return Ok(());
+        };
+        if is_reserved(self.tree.str(key)) {
+            return Err(NoRead::Reserved);
+        }
         self.tree.node_mut(node).key = key;
         if frame.last == NONE {
             self.tree.node_mut(frame.node).first = node;
@@ -397,7 +436,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 
     fn in_list(&self) -> bool {
-        self.stack.last().is_some_and(|frame| frame.closer.is_list())
+        self.stack
+            .last()
+            .is_some_and(|frame| frame.closer.is_list())
     }
 
     fn has_open(&self, closer: Closer) -> bool {
@@ -424,14 +465,5 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     /// A piece of the text; the empty one where the ends do not fit it.
     fn slice(&self, start: usize, end: usize) -> &'s str {
         self.text.get(start..end).unwrap_or_default()
-    }
-}
-
-impl From<Stop> for NoRead {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::NotJson(at) => Self::Implausible(at),
-            Stop::Limit(limit) => Self::Limit(limit),
-        }
     }
 }

@@ -47,7 +47,11 @@ pub(crate) struct Str {
 }
 
 impl Str {
-    pub(crate) const EMPTY: Self = Self { start: 0, len: 0, side: true };
+    pub(crate) const EMPTY: Self = Self {
+        start: 0,
+        len: 0,
+        side: true,
+    };
 }
 
 /// Where something stands in the raw text, in bytes.
@@ -59,7 +63,10 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) const fn new(start: usize, end: usize) -> Self {
-        Self { start: start as u32, end: end as u32 }
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
     }
 
     pub(crate) fn range(self) -> Range<usize> {
@@ -96,7 +103,21 @@ pub(crate) struct Tree<'r> {
 
 impl<'r> Tree<'r> {
     pub(crate) fn new(raw: &'r str) -> Self {
-        Self { raw, side: String::new(), nodes: Vec::with_capacity(16) }
+        Self {
+            raw,
+            side: String::new(),
+            nodes: Vec::with_capacity(16),
+        }
+    }
+
+    /// With room for the texts, all of which the tolerant reader copies.
+    pub(crate) fn for_repair(raw: &'r str) -> Self {
+        let nodes = (raw.len() / 16).clamp(16, 1024);
+        Self {
+            raw,
+            side: String::with_capacity(raw.len()),
+            nodes: Vec::with_capacity(nodes),
+        }
     }
 
     pub(crate) fn raw(&self) -> &'r str {
@@ -108,12 +129,18 @@ impl<'r> Tree<'r> {
         self.nodes.len()
     }
 
-    #[expect(clippy::indexing_slicing, reason = "ids come from push() and nodes are never removed")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "ids come from push() and nodes are never removed"
+    )]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
     }
 
-    #[expect(clippy::indexing_slicing, reason = "ids come from push() and nodes are never removed")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "ids come from push() and nodes are never removed"
+    )]
     pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id as usize]
     }
@@ -122,10 +149,17 @@ impl<'r> Tree<'r> {
         self.node(id).kind
     }
 
-    #[expect(clippy::indexing_slicing, reason = "a Str is only made from the text it points into")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a Str is only made from the text it points into"
+    )]
     pub(crate) fn str(&self, text: Str) -> &str {
         let range = text.start as usize..text.start as usize + text.len as usize;
-        if text.side { &self.side[range] } else { &self.raw[range] }
+        if text.side {
+            &self.side[range]
+        } else {
+            &self.raw[range]
+        }
     }
 
     /// The content of a text or a number.
@@ -141,12 +175,20 @@ impl<'r> Tree<'r> {
     /// The token as it was spelt.
     pub(crate) fn spelt(&self, id: NodeId) -> &str {
         let node = self.node(id);
-        if node.spelt == Str::EMPTY { self.str(node.text) } else { self.str(node.spelt) }
+        if node.spelt == Str::EMPTY {
+            self.str(node.text)
+        } else {
+            self.str(node.spelt)
+        }
     }
 
     /// A piece of the raw text.
     pub(crate) const fn raw_str(start: usize, end: usize) -> Str {
-        Str { start: start as u32, len: (end - start) as u32, side: false }
+        Str {
+            start: start as u32,
+            len: (end - start) as u32,
+            side: false,
+        }
     }
 
     /// Where the side buffer ends now; a text that is built there starts here.
@@ -160,7 +202,11 @@ impl<'r> Tree<'r> {
 
     /// What was written to the side buffer since the mark.
     pub(crate) fn side_since(&self, mark: usize) -> Str {
-        Str { start: mark as u32, len: (self.side.len() - mark) as u32, side: true }
+        Str {
+            start: mark as u32,
+            len: (self.side.len() - mark) as u32,
+            side: true,
+        }
     }
 
     /// Copies a text into the side buffer.
@@ -196,7 +242,10 @@ impl<'r> Tree<'r> {
 
     /// The children of a container.
     pub(crate) fn children(&self, id: NodeId) -> Children<'_, 'r> {
-        Children { tree: self, next: self.node(id).first }
+        Children {
+            tree: self,
+            next: self.node(id).first,
+        }
     }
 
     /// The member of an object with this very key.

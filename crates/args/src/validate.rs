@@ -24,6 +24,8 @@ pub(crate) struct Validator<'v, 'r> {
     pub(crate) tree: &'v Tree<'r>,
     pub(crate) schema: &'v Schema,
     pub(crate) memo: &'v Memo,
+    /// Whether a member that nothing is said about is welcome.
+    pub(crate) keeps_unknown: bool,
 }
 
 impl Validator<'_, '_> {
@@ -57,16 +59,26 @@ impl Validator<'_, '_> {
             Kind::Number => {
                 let json = tree.text(node);
                 is_finite(json)
-                    && rules.number.as_ref().is_none_or(|rules| broken_bound(rules, json).is_none())
+                    && rules
+                        .number
+                        .as_ref()
+                        .is_none_or(|rules| broken_bound(rules, json).is_none())
             }
             Kind::Text => {
                 let text = tree.text(node);
-                rules.text.as_ref().is_none_or(|rules| broken_text_rule(rules, text).is_none())
+                rules
+                    .text
+                    .as_ref()
+                    .is_none_or(|rules| broken_text_rule(rules, text).is_none())
             }
-            Kind::Array => rules.list.as_ref().is_none_or(|list| self.accepts_list(list, node)),
-            Kind::Object => {
-                rules.object.as_ref().is_none_or(|object| self.accepts_object(object, node))
-            }
+            Kind::Array => rules
+                .list
+                .as_ref()
+                .is_none_or(|list| self.accepts_list(list, node)),
+            Kind::Object => rules
+                .object
+                .as_ref()
+                .is_none_or(|object| self.accepts_object(object, node)),
         }
     }
 
@@ -98,7 +110,10 @@ impl Validator<'_, '_> {
                 .filter(|item| self.accepts(*item, contains.schema))
                 .count();
             if hits < contains.min || contains.max.is_some_and(|max| hits > max) {
-                return Some(format!("at least {} items of the wanted form", contains.min));
+                return Some(format!(
+                    "at least {} items of the wanted form",
+                    contains.min
+                ));
             }
         }
         None
@@ -111,8 +126,9 @@ impl Validator<'_, '_> {
         while child != NONE {
             let member = self.tree.node(child);
             let name = self.tree.str(member.key);
-            if let Some((at, property)) =
-                rules.position(name, hint).and_then(|at| Some((at, rules.properties.get(at)?)))
+            if let Some((at, property)) = rules
+                .position(name, hint)
+                .and_then(|at| Some((at, rules.properties.get(at)?)))
             {
                 hint = at + 1;
                 if !self.accepts(child, property.schema) {
@@ -123,7 +139,7 @@ impl Validator<'_, '_> {
                 if !rules.patterns.is_empty() && !self.accepts_patterns(rules, child) {
                     return false;
                 }
-            } else if !self.accepts_undeclared(rules, child) {
+            } else if !self.accepts_undeclared(rules, node, child) {
                 return false;
             }
             child = member.next;
@@ -140,16 +156,23 @@ impl Validator<'_, '_> {
             .all(|(_, id)| self.accepts(child, *id))
     }
 
-    fn accepts_undeclared(self, rules: &ObjectRules, child: NodeId) -> bool {
+    fn accepts_undeclared(self, rules: &ObjectRules, node: NodeId, child: NodeId) -> bool {
         if !self.accepts_patterns(rules, child) {
             return false;
         }
-        if rules.knows(self.tree.key(child)) {
+        let name = self.tree.key(child);
+        if rules.knows(name) {
             return true;
         }
         match rules.additional {
             Additional::Welcome | Additional::Elsewhere => true,
-            Additional::Unexpected | Additional::Refused => false,
+            // Another spelling of a declared name that is absent is meant to be that name.
+            Additional::Unexpected => {
+                let meant = rules.respelt(name);
+                let absent = |name: &str| self.tree.member(node, name).is_none();
+                self.keeps_unknown && !meant.is_some_and(|(property, _)| absent(&property.name))
+            }
+            Additional::Refused => false,
             Additional::Typed(id) => self.accepts(child, id),
         }
     }
@@ -182,8 +205,10 @@ impl Validator<'_, '_> {
         }
         if let Some(names) = rules.names {
             let names = self.schema.rules(names);
-            if let Some(child) =
-                self.tree.children(node).find(|child| !fits_name(names, self.tree.key(*child)))
+            if let Some(child) = self
+                .tree
+                .children(node)
+                .find(|child| !fits_name(names, self.tree.key(*child)))
             {
                 return Some(format!("another name than {:?}", self.tree.key(child)));
             }
@@ -218,8 +243,14 @@ impl Validator<'_, '_> {
 /// Whether a name is what `propertyNames` asks for.
 fn fits_name(rules: &Rules, name: &str) -> bool {
     rules.types.has(Types::TEXT)
-        && rules.text.as_ref().is_none_or(|text| broken_text_rule(text, name).is_none())
-        && rules.allowed.as_ref().is_none_or(|a| a.members.iter().any(|m| m.text == name))
+        && rules
+            .text
+            .as_ref()
+            .is_none_or(|text| broken_text_rule(text, name).is_none())
+        && rules
+            .allowed
+            .as_ref()
+            .is_none_or(|a| a.members.iter().any(|m| m.text == name))
 }
 
 /// Whether a 64-bit float can hold it; only an exponent or very many digits make it worth a look.
@@ -259,7 +290,10 @@ pub(crate) fn is_allowed(tree: &Tree<'_>, allowed: &Allowed, node: NodeId) -> bo
         }
         Kind::Text => {
             let text = tree.text(node);
-            allowed.members.iter().any(|member| member.kind == kind && member.text == text)
+            allowed
+                .members
+                .iter()
+                .any(|member| member.kind == kind && member.text == text)
         }
         Kind::Number => {
             let number = Decimal::parse(tree.text(node));
@@ -268,7 +302,10 @@ pub(crate) fn is_allowed(tree: &Tree<'_>, allowed: &Allowed, node: NodeId) -> bo
         Kind::Array | Kind::Object => {
             let mut json = String::new();
             crate::render::comparable(tree, node, &mut json);
-            allowed.members.iter().any(|member| member.json.as_ref() == Some(&json))
+            allowed
+                .members
+                .iter()
+                .any(|member| member.json.as_ref() == Some(&json))
         }
     }
 }
@@ -280,17 +317,26 @@ pub(crate) fn broken_bound(rules: &NumberRules, json: &str) -> Option<String> {
     };
     let broken = |name: &str, bound: &Decimal| Some(format!("{name} {bound}"));
     match rules {
-        NumberRules { minimum: Some(bound), .. } if number < *bound => broken("at least", bound),
-        NumberRules { maximum: Some(bound), .. } if number > *bound => broken("at most", bound),
-        NumberRules { exclusive_minimum: Some(bound), .. } if number <= *bound => {
-            broken("above", bound)
-        }
-        NumberRules { exclusive_maximum: Some(bound), .. } if number >= *bound => {
-            broken("below", bound)
-        }
-        NumberRules { multiple_of: Some(step), .. } if !number.is_multiple_of(step) => {
-            broken("a multiple of", step)
-        }
+        NumberRules {
+            minimum: Some(bound),
+            ..
+        } if number < *bound => broken("at least", bound),
+        NumberRules {
+            maximum: Some(bound),
+            ..
+        } if number > *bound => broken("at most", bound),
+        NumberRules {
+            exclusive_minimum: Some(bound),
+            ..
+        } if number <= *bound => broken("above", bound),
+        NumberRules {
+            exclusive_maximum: Some(bound),
+            ..
+        } if number >= *bound => broken("below", bound),
+        NumberRules {
+            multiple_of: Some(step),
+            ..
+        } if !number.is_multiple_of(step) => broken("a multiple of", step),
         _ => None,
     }
 }

@@ -121,6 +121,7 @@ fn behaviour(behaviour: &Behaviour) -> Vec<String> {
     let unknown = match behaviour.binding.unknown_keys {
         UnknownKeys::Refuse => "refused",
         UnknownKeys::Drop => "left out",
+        UnknownKeys::Keep => "kept where the schema allows them",
     };
     sentences.push(format!(
         "**Arguments**: {reading}; unknown ones are {unknown}."

@@ -171,6 +171,9 @@ pub enum UnknownKeys {
     Refuse,
     /// Left out, with an issue.
     Drop,
+    /// Kept where the schema does not forbid it: what JSON Schema itself says of a schema that is
+    /// silent. For binding against a bare schema; a tool should know what it takes.
+    Keep,
 }
 
 impl Default for Behaviour {

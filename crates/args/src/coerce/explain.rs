@@ -29,15 +29,18 @@ impl Coercer<'_, '_> {
         }
         let broken = match kind {
             Kind::Null | Kind::False | Kind::True => None,
-            Kind::Number => {
-                rules.number.as_ref().and_then(|rules| broken_bound(rules, self.tree.text(node)))
-            }
-            Kind::Text => {
-                rules.text.as_ref().and_then(|rules| broken_text_rule(rules, self.tree.text(node)))
-            }
-            Kind::Array => {
-                rules.list.as_ref().and_then(|rules| self.validator().broken_list_rule(rules, node))
-            }
+            Kind::Number => rules
+                .number
+                .as_ref()
+                .and_then(|rules| broken_bound(rules, self.tree.text(node))),
+            Kind::Text => rules
+                .text
+                .as_ref()
+                .and_then(|rules| broken_text_rule(rules, self.tree.text(node))),
+            Kind::Array => rules
+                .list
+                .as_ref()
+                .and_then(|rules| self.validator().broken_list_rule(rules, node)),
             Kind::Object => {
                 let object = rules.object.as_ref();
                 object.and_then(|rules| self.validator().broken_object_rule(rules, node))
@@ -49,7 +52,10 @@ impl Coercer<'_, '_> {
 }
 
 fn suggest_member(event: Event, allowed: &Allowed, text: &str) -> Event {
-    let near = nearest(text, allowed.members.iter().map(|member| member.text.as_str()));
+    let near = nearest(
+        text,
+        allowed.members.iter().map(|member| member.text.as_str()),
+    );
     match near.first() {
         Some(member) => event.suggestion(format!("did you mean {member:?}?")),
         None => event.suggestion(format!("send {}", allowed.describe())),

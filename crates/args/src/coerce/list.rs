@@ -46,7 +46,12 @@ impl Coercer<'_, '_> {
 
     /// Whether the items take this very value as it is.
     fn items_accept(&self, node: NodeId, id: SchemaId) -> bool {
-        let item = self.schema.rules(id).list.as_ref().and_then(|list| list.item(0));
+        let item = self
+            .schema
+            .rules(id)
+            .list
+            .as_ref()
+            .and_then(|list| list.item(0));
         item.is_none_or(|item| self.accepts(node, item))
     }
 
@@ -57,7 +62,10 @@ impl Coercer<'_, '_> {
 
     fn split(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let text = self.tree.text(node);
-        let pieces: Vec<String> = text.split(',').map(|piece| piece.trim().to_owned()).collect();
+        let pieces: Vec<String> = text
+            .split(',')
+            .map(|piece| piece.trim().to_owned())
+            .collect();
         if pieces.iter().any(String::is_empty) || pieces.len() > self.limits.members_max {
             return self.rejected(node, id);
         }
@@ -81,7 +89,9 @@ impl Coercer<'_, '_> {
         let list = self.tree.container(Kind::Array, span, items);
         self.tree.node_mut(list).key = key;
         let mended = self.mend_items(list, id);
-        let Some(made) = mended.node else { return self.rejected(node, id) };
+        let Some(made) = mended.node else {
+            return self.rejected(node, id);
+        };
         let done = self.trail.leaf(Event::new(code, span).after(made));
         Outcome {
             node: Some(made),
@@ -92,7 +102,9 @@ impl Coercer<'_, '_> {
 
     /// A list whose items are brought to their schema one by one.
     pub(super) fn mend_items(&mut self, node: NodeId, id: SchemaId) -> Outcome {
-        let Some(rules) = &self.schema.rules(id).list else { return self.checked(node, id) };
+        let Some(rules) = &self.schema.rules(id).list else {
+            return self.checked(node, id);
+        };
         let items: Vec<NodeId> = self.tree.children(node).collect();
         let mut trail = Trail::NOTHING;
         let mut cost = Cost::default();
@@ -112,13 +124,21 @@ impl Coercer<'_, '_> {
             }
         }
         if !whole {
-            return Outcome { node: None, trail, cost };
+            return Outcome {
+                node: None,
+                trail,
+                cost,
+            };
         }
         let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
         let list = self.tree.container(Kind::Array, span, &mended);
         self.tree.node_mut(list).key = key;
-        let checked = self.checked(list, id);
-        Outcome { node: checked.node, trail: self.trail.both(trail, checked.trail), cost }
+        let checked = self.checked_container(list, id);
+        Outcome {
+            node: checked.node,
+            trail: self.trail.both(trail, checked.trail),
+            cost,
+        }
     }
 
     /// A text decoded into the container it holds; none where it holds none that fits.
@@ -130,7 +150,9 @@ impl Coercer<'_, '_> {
         let inner = self.coerce(container, id);
         self.decoding -= 1;
         let made = inner.node?;
-        let done = self.trail.leaf(Event::new(IssueCode::ContainerDecoded, span).after(made));
+        let done = self
+            .trail
+            .leaf(Event::new(IssueCode::ContainerDecoded, span).after(made));
         Some(Outcome {
             node: Some(made),
             trail: self.trail.both(done, inner.trail),

@@ -33,7 +33,9 @@ impl Coercer<'_, '_> {
 
     /// An object whose members are brought to their schemas one by one.
     fn mend_members(&mut self, node: NodeId, id: SchemaId) -> Outcome {
-        let Some(rules) = &self.schema.rules(id).object else { return self.checked(node, id) };
+        let Some(rules) = &self.schema.rules(id).object else {
+            return self.checked(node, id);
+        };
         let members: Vec<NodeId> = self.tree.children(node).collect();
         let mut seen = vec![false; rules.properties.len()];
         for member in &members {
@@ -65,13 +67,21 @@ impl Coercer<'_, '_> {
             }
         }
         if !whole {
-            return Outcome { node: None, trail, cost };
+            return Outcome {
+                node: None,
+                trail,
+                cost,
+            };
         }
         let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
         let object = self.tree.container(Kind::Object, span, &kept);
         self.tree.node_mut(object).key = key;
-        let checked = self.checked(object, id);
-        Outcome { node: checked.node, trail: self.trail.both(trail, checked.trail), cost }
+        let checked = self.checked_container(object, id);
+        Outcome {
+            node: checked.node,
+            trail: self.trail.both(trail, checked.trail),
+            cost,
+        }
     }
 
     fn mend_member(
@@ -80,17 +90,17 @@ impl Coercer<'_, '_> {
         rules: &ObjectRules,
         seen: &mut [bool],
     ) -> (Fate, TrailId, Cost) {
-        let name = self.tree.key(member).to_owned();
-        if let Some(property) = rules.property(&name) {
+        let name = self.tree.key(member);
+        if let Some(property) = rules.property(name) {
             return self.mend_property(member, property);
         }
-        if let Some((_, schema)) = rules.patterns.iter().find(|(p, _)| p.regex.is_match(&name)) {
+        if let Some((_, schema)) = rules.patterns.iter().find(|(p, _)| p.regex.is_match(name)) {
             return self.mend_by(member, *schema);
         }
-        if rules.knows(&name) {
+        if rules.knows(name) {
             return (Fate::Keep(member), Trail::NOTHING, Cost::default());
         }
-        if let Some((property, alias)) = rules.respelt(&name)
+        if let Some((property, alias)) = rules.respelt(name)
             && let Some(at) = rules.position(&property.name, 0)
             && let Some(taken) = seen.get_mut(at).filter(|taken| !**taken)
         {
@@ -110,34 +120,40 @@ impl Coercer<'_, '_> {
         let outcome = self.coerce(member, schema);
         let key = self.tree.node(member).key;
         let trail = self.trail.at_key(key, outcome.trail);
-        (outcome.node.map_or(Fate::Refuse, Fate::Keep), trail, outcome.cost)
+        (
+            outcome.node.map_or(Fate::Refuse, Fate::Keep),
+            trail,
+            outcome.cost,
+        )
     }
 
     /// A declared member. An optional one may be null, or empty where it is no text: then it is
     /// absent.
     fn mend_property(&mut self, member: NodeId, property: &Property) -> (Fate, TrailId, Cost) {
-        if !property.required && !self.accepts(member, property.schema) {
-            let code = match self.tree.kind(member) {
-                Kind::Null => Some(IssueCode::NullDropped),
-                Kind::Text if !self.takes_text(property.schema) => {
-                    match self.tree.text(member).trim() {
-                        "" => Some(IssueCode::EmptyDropped),
-                        "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined" => {
-                            Some(IssueCode::NullDropped)
-                        }
-                        _ => None,
-                    }
-                }
-                _ => None,
-            };
-            if let Some(code) = code {
-                let node = self.tree.node(member);
-                let (key, event) = (node.key, Event::new(code, node.span));
-                let leaf = self.trail.leaf(event);
-                return (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code));
-            }
+        if let Some(code) = self.counts_as_absent(member, property) {
+            let node = self.tree.node(member);
+            let (key, event) = (node.key, Event::new(code, node.span));
+            let leaf = self.trail.leaf(event);
+            return (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code));
         }
         self.mend_by(member, property.schema)
+    }
+
+    fn counts_as_absent(&self, member: NodeId, property: &Property) -> Option<IssueCode> {
+        let code = match self.tree.kind(member) {
+            Kind::Null => IssueCode::NullDropped,
+            Kind::Text => match self.tree.text(member).trim() {
+                "" => IssueCode::EmptyDropped,
+                "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined" => {
+                    IssueCode::NullDropped
+                }
+                _ => return None,
+            },
+            Kind::False | Kind::True | Kind::Number | Kind::Array | Kind::Object => return None,
+        };
+        let text = self.tree.kind(member) == Kind::Text && self.takes_text(property.schema);
+        let absent = !property.required && !text && !self.accepts(member, property.schema);
+        absent.then_some(code)
     }
 
     /// Whether some reading of the schema is a text.
@@ -149,8 +165,17 @@ impl Coercer<'_, '_> {
             && (rules.one_of.is_empty() || rules.one_of.iter().any(|part| self.takes_text(*part)))
     }
 
-    fn rename(&mut self, member: NodeId, property: &Property, alias: bool) -> (Fate, TrailId, Cost) {
-        let code = if alias { IssueCode::KeyAlias } else { IssueCode::KeyFolded };
+    fn rename(
+        &mut self,
+        member: NodeId,
+        property: &Property,
+        alias: bool,
+    ) -> (Fate, TrailId, Cost) {
+        let code = if alias {
+            IssueCode::KeyAlias
+        } else {
+            IssueCode::KeyFolded
+        };
         let renamed = self.tree.copy(member);
         let written = self.tree.key(member).to_owned();
         let key = self.tree.intern(&property.name);
@@ -161,17 +186,29 @@ impl Coercer<'_, '_> {
         let leaf = self.trail.leaf(event);
         let placed = self.trail.at_key(key, leaf);
         let (fate, trail, cost) = self.mend_property(renamed, property);
-        (fate, self.trail.both(placed, trail), cost.plus(Cost::of(code)))
+        (
+            fate,
+            self.trail.both(placed, trail),
+            cost.plus(Cost::of(code)),
+        )
     }
 
     fn unknown(&mut self, member: NodeId, rules: &ObjectRules) -> (Fate, TrailId, Cost) {
         let (key, span) = (self.tree.node(member).key, self.tree.node(member).span);
-        let (code, fate) = match self.policy.unknown_keys {
-            UnknownKeys::Drop => (IssueCode::UnknownKeyDropped, Fate::Drop),
-            UnknownKeys::Refuse => (IssueCode::UnknownKey, Fate::Refuse),
+        let (code, fate) = match (self.policy.unknown_keys, rules.additional) {
+            (UnknownKeys::Keep, Additional::Unexpected) => {
+                return (Fate::Keep(member), Trail::NOTHING, Cost::default());
+            }
+            (UnknownKeys::Drop, _) => (IssueCode::UnknownKeyDropped, Fate::Drop),
+            (UnknownKeys::Refuse | UnknownKeys::Keep, _) => (IssueCode::UnknownKey, Fate::Refuse),
         };
         let name = self.tree.str(key);
-        let names = || rules.properties.iter().map(|property| property.name.as_str());
+        let names = || {
+            rules
+                .properties
+                .iter()
+                .map(|property| property.name.as_str())
+        };
         let known: Vec<&str> = names().take(12).collect();
         let suggestion = match nearest(name, names()).first() {
             Some(near) => format!("did you mean {near:?}?"),

@@ -1,6 +1,7 @@
 //! The document as a whole: arguments that are wrapped in a list, in a call object or in a text.
 
 use countersign_contract::IssueCode;
+use countersign_contract::tool::UnknownKeys;
 
 use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Outcome};
@@ -10,28 +11,54 @@ use crate::tree::{Kind, NodeId};
 
 /// What may stand beside wrapped arguments: the rest of a provider's call object.
 const CALL_MEMBERS: [&str; 12] = [
-    "name", "type", "id", "function", "tool", "tool_name", "tool_call_id", "call_id", "index",
-    "recipient_name", "role", "action",
+    "name",
+    "type",
+    "id",
+    "function",
+    "tool",
+    "tool_name",
+    "tool_call_id",
+    "call_id",
+    "index",
+    "recipient_name",
+    "role",
+    "action",
 ];
 
 impl Coercer<'_, '_> {
     /// Binds a document: as it is, or what it is wrapped around.
     pub(crate) fn bind_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
-        if self.accepts(node, root) {
-            return self.coerce(node, root);
+        if self.policy.unknown_keys == UnknownKeys::Keep
+            && self.only_wraps(node)
+            && let Some(unwrapped) = self.unwrap_call(node)
+        {
+            return unwrapped;
         }
+        if self.accepts(node, root) {
+            return self.untouched(node, root);
+        }
+        let outcome = self.convert_root(node);
+        // Strict out: whatever was done on the way, the declaration has the last word.
+        match outcome.node {
+            Some(made) if !self.accepts(made, root) => self.rejected(made, root),
+            _ => outcome,
+        }
+    }
+
+    fn convert_root(&mut self, node: NodeId) -> Outcome {
+        let root = self.schema.root;
         match self.tree.kind(node) {
             Kind::Array if !self.root_takes(Types::ARRAY) => self.unwrap_list(node),
             Kind::Text if !self.root_takes(Types::TEXT) => self.unwrap_text(node),
             Kind::Object => {
-                let direct = self.coerce(node, root);
+                let direct = self.coerce_rejected(node, root);
                 match direct.node {
                     Some(_) => direct,
                     None => self.unwrap_call(node).unwrap_or(direct),
                 }
             }
-            _ => self.coerce(node, root),
+            _ => self.coerce_rejected(node, root),
         }
     }
 
@@ -42,11 +69,21 @@ impl Coercer<'_, '_> {
                 let name = self.tree.key(member);
                 WRAPPERS.contains(&name) || self.knows(self.schema.root, name)
             }),
-            Kind::Array => self.tree.children(node).any(|item| {
-                self.tree.kind(item) == Kind::Object && self.shares_a_name(item)
-            }),
+            Kind::Array => self
+                .tree
+                .children(node)
+                .any(|item| self.tree.kind(item) == Kind::Object && self.shares_a_name(item)),
             Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Text => false,
         }
+    }
+
+    /// Whether an object has a wrapper's name and none that the declaration knows: where unknown
+    /// names are kept, it would pass as it is.
+    pub(crate) fn only_wraps(&self, node: NodeId) -> bool {
+        let names = || self.tree.children(node).map(|member| self.tree.key(member));
+        self.tree.kind(node) == Kind::Object
+            && names().any(|name| WRAPPERS.contains(&name))
+            && !names().any(|name| self.knows(self.schema.root, name))
     }
 
     fn knows(&self, id: u32, name: &str) -> bool {
@@ -55,24 +92,39 @@ impl Coercer<'_, '_> {
             .object
             .as_ref()
             .is_some_and(|object| object.knows(name) || object.respelt(name).is_some());
-        let parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        let parts = rules
+            .all_of
+            .iter()
+            .chain(&rules.any_of)
+            .chain(&rules.one_of);
         own || parts.into_iter().any(|part| self.knows(*part, name))
     }
 
     fn root_takes(&self, types: Types) -> bool {
         let rules = self.schema.rules(self.schema.root);
         rules.types.has(types)
-            && rules.all_of.iter().all(|part| self.schema.rules(*part).types.has(types))
+            && rules
+                .all_of
+                .iter()
+                .all(|part| self.schema.rules(*part).types.has(types))
             && (rules.any_of.is_empty()
-                || rules.any_of.iter().any(|part| self.schema.rules(*part).types.has(types)))
+                || rules
+                    .any_of
+                    .iter()
+                    .any(|part| self.schema.rules(*part).types.has(types)))
             && (rules.one_of.is_empty()
-                || rules.one_of.iter().any(|part| self.schema.rules(*part).types.has(types)))
+                || rules
+                    .one_of
+                    .iter()
+                    .any(|part| self.schema.rules(*part).types.has(types)))
     }
 
     /// A list around the one object. Two different ones are two calls, and we were asked for one.
     fn unwrap_list(&mut self, node: NodeId) -> Outcome {
         let items: Vec<NodeId> = self.tree.children(node).collect();
-        let Some(first) = items.first() else { return self.rejected(node, self.schema.root) };
+        let Some(first) = items.first() else {
+            return self.rejected(node, self.schema.root);
+        };
         let span = self.tree.node(node).span;
         let mut texts = items.iter().map(|item| {
             let mut json = String::new();
@@ -81,7 +133,8 @@ impl Coercer<'_, '_> {
         });
         let one = texts.next();
         if texts.any(|other| Some(other) != one) {
-            let event = Event::new(IssueCode::Ambiguous, span).came("a list of different documents");
+            let event =
+                Event::new(IssueCode::Ambiguous, span).came("a list of different documents");
             return self.fail(event.suggestion("send one object for one call"));
         }
         let inner = self.bind_root(*first);
@@ -111,15 +164,21 @@ impl Coercer<'_, '_> {
                 && !coercer.knows(root, name)
                 && matches!(coercer.tree.kind(member), Kind::Object | Kind::Text)
         };
-        let mut wrappers = members.iter().copied().filter(|member| is_wrapper(self, *member));
+        let mut wrappers = members
+            .iter()
+            .copied()
+            .filter(|member| is_wrapper(self, *member));
         let wrapper = wrappers.next()?;
         if wrappers.next().is_some() {
             return None;
         }
-        let others_belong = members.iter().filter(|member| **member != wrapper).all(|member| {
-            CALL_MEMBERS.contains(&self.tree.key(*member))
-                && self.tree.kind(*member) != Kind::Object
-        });
+        let others_belong = members
+            .iter()
+            .filter(|member| **member != wrapper)
+            .all(|member| {
+                CALL_MEMBERS.contains(&self.tree.key(*member))
+                    && self.tree.kind(*member) != Kind::Object
+            });
         if !others_belong {
             return None;
         }
@@ -143,6 +202,10 @@ impl Coercer<'_, '_> {
 
     /// An outcome without any change.
     pub(super) fn as_is(node: NodeId) -> Outcome {
-        Outcome { node: Some(node), trail: Trail::NOTHING, cost: Cost::default() }
+        Outcome {
+            node: Some(node),
+            trail: Trail::NOTHING,
+            cost: Cost::default(),
+        }
     }
 }

@@ -24,7 +24,10 @@ impl Coercer<'_, '_> {
         let span = self.tree.node(node).span;
         let decimal = Decimal::parse(&json);
         let most = self.limits.number_digits_max;
-        match decimal.as_ref().and_then(|decimal| decimal.to_integer(most)) {
+        match decimal
+            .as_ref()
+            .and_then(|decimal| decimal.to_integer(most))
+        {
             Some(integer) => {
                 if self.schema.rules(id).kind == Some(ValueKind::Integer) && !fits_64_bits(&integer)
                 {
@@ -59,13 +62,19 @@ impl Coercer<'_, '_> {
         if self.tree.kind(node) != Kind::Text {
             return self.rejected(node, id);
         }
-        let Some(reading) = self.number_in(node).filter(|reading| Decimal::is_finite(&reading.json))
+        let Some(reading) = self
+            .number_in(node)
+            .filter(|reading| Decimal::is_finite(&reading.json))
         else {
             return self.rejected(node, id);
         };
         let span = self.tree.node(node).span;
         let made = self.make_number(node, &reading.json);
-        let code = if reading.grouped { IssueCode::GroupedNumber } else { IssueCode::TextToNumber };
+        let code = if reading.grouped {
+            IssueCode::GroupedNumber
+        } else {
+            IssueCode::TextToNumber
+        };
         self.converted(made, id, Event::new(code, span).after(made))
     }
 
@@ -84,7 +93,9 @@ impl Coercer<'_, '_> {
                 return self.rejected(node, id);
             }
         };
-        let Some(truth) = truth else { return self.rejected(node, id) };
+        let Some(truth) = truth else {
+            return self.rejected(node, id);
+        };
         let span = self.tree.node(node).span;
         let kind = if truth { Kind::True } else { Kind::False };
         let made = self.make(node, kind, Str::EMPTY);

@@ -37,36 +37,56 @@ impl Coercer<'_, '_> {
                 .map(|text| (text, IssueCode::DateNormalised)),
             (None, None) => None,
         };
-        let Some((spelling, code)) = respelt else { return self.rejected(node, id) };
+        let Some((spelling, code)) = respelt else {
+            return self.rejected(node, id);
+        };
         let span = self.tree.node(node).span;
         let text = self.tree.intern(&spelling);
         let made = self.make(node, Kind::Text, text);
         if !self.validator().accepts_own(rules, made) {
             return self.rejected(node, id);
         }
-        let trail = self.trail.leaf(Event::new(code, span).after(made).schema(id));
-        Outcome { node: Some(made), trail, cost: Cost::of(code) }
+        let trail = self
+            .trail
+            .leaf(Event::new(code, span).after(made).schema(id));
+        Outcome {
+            node: Some(made),
+            trail,
+            cost: Cost::of(code),
+        }
     }
 
     /// A list of one, where no list is wanted.
     pub(super) fn unwrap_singleton(&mut self, node: NodeId, id: SchemaId) -> Outcome {
-        let Some(item) = self.tree.children(node).next() else { return self.rejected(node, id) };
+        let Some(item) = self.tree.children(node).next() else {
+            return self.rejected(node, id);
+        };
         let span = self.tree.node(node).span;
         let key = self.tree.node(node).key;
         let copy = self.tree.copy(item);
         self.tree.node_mut(copy).key = key;
         let inner = self.coerce(copy, id);
-        let Some(made) = inner.node else { return self.rejected(node, id) };
+        let Some(made) = inner.node else {
+            return self.rejected(node, id);
+        };
         let event = Event::new(IssueCode::SingletonUnwrapped, span).after(made);
         let cost = Cost::of(event.code).plus(inner.cost);
         let done = self.trail.leaf(event);
-        Outcome { node: Some(made), trail: self.trail.both(done, inner.trail), cost }
+        Outcome {
+            node: Some(made),
+            trail: self.trail.both(done, inner.trail),
+            cost,
+        }
     }
 }
 
 /// The enum member that a text means in another spelling; exactly one, or none.
 fn member_meant(allowed: &Allowed, text: &str) -> Option<(String, IssueCode)> {
-    let folded = if allowed.folds { fold(text) } else { return None };
+    let folded = if allowed.folds {
+        fold(text)
+    } else {
+        return None;
+    };
     if folded.is_empty() {
         return None;
     }

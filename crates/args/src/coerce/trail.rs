@@ -26,7 +26,15 @@ pub(crate) struct Event {
 
 impl Event {
     pub(crate) fn new(code: IssueCode, span: Span) -> Self {
-        Self { code, span, after: None, expected: None, schema: None, suggestion: None, came: None }
+        Self {
+            code,
+            span,
+            after: None,
+            expected: None,
+            schema: None,
+            suggestion: None,
+            came: None,
+        }
     }
 
     pub(crate) fn limit(name: &'static str, span: Span) -> Self {
@@ -135,7 +143,11 @@ impl Trail {
     }
 
     fn at(&mut self, step: Step, inner: TrailId) -> TrailId {
-        if inner == Self::NOTHING { inner } else { self.add(Entry::At(step, inner)) }
+        if inner == Self::NOTHING {
+            inner
+        } else {
+            self.add(Entry::At(step, inner))
+        }
     }
 
     fn add(&mut self, entry: Entry) -> TrailId {

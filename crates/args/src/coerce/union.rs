@@ -34,14 +34,28 @@ impl Coercer<'_, '_> {
             cost = cost.plus(outcome.cost);
             match outcome.node {
                 Some(made) => value = made,
-                None => return Outcome { node: None, trail, cost },
+                None => {
+                    return Outcome {
+                        node: None,
+                        trail,
+                        cost,
+                    };
+                }
             }
         }
         if self.accepts(value, id) {
-            return Outcome { node: Some(value), trail, cost };
+            return Outcome {
+                node: Some(value),
+                trail,
+                cost,
+            };
         }
         let rejected = self.rejected(value, id);
-        Outcome { node: None, trail: self.trail.both(trail, rejected.trail), cost }
+        Outcome {
+            node: None,
+            trail: self.trail.both(trail, rejected.trail),
+            cost,
+        }
     }
 
     /// Several types under one roof are a union of single types.
@@ -83,7 +97,9 @@ impl Coercer<'_, '_> {
             return None;
         }
         let mut hits = branches.iter().filter(|branch| {
-            let Some(object) = &self.schema.rules(**branch).object else { return false };
+            let Some(object) = &self.schema.rules(**branch).object else {
+                return false;
+            };
             object.properties.iter().any(|property| {
                 let constant = self.schema.rules(property.schema).allowed.as_ref();
                 constant.is_some_and(|allowed| allowed.members.len() == 1)
@@ -100,7 +116,12 @@ impl Coercer<'_, '_> {
     }
 
     fn pick(&mut self, node: NodeId, id: SchemaId, outcomes: &[(Outcome, bool)]) -> Outcome {
-        let fitting = || outcomes.iter().map(|(outcome, _)| outcome).filter(|o| o.node.is_some());
+        let fitting = || {
+            outcomes
+                .iter()
+                .map(|(outcome, _)| outcome)
+                .filter(|o| o.node.is_some())
+        };
         let Some(best) = fitting().min_by_key(|outcome| outcome.cost) else {
             // Report the branch that came nearest: the value's own type, then the fewest errors.
             let nearest = outcomes

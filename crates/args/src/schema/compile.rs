@@ -29,7 +29,7 @@ pub struct SchemaError {
 }
 
 /// A schema may come from somebody else's server: it has bounds like any other input.
-const DEPTH_MAX: usize = 64;
+const DEPTH_MAX: usize = 192;
 const RULES_MAX: usize = 20_000;
 
 impl Schema {
@@ -45,15 +45,40 @@ impl Schema {
         compiler.find_anchors(document, &mut String::new(), 0)?;
         let root = compiler.schema(document, "", Mode::Own, 0)?;
         compiler.refuse_cycles()?;
-        let sensitive = compiler.rules.iter().any(|rules| rules.sensitivity != Sensitivity::Public);
-        let soft = |rules: &Rules| rules.text.as_ref().and_then(|t| t.format).is_some_and(|f| !f.is_binding());
+        let sensitive = compiler
+            .rules
+            .iter()
+            .any(|rules| rules.sensitivity != Sensitivity::Public);
+        let soft = |rules: &Rules| {
+            rules
+                .text
+                .as_ref()
+                .and_then(|t| t.format)
+                .is_some_and(|f| !f.is_binding())
+        };
         let remarks = compiler.rules.iter().any(soft);
-        Ok(Self { rules: compiler.rules, root, sensitive, remarks })
+        let branches = compiler
+            .rules
+            .iter()
+            .any(|rules| rules.is_composed() || rules.types.is_union());
+        Ok(Self {
+            rules: compiler.rules,
+            root,
+            sensitive,
+            remarks,
+            branches,
+        })
     }
 
     /// A schema that accepts everything, for tools without a declaration.
     pub(crate) fn anything() -> Self {
-        Self { rules: vec![Rules::default()], root: 0, sensitive: false, remarks: false }
+        Self {
+            rules: vec![Rules::default()],
+            root: 0,
+            sensitive: false,
+            remarks: false,
+            branches: false,
+        }
     }
 }
 
@@ -78,7 +103,13 @@ struct Compiler<'d> {
 type Result<T, E = SchemaError> = std::result::Result<T, E>;
 
 impl<'d> Compiler<'d> {
-    fn schema(&mut self, value: &'d Value, path: &str, mode: Mode, depth: usize) -> Result<SchemaId> {
+    fn schema(
+        &mut self,
+        value: &'d Value,
+        path: &str,
+        mode: Mode,
+        depth: usize,
+    ) -> Result<SchemaId> {
         if let Some(done) = self.done.get(&(path.to_owned(), mode)) {
             return Ok(*done);
         }
@@ -92,7 +123,13 @@ impl<'d> Compiler<'d> {
             Value::Bool(true) => return Ok(self.reserve(path, mode)),
             Value::Bool(false) => {
                 let id = self.reserve(path, mode);
-                self.set(id, Rules { types: Types::NEVER, ..Rules::default() });
+                self.set(
+                    id,
+                    Rules {
+                        types: Types::NEVER,
+                        ..Rules::default()
+                    },
+                );
                 return Ok(id);
             }
             Value::Object(object) => object,
@@ -131,7 +168,10 @@ impl<'d> Compiler<'d> {
         id: SchemaId,
     ) -> Result<Rules> {
         refuse_unsupported(object, path)?;
-        let mut rules = Rules { types: types(object, path)?, ..Rules::default() };
+        let mut rules = Rules {
+            types: types(object, path)?,
+            ..Rules::default()
+        };
         rules.allowed = allowed(object, path)?;
         if let (Some(allowed), false) = (&rules.allowed, object.contains_key("type")) {
             rules.types = allowed.types();
@@ -155,29 +195,49 @@ impl<'d> Compiler<'d> {
         // A list under `items` is how drafts before 2020-12 wrote `prefixItems`.
         let (prefix, prefix_key) = match object.get("prefixItems") {
             Some(prefix) => (Some(prefix), "prefixItems"),
-            None => (object.get("items").filter(|items| items.is_array()), "items"),
+            None => (
+                object.get("items").filter(|items| items.is_array()),
+                "items",
+            ),
         };
         if let Some(Value::Array(schemas)) = prefix {
             for (i, schema) in schemas.iter().enumerate() {
                 let path = format!("{path}/{prefix_key}/{i}");
-                rules.prefix.push(self.schema(schema, &path, Mode::Own, depth + 1)?);
+                rules
+                    .prefix
+                    .push(self.schema(schema, &path, Mode::Own, depth + 1)?);
             }
         }
         let rest = object.get("items").filter(|items| !items.is_array());
         if let Some(items) = rest {
-            rules.items = Some(self.schema(items, &format!("{path}/items"), Mode::Own, depth + 1)?);
+            rules.items =
+                Some(self.schema(items, &format!("{path}/items"), Mode::Own, depth + 1)?);
         }
         rules.min_items = count(object, "minItems", path)?.unwrap_or(0);
         rules.max_items = count(object, "maxItems", path)?;
         rules.unique = object.get("uniqueItems") == Some(&Value::Bool(true));
         if let Some(contains) = object.get("contains") {
-            let schema = self.schema(contains, &format!("{path}/contains"), Mode::Own, depth + 1)?;
+            let schema =
+                self.schema(contains, &format!("{path}/contains"), Mode::Own, depth + 1)?;
             let min = count(object, "minContains", path)?.unwrap_or(1);
-            rules.contains =
-                Some(Contains { schema, min, max: count(object, "maxContains", path)? });
+            rules.contains = Some(Contains {
+                schema,
+                min,
+                max: count(object, "maxContains", path)?,
+            });
         }
-        let any = ["items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"];
-        Ok(any.iter().any(|key| object.contains_key(*key)).then_some(rules))
+        let any = [
+            "items",
+            "prefixItems",
+            "minItems",
+            "maxItems",
+            "uniqueItems",
+            "contains",
+        ];
+        Ok(any
+            .iter()
+            .any(|key| object.contains_key(*key))
+            .then_some(rules))
     }
 
     fn object_rules(
@@ -259,9 +319,16 @@ impl<'d> Compiler<'d> {
                 });
             }
         }
-        rules.required_count = rules.properties.iter().filter(|property| property.required).count();
-        rules.also_required =
-            required.iter().filter(|name| !rules.by_name.contains_key(*name)).cloned().collect();
+        rules.required_count = rules
+            .properties
+            .iter()
+            .filter(|property| property.required)
+            .count();
+        rules.also_required = required
+            .iter()
+            .filter(|name| !rules.by_name.contains_key(*name))
+            .cloned()
+            .collect();
         Ok(())
     }
 
@@ -273,11 +340,15 @@ impl<'d> Compiler<'d> {
         depth: usize,
     ) -> Result<()> {
         for keyword in ["dependentRequired", "dependentSchemas", "dependencies"] {
-            let Some(dependencies) = map(object, keyword, path)? else { continue };
+            let Some(dependencies) = map(object, keyword, path)? else {
+                continue;
+            };
             for (name, value) in dependencies {
                 let path = format!("{path}/{keyword}/{}", escape(name));
                 if value.is_array() {
-                    rules.dependent_required.push((name.clone(), names(dependencies, name, &path)?));
+                    rules
+                        .dependent_required
+                        .push((name.clone(), names(dependencies, name, &path)?));
                 } else {
                     let schema = self.schema(value, &path, Mode::Part, depth + 1)?;
                     rules.dependent_schemas.push((name.clone(), schema));
@@ -303,7 +374,10 @@ impl<'d> Compiler<'d> {
         let many = |key: &str| match object.get(key) {
             None => Ok(&[][..]),
             Some(Value::Array(schemas)) if !schemas.is_empty() => Ok(schemas.as_slice()),
-            Some(_) => refuse(&format!("{path}/{key}"), "it must be a list with at least one schema"),
+            Some(_) => refuse(
+                &format!("{path}/{key}"),
+                "it must be a list with at least one schema",
+            ),
         };
         for (key, part) in [("allOf", Mode::Part), ("anyOf", branch), ("oneOf", branch)] {
             for (i, schema) in many(key)?.iter().enumerate() {
@@ -324,7 +398,9 @@ impl<'d> Compiler<'d> {
             rules.all_of.push(child);
         }
         let mut one = |key: &str| -> Result<Option<SchemaId>> {
-            let Some(schema) = object.get(key) else { return Ok(None) };
+            let Some(schema) = object.get(key) else {
+                return Ok(None);
+            };
             let path = format!("{path}/{key}");
             let child = self.schema(schema, &path, Mode::Part, depth + 1)?;
             self.in_place.push((id, child, path));
@@ -332,8 +408,11 @@ impl<'d> Compiler<'d> {
         };
         rules.not = one("not")?;
         if let Some(test) = one("if")? {
-            rules.condition =
-                Some(Condition { test, then: one("then")?, otherwise: one("else")? });
+            rules.condition = Some(Condition {
+                test,
+                then: one("then")?,
+                otherwise: one("else")?,
+            });
         }
         self.close(rules, mode, declares)
     }
@@ -354,10 +433,19 @@ impl<'d> Compiler<'d> {
         }
         let mut known = Vec::new();
         for part in beside {
-            let Some(object) = self.rules.get(part as usize).and_then(|r| r.object.as_ref()) else {
+            let Some(object) = self
+                .rules
+                .get(part as usize)
+                .and_then(|r| r.object.as_ref())
+            else {
                 continue;
             };
-            known.extend(object.properties.iter().map(|property| property.name.clone()));
+            known.extend(
+                object
+                    .properties
+                    .iter()
+                    .map(|property| property.name.clone()),
+            );
             known.extend(object.known_beside.iter().cloned());
         }
         if known.is_empty() {
@@ -382,10 +470,19 @@ impl<'d> Compiler<'d> {
         path: &str,
     ) -> Result<Option<&'d str>> {
         const ANNOTATIONS: [&str; 9] = [
-            "$ref", "$defs", "definitions", "title", "description", "default", "examples",
-            "$schema", "$id",
+            "$ref",
+            "$defs",
+            "definitions",
+            "title",
+            "description",
+            "default",
+            "examples",
+            "$schema",
+            "$id",
         ];
-        let Some(target) = object.get("$ref") else { return Ok(None) };
+        let Some(target) = object.get("$ref") else {
+            return Ok(None);
+        };
         let Value::String(target) = target else {
             return refuse(path, "$ref must be a text");
         };
@@ -395,7 +492,10 @@ impl<'d> Compiler<'d> {
 
     fn resolve(&self, target: &str, path: &str) -> Result<(&'d Value, String)> {
         let Some(fragment) = target.strip_prefix('#') else {
-            return refuse(path, format!("{target:?} is not in this document; remote references are not followed"));
+            return refuse(
+                path,
+                format!("{target:?} is not in this document; remote references are not followed"),
+            );
         };
         let fragment = percent_decoded(fragment);
         let pointer = match self.anchors.get(&fragment) {
@@ -448,7 +548,9 @@ impl<'d> Compiler<'d> {
         for start in 0..self.rules.len() as SchemaId {
             let mut stack = vec![(start, 0_usize)];
             while let Some((node, next)) = stack.pop() {
-                let Some(mark) = state.get_mut(node as usize) else { continue };
+                let Some(mark) = state.get_mut(node as usize) else {
+                    continue;
+                };
                 if next == 0 {
                     if *mark != 0 {
                         continue;
@@ -459,7 +561,9 @@ impl<'d> Compiler<'d> {
                     Some((child, path)) => {
                         stack.push((node, next + 1));
                         match state.get(*child as usize) {
-                            Some(1) => return refuse(path, "it refers to itself without going down"),
+                            Some(1) => {
+                                return refuse(path, "it refers to itself without going down");
+                            }
                             Some(0) => stack.push((*child, 0)),
                             _ => {}
                         }
@@ -477,7 +581,10 @@ impl<'d> Compiler<'d> {
 }
 
 fn refuse<T>(path: &str, message: impl Into<String>) -> Result<T> {
-    Err(SchemaError { path: path.to_owned(), message: message.into() })
+    Err(SchemaError {
+        path: path.to_owned(),
+        message: message.into(),
+    })
 }
 
 /// Keywords that would change what is valid and that are not implemented: ignoring them would accept
@@ -485,7 +592,10 @@ fn refuse<T>(path: &str, message: impl Into<String>) -> Result<T> {
 fn refuse_unsupported(object: &Map<String, Value>, path: &str) -> Result<()> {
     for keyword in ["$dynamicRef", "$recursiveRef", "unevaluatedItems"] {
         if object.contains_key(keyword) {
-            return refuse(path, format!("{keyword} is not supported; write the schema without it"));
+            return refuse(
+                path,
+                format!("{keyword} is not supported; write the schema without it"),
+            );
         }
     }
     match object.get("unevaluatedProperties") {
@@ -510,9 +620,9 @@ fn types(object: &Map<String, Value>, path: &str) -> Result<Types> {
     };
     let mut types = match object.get("type") {
         None => return Ok(Types::ANY),
-        Some(Value::Array(list)) => {
-            list.iter().try_fold(Types::NEVER, |types, name| Ok(types.with(one(name)?)))?
-        }
+        Some(Value::Array(list)) => list
+            .iter()
+            .try_fold(Types::NEVER, |types, name| Ok(types.with(one(name)?)))?,
         Some(name) => one(name)?,
     };
     // OpenAPI 3.0's way of saying it; many generators still do.
@@ -534,13 +644,24 @@ fn allowed(object: &Map<String, Value>, path: &str) -> Result<Option<Allowed>> {
     if let Some(table) = map(object, ext::ENUM_ALIASES, path)? {
         for name in table.keys() {
             let Some(at) = members.iter().position(|member| member.text == *name) else {
-                return refuse(path, format!("{name:?} has aliases and is no member of the enum"));
+                return refuse(
+                    path,
+                    format!("{name:?} has aliases and is no member of the enum"),
+                );
             };
-            aliases.extend(names(table, name, path)?.iter().map(|alias| (fold(alias), at)));
+            aliases.extend(
+                names(table, name, path)?
+                    .iter()
+                    .map(|alias| (fold(alias), at)),
+            );
         }
     }
     let folds = object.get(ext::CASE).and_then(Value::as_str) != Some("exact");
-    Ok(Some(Allowed { members, aliases, folds }))
+    Ok(Some(Allowed {
+        members,
+        aliases,
+        folds,
+    }))
 }
 
 fn member(value: &Value) -> Member {
@@ -556,7 +677,9 @@ fn member(value: &Value) -> Member {
     let container = matches!(kind, Kind::Array | Kind::Object);
     Member {
         kind,
-        number: (kind == Kind::Number).then(|| Decimal::parse(&text)).flatten(),
+        number: (kind == Kind::Number)
+            .then(|| Decimal::parse(&text))
+            .flatten(),
         folded: fold(&text),
         json: container.then(|| crate::render::of_value(value)),
         text,
@@ -612,7 +735,10 @@ fn text_rules(object: &Map<String, Value>, path: &str) -> Result<Option<TextRule
         min_length: count(object, "minLength", path)?,
         max_length: count(object, "maxLength", path)?,
         pattern,
-        format: object.get("format").and_then(Value::as_str).and_then(Format::named),
+        format: object
+            .get("format")
+            .and_then(Value::as_str)
+            .and_then(Format::named),
     };
     let any = rules.min_length.is_some()
         || rules.max_length.is_some()
@@ -642,11 +768,21 @@ fn pattern(source: &str, path: &str) -> Result<Pattern> {
         }
     }
     match Regex::new(&translated) {
-        Ok(regex) => Ok(Pattern { source: source.to_owned(), regex }),
+        Ok(regex) => Ok(Pattern {
+            source: source.to_owned(),
+            regex,
+        }),
         Err(error) => {
             let reason = error.to_string();
-            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            refuse(path, format!("the pattern {source:?} cannot be used: {reason}"))
+            let reason = reason
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ");
+            refuse(
+                path,
+                format!("the pattern {source:?} cannot be used: {reason}"),
+            )
         }
     }
 }
@@ -658,20 +794,30 @@ fn replace_escape(translated: &mut String, class: &str) {
 
 fn extensions(rules: &mut Rules, object: &Map<String, Value>, path: &str) -> Result<()> {
     let text = |key: &str| object.get(key).and_then(Value::as_str);
-    rules.kind = ValueKind::ALL.into_iter().find(|kind| text(ext::KIND) == Some(kind.as_str()));
+    rules.kind = ValueKind::ALL
+        .into_iter()
+        .find(|kind| text(ext::KIND) == Some(kind.as_str()));
     rules.truncate = object.get(ext::TRUNCATE) == Some(&Value::Bool(true));
     rules.strict = match text(ext::LENIENCY) {
         None => None,
         Some("strict") => Some(true),
         Some("lenient") => Some(false),
-        Some(_) => return refuse(&format!("{path}/{}", ext::LENIENCY), "it is strict or lenient"),
+        Some(_) => {
+            return refuse(
+                &format!("{path}/{}", ext::LENIENCY),
+                "it is strict or lenient",
+            );
+        }
     };
     rules.sensitivity = match text(ext::SENSITIVITY) {
         None | Some("public") => Sensitivity::Public,
         Some("personal") => Sensitivity::Personal,
         Some("secret") => Sensitivity::Secret,
         Some(_) => {
-            return refuse(&format!("{path}/{}", ext::SENSITIVITY), "it is public, personal or secret");
+            return refuse(
+                &format!("{path}/{}", ext::SENSITIVITY),
+                "it is public, personal or secret",
+            );
         }
     };
     Ok(())
@@ -682,25 +828,32 @@ fn count(object: &Map<String, Value>, key: &str, path: &str) -> Result<Option<us
         None => Ok(None),
         Some(value) => match value.as_u64().or_else(|| integral(value)) {
             Some(count) => Ok(Some(usize::try_from(count).unwrap_or(usize::MAX))),
-            None => refuse(&format!("{path}/{key}"), "it must be a whole number from 0 on"),
+            None => refuse(
+                &format!("{path}/{key}"),
+                "it must be a whole number from 0 on",
+            ),
         },
     }
 }
 
 /// `2.0` is a count to JSON Schema.
 fn integral(value: &Value) -> Option<u64> {
-    Decimal::parse(&value.to_string())?.to_integer(20)?.parse().ok()
+    Decimal::parse(&value.to_string())?
+        .to_integer(20)?
+        .parse()
+        .ok()
 }
 
 fn names(object: &Map<String, Value>, key: &str, path: &str) -> Result<Vec<String>> {
     let wrong = || refuse(&format!("{path}/{key}"), "it must be a list of texts");
     match object.get(key) {
         None => Ok(Vec::new()),
-        Some(Value::Array(list)) => match list.iter().map(|v| v.as_str().map(str::to_owned)).collect()
-        {
-            Some(names) => Ok(names),
-            None => wrong(),
-        },
+        Some(Value::Array(list)) => {
+            match list.iter().map(|v| v.as_str().map(str::to_owned)).collect() {
+                Some(names) => Ok(names),
+                None => wrong(),
+            }
+        }
         Some(_) => wrong(),
     }
 }
@@ -727,8 +880,13 @@ fn percent_decoded(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        let code = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+        let code = bytes
+            .get(at + 1..at + 3)
+            .and_then(|hex| std::str::from_utf8(hex).ok());
+        match code
+            .filter(|_| byte == b'%')
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+        {
             Some(code) => {
                 decoded.push(code);
                 at += 3;

@@ -66,11 +66,18 @@ impl Reader<'_, '_, '_> {
         let start = self.at;
         let mut end = start;
         while end < self.bytes.len() {
+            if self.lookaheads > self.limits.lookaheads_max {
+                return (self.bytes.len(), 0);
+            }
             let byte = self.byte_at(end);
             let stop = match byte {
-                b',' => place == Place::Item || self.comma_ends_member(end),
+                b',' => {
+                    place == Place::Item
+                        || self.is_whole_token(start, end)
+                        || self.comma_ends_member(end)
+                }
                 b'}' => place != Place::Whole,
-                b']' => self.has_open(Closer::Bracket),
+                b']' => self.has_open(Closer::Bracket) || self.is_whole_token(start, end),
                 b')' => self.has_open(Closer::Parenthesis),
                 b'\n' => self.line_ends_value(place, end),
                 b'#' | b'/' => {
@@ -104,6 +111,14 @@ impl Reader<'_, '_, '_> {
         (end, 0)
     }
 
+    /// Whether what was read so far is a number or a literal: nothing may be added to it.
+    fn is_whole_token(&self, start: usize, end: usize) -> bool {
+        let token = self.slice(start, end).trim();
+        token.len() <= self.limits.number_digits_max
+            && (matches!(token, "true" | "false" | "null" | "True" | "False" | "None")
+                || number::from_token(token).is_some())
+    }
+
     /// Whether the white space here ends a number in a list whose commas are missing.
     fn word_ends_item(&mut self, place: Place, start: usize, end: usize) -> bool {
         if place != Place::Item || !self.byte_at(end).is_ascii_whitespace() {
@@ -111,11 +126,11 @@ impl Reader<'_, '_, '_> {
         }
         let next = self.skip_filler(end);
         matches!(self.byte_at(next), b'-' | b'0'..=b'9' | b'{' | b'[' | b'"')
-            && end - start <= self.limits.number_digits_max
-            && number::from_token(self.slice(start, end).trim()).is_some()
+            && self.is_whole_token(start, end)
     }
 
     fn comma_ends_member(&mut self, comma: usize) -> bool {
+        self.lookaheads += 1;
         let next = self.skip_filler(comma + 1);
         match self.byte_at(next) {
             b'}' => true,
@@ -129,10 +144,13 @@ impl Reader<'_, '_, '_> {
         if place == Place::Whole {
             return false;
         }
+        self.lookaheads += 1;
         let next = self.skip_filler(line);
         match self.byte_at(next) {
             b'}' | b']' | b',' => true,
-            _ => place == Place::Item || next >= self.bytes.len() || self.member_follows(next, false),
+            _ => {
+                place == Place::Item || next >= self.bytes.len() || self.member_follows(next, false)
+            }
         }
     }
 }

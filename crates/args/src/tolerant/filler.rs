@@ -18,6 +18,12 @@ pub(super) struct WhiteCache {
 impl Reader<'_, '_, '_> {
     /// Moves over filler, and logs what is not plain white space.
     pub(super) fn filler(&mut self) {
+        if self.byte() == b' ' {
+            self.at += 1;
+        }
+        if !is_filler(self.byte()) {
+            return;
+        }
         loop {
             let start = self.at;
             self.at = self.skip_white(self.at);
@@ -36,7 +42,10 @@ impl Reader<'_, '_, '_> {
 
     /// The first byte at or behind `at` that is no filler; looks ahead without moving.
     pub(super) fn skip_filler(&mut self, at: usize) -> usize {
-        let mut at = at;
+        let mut at = at + usize::from(self.byte_at(at) == b' ');
+        if !is_filler(self.byte_at(at)) {
+            return at;
+        }
         for _ in 0..8 {
             let start = at;
             at = self.skip_white(at);
@@ -86,7 +95,8 @@ impl Reader<'_, '_, '_> {
 
     /// `\n`, `\r` or `\t` written as two characters outside a string.
     fn escaped_white(&self, at: usize) -> Option<usize> {
-        let escape = self.byte_at(at) == b'\\' && matches!(self.byte_at(at + 1), b'n' | b'r' | b't');
+        let escape =
+            self.byte_at(at) == b'\\' && matches!(self.byte_at(at + 1), b'n' | b'r' | b't');
         escape.then_some(2)
     }
 
@@ -100,7 +110,8 @@ impl Reader<'_, '_, '_> {
                 Some(at + length)
             }
             [b'/', b'*', ..] => {
-                let length = memchr::memmem::find(window, b"*/").map_or(window.len(), |end| end + 2);
+                let length =
+                    memchr::memmem::find(window, b"*/").map_or(window.len(), |end| end + 2);
                 Some(at + length)
             }
             _ => None,
@@ -112,4 +123,12 @@ impl Reader<'_, '_, '_> {
         let rest = self.rest(self.at);
         rest.starts_with(b"...") || rest.starts_with("…".as_bytes())
     }
+}
+
+/// Whether a byte can start filler; most tokens follow each other with a single space or nothing.
+const fn is_filler(byte: u8) -> bool {
+    matches!(
+        byte,
+        b' ' | b'\t'..=b'\r' | b'#' | b'/' | b'\\' | 0xc2 | 0xe2 | 0xe3 | 0xef
+    )
 }

@@ -12,15 +12,28 @@ const BARE_KEY_MAX: usize = 128;
 
 /// Names under which models wrap the arguments once more.
 pub(crate) const WRAPPERS: [&str; 12] = [
-    "arguments", "args", "parameters", "params", "input", "inputs", "kwargs", "tool_input",
-    "function", "function_call", "tool_call", "properties",
+    "arguments",
+    "args",
+    "parameters",
+    "params",
+    "input",
+    "inputs",
+    "kwargs",
+    "tool_input",
+    "function",
+    "function_call",
+    "tool_call",
+    "properties",
 ];
 
-impl Reader<'_, '_, '_> {
+impl<'s> Reader<'_, '_, 's> {
     /// A key, or the end of the object, stands here.
     pub(super) fn key(&mut self) -> Result<Step, NoRead> {
         self.filler();
-        let call = self.stack.last().is_some_and(|frame| frame.closer == Closer::Parenthesis);
+        let call = self
+            .stack
+            .last()
+            .is_some_and(|frame| frame.closer == Closer::Parenthesis);
         match self.byte() {
             0 if self.at_end() => return Ok(self.ended()),
             b'}' | b']' => return self.close(),
@@ -59,7 +72,10 @@ impl Reader<'_, '_, '_> {
 
     fn is_first_member(&self) -> bool {
         self.stack.len() == 1
-            && self.stack.first().is_some_and(|frame| self.tree.node(frame.node).count == 0)
+            && self
+                .stack
+                .first()
+                .is_some_and(|frame| self.tree.node(frame.node).count == 0)
     }
 
     /// A key without quotes, or without its first one.
@@ -91,7 +107,11 @@ impl Reader<'_, '_, '_> {
             self.at = end;
             return None;
         }
-        let code = if key.len() == written.len() { IssueCode::KeyUnquoted } else { IssueCode::QuoteInserted };
+        let code = if key.len() == written.len() {
+            IssueCode::KeyUnquoted
+        } else {
+            IssueCode::QuoteInserted
+        };
         if !call {
             self.note(code, start, end);
         }
@@ -100,7 +120,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// The key of a member that starts here, if a quoted key and its colon stand here.
-    pub(super) fn quoted_key_at(&mut self, at: usize) -> Option<String> {
+    pub(super) fn quoted_key_at(&mut self, at: usize) -> Option<&'s str> {
         let quote = Quote::at(self.rest(at))?;
         let start = at + quote.width;
         let window = self.limits.lookahead_bytes_max;
@@ -109,7 +129,7 @@ impl Reader<'_, '_, '_> {
             if let Some(closing) = quote.closing_at(self.rest(end)) {
                 let colon = self.skip_filler(end + closing);
                 let is_key = matches!(self.byte_at(colon), b':') || self.is_arrow(colon);
-                return (is_key && end > start).then(|| self.slice(start, end).to_owned());
+                return (is_key && end > start).then(|| self.slice(start, end));
             }
             match self.byte_at(end) {
                 b'\n' | b'{' | b'}' => return None,
@@ -126,35 +146,41 @@ impl Reader<'_, '_, '_> {
     }
 
     /// The key of a member that starts here without quotes: a word and a colon.
-    pub(super) fn bare_key_at(&mut self, at: usize) -> Option<String> {
+    pub(super) fn bare_key_at(&mut self, at: usize) -> Option<&'s str> {
         let rest = self.rest(at);
         let window = self.limits.lookahead_bytes_max.min(rest.len());
-        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'$') || *byte >= 0x80;
-        let length = rest.get(..window)?.iter().take_while(|byte| is_word(byte)).count();
+        let is_word = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'$') || *byte >= 0x80
+        };
+        let length = rest
+            .get(..window)?
+            .iter()
+            .take_while(|byte| is_word(byte))
+            .count();
         if length == 0 {
             return None;
         }
         let word = self.slice(at, at + length);
         let separator = self.skip_filler(at + length);
-        let call = self.stack.last().is_some_and(|frame| frame.closer == Closer::Parenthesis);
+        let call = self
+            .stack
+            .last()
+            .is_some_and(|frame| frame.closer == Closer::Parenthesis);
         match self.byte_at(separator) {
-            b':' => Some(word.to_owned()),
-            b'=' if call && self.byte_at(separator + 1) != b'=' => Some(word.to_owned()),
+            b':' => Some(word),
+            b'=' if call && self.byte_at(separator + 1) != b'=' => Some(word),
             // The start of a missing quote: `city": …`.
-            b'"' if self.byte_at(separator + 1) == b':' => Some(word.to_owned()),
+            b'"' if self.byte_at(separator + 1) == b':' => Some(word),
             _ => None,
         }
     }
 
-    /// Whether a member starts here that can only be one: a quoted key behind a comma is enough,
-    /// any other must be declared.
+    /// Whether a member starts here: behind a comma any key is one, also a misspelt one, which is
+    /// then refused by its name; without a comma it must be declared.
     pub(super) fn member_follows(&mut self, at: usize, comma: bool) -> bool {
         let schema = self.stack.last().and_then(|frame| frame.schema);
-        if let Some(key) = self.quoted_key_at(at) {
-            return comma || self.declares(schema, &key);
-        }
-        match self.bare_key_at(at) {
-            Some(key) => self.declares(schema, &key),
+        match self.quoted_key_at(at).or_else(|| self.bare_key_at(at)) {
+            Some(key) => comma || self.declares(schema, key),
             None => false,
         }
     }
@@ -185,7 +211,11 @@ impl Reader<'_, '_, '_> {
                 Additional::Welcome | Additional::Elsewhere | Additional::Typed(_) => {}
             }
         }
-        let parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        let parts = rules
+            .all_of
+            .iter()
+            .chain(&rules.any_of)
+            .chain(&rules.one_of);
         for part in parts {
             match self.declared(*part, key) {
                 Declared::Yes => return Declared::Yes,
@@ -225,7 +255,11 @@ impl Reader<'_, '_, '_> {
                 return Some(property.schema);
             }
         }
-        let mut parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        let mut parts = rules
+            .all_of
+            .iter()
+            .chain(&rules.any_of)
+            .chain(&rules.one_of);
         parts.find_map(|part| self.member_schema(*part, key))
     }
 
@@ -234,7 +268,11 @@ impl Reader<'_, '_, '_> {
         if let Some(item) = rules.list.as_ref().and_then(|list| list.item(index)) {
             return Some(item);
         }
-        let mut parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of);
+        let mut parts = rules
+            .all_of
+            .iter()
+            .chain(&rules.any_of)
+            .chain(&rules.one_of);
         parts.find_map(|part| self.item_schema(*part, index))
     }
 }

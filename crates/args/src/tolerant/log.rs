@@ -28,7 +28,12 @@ impl SyntaxLog {
     }
 
     pub(crate) fn first(&mut self, code: IssueCode, span: Span, path: String) {
-        self.events.push(SyntaxEvent { code, count: 1, span, path });
+        self.events.push(SyntaxEvent {
+            code,
+            count: 1,
+            span,
+            path,
+        });
     }
 
     pub(crate) fn again(&mut self, code: IssueCode) {
@@ -53,7 +58,11 @@ impl SyntaxLog {
     /// Takes over what another log has.
     pub(crate) fn merge(&mut self, other: Self) {
         for event in other.events {
-            match self.events.iter_mut().find(|known| known.code == event.code) {
+            match self
+                .events
+                .iter_mut()
+                .find(|known| known.code == event.code)
+            {
                 Some(known) => known.count += event.count,
                 None => self.events.push(event),
             }

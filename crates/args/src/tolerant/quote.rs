@@ -114,12 +114,22 @@ impl Reader<'_, '_, '_> {
         let mark = self.tree.side_mark();
         loop {
             let run = self.at;
-            while self.bytes.get(self.at).is_some_and(|byte| !quote.stops_at(*byte)) {
+            while self
+                .bytes
+                .get(self.at)
+                .is_some_and(|byte| !quote.stops_at(*byte))
+            {
                 self.at += 1;
             }
             let plain = self.slice(run, self.at);
             self.tree.side().push_str(plain);
+            if self.lookaheads > self.limits.lookaheads_max {
+                self.at = self.bytes.len();
+            }
             if self.at_end() {
+                if place != Place::Key {
+                    self.leave_closers(mark);
+                }
                 return (self.tree.side_since(mark), false);
             }
             if let Some(width) = quote.closing_at(self.rest(self.at)) {
@@ -144,6 +154,28 @@ impl Reader<'_, '_, '_> {
         }
     }
 
+    /// The text ended inside a quote. Closers at its end that fit what is open are not part of the
+    /// text: `{"a": "b}` arrived with `b`.
+    fn leave_closers(&mut self, mark: usize) {
+        let text = self.tree.side().get(mark..).unwrap_or_default();
+        let mut kept = text.trim_end();
+        for frame in &self.stack {
+            let closer = match frame.closer {
+                Closer::Brace | Closer::End => '}',
+                Closer::Bracket => ']',
+                Closer::Parenthesis => ')',
+            };
+            match kept.strip_suffix(closer) {
+                Some(inner) => kept = inner.trim_end(),
+                None => break,
+            }
+        }
+        if kept.len() < text.trim_end().len() {
+            let end = mark + kept.len();
+            self.tree.side().truncate(end);
+        }
+    }
+
     /// Copies so many bytes as they are.
     fn take(&mut self, width: usize) {
         let piece = self.slice(self.at, self.at + width);
@@ -164,17 +196,19 @@ impl Reader<'_, '_, '_> {
             return;
         }
         // Other languages escape every quote; only the style of this text makes that a fault.
-        let quoted = matches!(self.byte_at(self.at + 1), b'\'' | b'`');
+        let quoted = Quote::at(self.rest(self.at + 1)).is_some();
         if !quoted || quote.style == Style::Double {
             self.note(IssueCode::EscapeRepaired, self.at, self.at + 1);
         }
         self.at += usize::from(quoted);
-        self.take(1);
+        let width = self.character_width();
+        self.take(width);
     }
 
     /// Whether a quote that ends before `behind` closes the text: only if what follows is
     /// structure for this place.
     pub(super) fn closes(&mut self, behind: usize, place: Place, mark: usize) -> bool {
+        self.lookaheads += 1;
         let next = self.skip_filler(behind);
         if next >= self.bytes.len() {
             return true;
@@ -191,7 +225,11 @@ impl Reader<'_, '_, '_> {
                     let then = self.skip_filler(next + 1);
                     self.container_ends(then) || self.member_follows(then, true)
                 }
-                _ => self.member_follows(next, false),
+                // The comma is missing: a quoted key after a space is a key, any other must be declared.
+                _ => {
+                    (next > behind && self.quoted_key_at(next).is_some())
+                        || self.member_follows(next, false)
+                }
             },
             Place::Item => match byte {
                 b']' => true,
@@ -201,7 +239,7 @@ impl Reader<'_, '_, '_> {
                     let then = self.skip_filler(next + 1);
                     self.container_ends(then) || self.item_follows(then)
                 }
-                _ => next > behind && Quote::at(self.rest(next)).is_some(),
+                _ => next > behind && self.item_without_comma(next),
             },
         }
     }
@@ -225,7 +263,11 @@ impl Reader<'_, '_, '_> {
     fn brace_ends(&mut self, brace: usize) -> bool {
         let next = self.skip_filler(brace + 1);
         match Quote::at(self.rest(next)) {
-            Some(Quote { style: Style::Backtick, .. }) | None => true,
+            Some(Quote {
+                style: Style::Backtick,
+                ..
+            })
+            | None => true,
             Some(_) => self.quoted_key_at(next).is_some(),
         }
     }
@@ -248,9 +290,29 @@ impl Reader<'_, '_, '_> {
         }
         // A bare word is an item if it ends where items end.
         let rest = self.rest(at);
-        let window = rest.get(..self.limits.lookahead_bytes_max.min(rest.len())).unwrap_or(rest);
-        let end = window.iter().position(|b| matches!(b, b',' | b']' | b'"' | b'\'' | b'\n'));
+        let window = rest
+            .get(..self.limits.lookahead_bytes_max.min(rest.len()))
+            .unwrap_or(rest);
+        let end = window
+            .iter()
+            .position(|b| matches!(b, b',' | b']' | b'"' | b'\'' | b'\n'));
         end.is_some_and(|end| end > 0 && matches!(window.get(end), Some(b',' | b']')))
+    }
+
+    /// Whether the next item starts here although no comma does: a quote, or a number and the end of
+    /// an item.
+    fn item_without_comma(&mut self, at: usize) -> bool {
+        if Quote::at(self.rest(at)).is_some() {
+            return true;
+        }
+        let rest = self.rest(at);
+        let digits = rest
+            .iter()
+            .take(24)
+            .take_while(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.'));
+        let width = digits.count();
+        let end = self.skip_filler(at + width);
+        width > 0 && (matches!(self.byte_at(end), b',' | b']') || end >= self.bytes.len())
     }
 
     /// The text whose closing quote is missing: it ended before a comma, and the quote here opens
@@ -263,7 +325,7 @@ impl Reader<'_, '_, '_> {
         let kept = so_far.strip_suffix(',')?.trim_end().len();
         let key = self.quoted_key_at(self.at)?;
         let schema = self.stack.last().and_then(|frame| frame.schema);
-        if !self.declares(schema, &key) {
+        if !self.declares(schema, key) {
             return None;
         }
         let comma = self.slice(0, self.at).rfind(',')?;
