@@ -3,7 +3,9 @@
 // Code made by `#[derive(ToolArgs)]` names this crate from outside; inside it needs the same name.
 extern crate self as countersign;
 
+pub mod alias;
 pub mod args;
+pub mod dialect;
 
 pub use args::{ArgType, ArgValue, Attachment, ToolArgs, Uri};
 pub use countersign_contract as contract;

@@ -1,0 +1,134 @@
+//! A call as a provider sends it, before anything is known about its tool.
+
+use countersign_contract::{ErrorBody, ErrorCode, Issue, IssueCode};
+use serde_json::{Value, json};
+
+use super::{CALLS_MAX, DecodeError};
+
+/// One call of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderCall {
+    /// The provider's id of the call; Gemini and some servers give none.
+    pub id: Option<String>,
+    /// The tool as the model was told it: its alias.
+    pub name: String,
+    /// What the model wrote, for the binder.
+    pub arguments: RawText,
+    /// What has to be sent back untouched with the call, as an object; null where there is nothing.
+    pub opaque: Value,
+    /// Its place among the calls of the message.
+    pub index: usize,
+    /// Whether the model was cut off while it may still have been writing this call.
+    pub truncated: bool,
+}
+
+/// Argument text and how close it is to what the model wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawText {
+    /// The text.
+    pub text: String,
+    /// Where it comes from.
+    pub provenance: Provenance,
+}
+
+/// How close a text is to what was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provenance {
+    /// Byte for byte.
+    AsSent,
+    /// Written anew from parsed JSON: spelling, order and doubled members may be gone.
+    Reserialised,
+}
+
+impl ProviderCall {
+    /// A call as a whole message brings it.
+    pub(super) fn new(id: Option<String>, name: String, arguments: RawText) -> Self {
+        Self {
+            id,
+            name,
+            arguments,
+            opaque: Value::Null,
+            index: 0,
+            truncated: false,
+        }
+    }
+
+    /// With what has to be sent back untouched.
+    pub(super) fn with_opaque(mut self, opaque: Value) -> Self {
+        self.opaque = opaque;
+        self
+    }
+
+    /// Why the call must not run, whatever its text looks like: a call that was cut off can by
+    /// chance look like a whole one.
+    pub fn refusal(&self) -> Option<ErrorBody> {
+        if !self.truncated {
+            return None;
+        }
+        let message = "the arguments were cut off before they were complete";
+        let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message)
+            .hint("send the whole call again, with shorter arguments or a higher token limit");
+        error.details.issues = vec![Issue::new(IssueCode::Incomplete, "", message)];
+        Some(error)
+    }
+
+    /// The id to answer under; where the provider gave none, one made from the place of the call.
+    pub(super) fn id_or_place(&self) -> String {
+        self.id
+            .clone()
+            .unwrap_or_else(|| format!("call_{}", self.index))
+    }
+
+    /// The arguments for a dialect that asks for an object.
+    pub(super) fn arguments_object(&self) -> Value {
+        match serde_json::from_str(&self.arguments.text) {
+            Ok(Value::Object(object)) => Value::Object(object),
+            _ => json!({ "INVALID_JSON": self.arguments.text }),
+        }
+    }
+
+    /// Adds what has to be echoed to an object.
+    pub(super) fn echo_opaque(&self, into: &mut Value) {
+        if let (Value::Object(opaque), Value::Object(into)) = (&self.opaque, into) {
+            for (name, value) in opaque {
+                into.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+}
+
+/// Adds a call to those of its message.
+pub(super) fn add(
+    calls: &mut Vec<ProviderCall>,
+    mut call: ProviderCall,
+) -> Result<(), DecodeError> {
+    if calls.len() == CALLS_MAX {
+        return Err(DecodeError::TooManyCalls);
+    }
+    call.index = calls.len();
+    calls.push(call);
+    Ok(())
+}
+
+/// Marks the last call of a message whose writer was cut off.
+pub(super) fn mark_cut(calls: &mut [ProviderCall], stop_reason: Option<&str>) {
+    if stop_reason.is_some_and(is_cut)
+        && let Some(last) = calls.last_mut()
+    {
+        last.truncated = true;
+    }
+}
+
+/// Whether a stop reason, of whichever provider, means that the message is not whole.
+pub(super) fn is_cut(stop_reason: &str) -> bool {
+    matches!(
+        stop_reason,
+        "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "MAX_TOKENS"
+            | "content_filter"
+            | "model_context_window_exceeded"
+            | "incomplete"
+    )
+}

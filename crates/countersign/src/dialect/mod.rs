@@ -1,0 +1,187 @@
+//! Provider dialects (B15): one declaration out, one kind of call in, one reply envelope back, in
+//! the words of each provider.
+//!
+//! A dialect only translates. It never repairs arguments (that is the binder's), never looks a tool
+//! up and never runs one. Read in this order: [`Dialect`], [`ToolList`], [`ProviderCall`],
+//! [`CallStream`], then one provider's file.
+
+mod call;
+mod error;
+mod raw;
+mod schema;
+mod stream;
+mod text;
+mod tokens;
+mod tools;
+
+mod anthropic;
+mod gemini;
+mod mcp;
+mod openai_chat;
+mod openai_responses;
+pub mod stub;
+
+use std::fmt;
+use std::str::FromStr;
+
+use countersign_contract::{ReplyEnvelope, ToolSpec};
+use serde_json::Value;
+
+pub use call::{Provenance, ProviderCall, RawText};
+pub use error::{DecodeError, ToolListError};
+pub use schema::{NoteKind, SchemaProblem};
+pub use stream::{CallStream, StreamEnd, StreamEvent};
+pub use tokens::{Cut, Trimmed, estimate};
+pub use tools::{Note, ToolList, ToolListOptions};
+
+use raw::Node;
+use tools::Wire;
+
+/// The largest message or event that is read, and the most argument text of one stream.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The most calls of one message.
+pub const CALLS_MAX: usize = 128;
+
+/// How a provider writes tools, calls and results. Closed: a match over it is exhaustive on purpose.
+///
+/// # Example
+///
+/// ```
+/// use countersign::contract::{ReplyEnvelope, RequestId};
+/// use countersign::dialect::Dialect;
+/// use serde_json::json;
+///
+/// let dialect: Dialect = "openai".parse()?;
+/// let calls = dialect.calls(
+///     r#"{"role": "assistant", "tool_calls": [{"id": "c1", "type": "function",
+///         "function": {"name": "memory_search", "arguments": "{\"limit\": \"3\"}"}}]}"#,
+/// )?;
+/// assert_eq!(calls[0].arguments.text, r#"{"limit": "3"}"#);
+///
+/// let reply = ReplyEnvelope::success(RequestId::new("r_1")?, json!({"hits": []}));
+/// let messages = dialect.results(&[(calls[0].clone(), reply)]);
+/// assert_eq!(messages[0]["tool_call_id"], "c1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// OpenAI's Chat Completions, and the many servers that speak it.
+    OpenAi,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
+    /// The Model Context Protocol, seen from the server.
+    Mcp,
+    /// The dialect of the scripted provider.
+    Stub,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 6] = [
+        Self::OpenAi,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Mcp,
+        Self::Stub,
+    ];
+
+    /// The name in options and addresses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Mcp => "mcp",
+            Self::Stub => "stub",
+        }
+    }
+
+    /// The value of a request's `tools` member (B15, B17), in the order of `specs`.
+    ///
+    /// Tools are named by their [alias](crate::alias::alias()). No tool is ever left out: what
+    /// cannot be said in the dialect, or in the budget, is an error.
+    pub fn tools(
+        self,
+        specs: &[&ToolSpec],
+        options: &ToolListOptions,
+    ) -> Result<ToolList, ToolListError> {
+        tools::list(self.wire(), specs, options)
+    }
+
+    /// The calls of a model's whole message, in its order.
+    ///
+    /// Takes the provider's whole answer as well as the message inside it. Text is never an
+    /// argument of a call, so a message without calls is an empty list.
+    pub fn calls(self, message: &str) -> Result<Vec<ProviderCall>, DecodeError> {
+        self.wire().calls(&Node::parse(message)?)
+    }
+
+    /// The same for a message that has been parsed: where the dialect sends arguments as an object,
+    /// their text is written anew and says so.
+    pub fn calls_in(self, message: &Value) -> Result<Vec<ProviderCall>, DecodeError> {
+        let text = message.to_string();
+        let node = Node::parse_as(&text, Provenance::Reserialised)?;
+        self.wire().calls(&node)
+    }
+
+    /// Joins the deltas of a streamed message.
+    pub fn stream(self) -> CallStream {
+        CallStream::new(self)
+    }
+
+    /// What is sent back for calls that have been answered, in their order.
+    ///
+    /// A list of messages or items, except for Anthropic and Gemini, which want one message for
+    /// all. For MCP one `CallToolResult` a call.
+    pub fn results(self, answered: &[(ProviderCall, ReplyEnvelope)]) -> Value {
+        self.wire().results(answered)
+    }
+
+    /// The assistant's message that made these calls, to stand in front of their results where the
+    /// original is not at hand. What the provider wants echoed (signatures, item ids) is in it.
+    ///
+    /// Arguments that are not JSON are wrapped where the dialect asks for an object.
+    pub fn message(self, text: &str, calls: &[ProviderCall]) -> Value {
+        self.wire().message(text, calls)
+    }
+
+    pub(in crate::dialect) fn wire(self) -> &'static dyn Wire {
+        match self {
+            Self::OpenAi => &openai_chat::OpenAiChat,
+            Self::OpenAiResponses => &openai_responses::OpenAiResponses,
+            Self::Anthropic => &anthropic::Anthropic,
+            Self::Gemini => &gemini::Gemini,
+            Self::Mcp => &mcp::Mcp,
+            Self::Stub => &stub::Stub,
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text names none of the dialects.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no dialect; use openai, openai-responses, anthropic, gemini, mcp or stub")]
+pub struct UnknownDialect(pub String);
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDialect> {
+        Self::ALL
+            .into_iter()
+            .find(|dialect| dialect.as_str() == text)
+            .ok_or_else(|| UnknownDialect(text.to_owned()))
+    }
+}

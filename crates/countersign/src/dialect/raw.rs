@@ -1,0 +1,206 @@
+//! A cursor over JSON text that keeps the source of every value and knows where it stands.
+//!
+//! Arguments must reach the binder byte for byte, so a message is never turned into a
+//! [`Value`] on its way in. Each step reads one level; what is not asked for is only skipped.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{DecodeError, MESSAGE_BYTES_MAX, Provenance, RawText};
+
+/// One JSON value with its source text and its JSON pointer.
+#[derive(Clone)]
+pub(super) struct Node<'a> {
+    source: &'a str,
+    path: String,
+    provenance: Provenance,
+}
+
+/// The members of an object; a member that is null counts as missing.
+pub(super) struct Members<'a> {
+    values: BTreeMap<String, &'a RawValue>,
+    path: String,
+    provenance: Provenance,
+}
+
+impl<'a> Node<'a> {
+    /// Checks that the text is one JSON value of acceptable size.
+    pub(super) fn parse(text: &'a str) -> Result<Self, DecodeError> {
+        Self::parse_as(text, Provenance::AsSent)
+    }
+
+    /// The same for a text that is, or is not, what was sent.
+    pub(super) fn parse_as(text: &'a str, provenance: Provenance) -> Result<Self, DecodeError> {
+        if text.len() > MESSAGE_BYTES_MAX {
+            return Err(DecodeError::TooLarge { bytes: text.len() });
+        }
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| DecodeError::NotJson {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        Ok(Self {
+            source: raw.get(),
+            path: String::new(),
+            provenance,
+        })
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The text of the value as it was sent.
+    pub(super) fn source(&self) -> &'a str {
+        self.source
+    }
+
+    pub(super) fn is_array(&self) -> bool {
+        self.source.starts_with('[')
+    }
+
+    pub(super) fn object(&self) -> Result<Members<'a>, DecodeError> {
+        let values = serde_json::from_str(self.source).map_err(|_| self.expected("an object"))?;
+        Ok(Members {
+            values,
+            path: self.path.clone(),
+            provenance: self.provenance,
+        })
+    }
+
+    pub(super) fn array(&self) -> Result<Vec<Self>, DecodeError> {
+        let items: Vec<&'a RawValue> =
+            serde_json::from_str(self.source).map_err(|_| self.expected("a list"))?;
+        let item = |(index, raw): (usize, &'a RawValue)| Self {
+            source: raw.get(),
+            path: format!("{}/{index}", self.path),
+            provenance: self.provenance,
+        };
+        Ok(items.into_iter().enumerate().map(item).collect())
+    }
+
+    pub(super) fn string(&self) -> Result<String, DecodeError> {
+        serde_json::from_str(self.source).map_err(|_| self.expected("a text"))
+    }
+
+    pub(super) fn number(&self) -> Result<u64, DecodeError> {
+        serde_json::from_str(self.source).map_err(|_| self.expected("a whole number"))
+    }
+
+    /// As a value, for what is carried along but not interpreted.
+    pub(super) fn value(&self) -> Result<Value, DecodeError> {
+        serde_json::from_str(self.source).map_err(|_| self.expected("JSON of bounded depth"))
+    }
+
+    /// The arguments of a call: the content of a text, or the source of anything else.
+    ///
+    /// Providers that ask for an object are sometimes sent a text and the other way round; both
+    /// say what the model wrote, so both are taken.
+    pub(super) fn arguments(&self) -> Result<RawText, DecodeError> {
+        if self.source.starts_with('"') {
+            return Ok(RawText {
+                text: self.string()?,
+                provenance: Provenance::AsSent,
+            });
+        }
+        Ok(RawText {
+            text: self.source.to_owned(),
+            provenance: self.provenance,
+        })
+    }
+
+    /// The error of a value that is not what the dialect has there.
+    pub(super) fn expected(&self, expected: &'static str) -> DecodeError {
+        DecodeError::Expected {
+            path: self.path.clone(),
+            expected,
+            found: match self.source.bytes().next() {
+                Some(b'{') => "an object",
+                Some(b'[') => "a list",
+                Some(b'"') => "a text",
+                Some(b't' | b'f') => "a boolean",
+                Some(b'n') => "null",
+                _ => "a number",
+            },
+        }
+    }
+
+    /// The error of something that the provider allows and this dialect does not read.
+    pub(super) fn unsupported(&self, what: &'static str) -> DecodeError {
+        DecodeError::Unsupported {
+            path: self.path.clone(),
+            what,
+        }
+    }
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn optional(&self, name: &str) -> Option<Node<'a>> {
+        let raw = self.values.get(name).filter(|raw| raw.get() != "null")?;
+        Some(Node {
+            source: raw.get(),
+            path: format!("{}/{}", self.path, pointer_segment(name)),
+            provenance: self.provenance,
+        })
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<Node<'a>, DecodeError> {
+        self.optional(name).ok_or_else(|| DecodeError::Missing {
+            path: format!("{}/{name}", self.path),
+        })
+    }
+
+    /// A text; an empty one counts as missing, which is how some servers say that it is.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, DecodeError> {
+        let text = self.optional(name).map(|node| node.string()).transpose()?;
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    pub(super) fn required_text(&self, name: &str) -> Result<String, DecodeError> {
+        self.text(name)?.ok_or_else(|| DecodeError::Missing {
+            path: format!("{}/{name}", self.path),
+        })
+    }
+
+    /// The arguments under `name`; where nothing was sent, an empty object.
+    pub(super) fn arguments(&self, name: &str) -> Result<RawText, DecodeError> {
+        match self.optional(name) {
+            Some(node) => node.arguments(),
+            None => Ok(RawText {
+                text: "{}".to_owned(),
+                provenance: Provenance::Reserialised,
+            }),
+        }
+    }
+
+    /// Every member but these, as an object: what has to be sent back untouched.
+    pub(super) fn rest(&self, known: &[&str]) -> Result<Value, DecodeError> {
+        let mut rest = serde_json::Map::new();
+        for name in self.values.keys() {
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            if let Some(node) = self.optional(name) {
+                rest.insert(name.clone(), node.value()?);
+            }
+        }
+        Ok(if rest.is_empty() {
+            Value::Null
+        } else {
+            Value::Object(rest)
+        })
+    }
+}
+
+/// A name as a segment of a JSON pointer.
+pub(super) fn pointer_segment(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Sets a member of an object that has just been written.
+pub(super) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Value::Object(members) = object {
+        members.insert(name.to_owned(), value.into());
+    }
+}

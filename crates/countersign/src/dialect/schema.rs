@@ -1,0 +1,257 @@
+//! A tool's JSON Schema as a provider accepts it.
+//!
+//! The binder always checks against the declaration itself, so a schema that goes out may be wider
+//! than the declaration (with a note that says so) but never narrower in what it makes a model
+//! leave out.
+
+mod describe;
+mod limits;
+mod openapi;
+mod refs;
+mod root;
+mod strict;
+mod types;
+mod walk;
+
+use serde_json::{Map, Value};
+
+use limits::Counted;
+use refs::Refs;
+
+/// What a provider makes of a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// JSON Schema 2020-12, whole: only the extension keywords of the declaration go.
+    Verbatim,
+    /// What every provider takes: an object root without composition, one type a node.
+    Portable,
+    /// Closed objects, everything required, optional members nullable.
+    OpenAiStrict,
+    /// Closed objects, few keywords.
+    AnthropicStrict,
+    /// The subset of `OpenAPI` 3.0 that Gemini reads.
+    OpenApi,
+}
+
+/// Which names a property may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PropertyNames {
+    /// Any.
+    Any,
+    /// `^[A-Za-z0-9_.-]{1,64}$`.
+    Dotted,
+    /// `^[A-Za-z_][A-Za-z0-9_]{0,63}$`.
+    Identifier,
+}
+
+/// A schema made ready for a provider.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Prepared {
+    /// The schema.
+    pub(super) schema: Value,
+    /// Whether the provider can hold the model to it.
+    pub(super) strict: bool,
+    /// What the schema no longer says, as a sentence for the description.
+    pub(super) remark: Option<String>,
+    /// What was given up.
+    pub(super) notes: Vec<NoteKind>,
+}
+
+/// What a provider's form could not express.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoteKind {
+    /// Strict was asked for and this keyword, at this place, does not allow it.
+    NotStrict {
+        /// JSON pointer into the schema.
+        path: String,
+        /// The keyword, or what is missing.
+        keyword: String,
+    },
+    /// A composition was replaced by something that accepts more; the binder still refuses it.
+    Widened {
+        /// JSON pointer into the schema.
+        path: String,
+        /// The keyword that went.
+        keyword: String,
+    },
+}
+
+/// Why a schema cannot be shown to a provider.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaProblem {
+    /// Every provider asks for an object.
+    #[error("the root is not an object schema; wrap the value in one property")]
+    RootNotObject,
+    /// A composition at the root that cannot be merged into one object.
+    #[error("{keyword} at the root cannot be merged because of {conflict}; declare one object")]
+    RootKeyword {
+        /// The composition.
+        keyword: String,
+        /// The keyword that stands in the way.
+        conflict: String,
+    },
+    /// A reference that leaves the document.
+    #[error("$ref {reference:?} is not a local pointer; copy the definition into $defs")]
+    RemoteRef {
+        /// As it was written.
+        reference: String,
+    },
+    /// A reference to nothing.
+    #[error("$ref {reference:?} points to nothing")]
+    MissingRef {
+        /// As it was written.
+        reference: String,
+    },
+    /// A definition that contains itself, where the provider has no references.
+    #[error("$ref {reference:?} is recursive, which this provider cannot express")]
+    Recursive {
+        /// As it was written.
+        reference: String,
+    },
+    /// A keyword beside `$ref` that contradicts its target.
+    #[error("{keyword} beside $ref {reference:?} contradicts its target")]
+    RefSibling {
+        /// As it was written.
+        reference: String,
+        /// The keyword.
+        keyword: String,
+    },
+    /// A name that the provider refuses.
+    #[error("the property name {name:?} is refused by this provider, which allows {rule}")]
+    PropertyName {
+        /// The name.
+        name: String,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// Larger than a provider, or we, read.
+    #[error("it has {found} {what}, the limit is {limit}")]
+    Limit {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are; counting stops one past the limit for depth and nodes.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+}
+
+/// A problem and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Located {
+    pub(super) path: String,
+    pub(super) problem: SchemaProblem,
+}
+
+/// Makes the schema of a tool ready for a provider.
+pub(super) fn prepare(
+    source: &Value,
+    form: Form,
+    names: PropertyNames,
+) -> Result<Prepared, Located> {
+    limits::bounded(source)?;
+    let mut prepared = Prepared {
+        schema: source.clone(),
+        strict: false,
+        remark: None,
+        notes: Vec::new(),
+    };
+    walk::strip_extensions(&mut prepared.schema);
+    match form {
+        Form::Verbatim => require_object_root(&mut prepared.schema)?,
+        Form::Portable => portable(&mut prepared, Refs::Keep)?,
+        Form::OpenApi => {
+            portable(&mut prepared, Refs::Inline)?;
+            openapi::rewrite(&mut prepared.schema);
+        }
+        Form::OpenAiStrict => prepared = strict_or_portable(prepared, strict::OPENAI)?,
+        Form::AnthropicStrict => prepared = strict_or_portable(prepared, strict::ANTHROPIC)?,
+    }
+    walk::check_names(&prepared.schema, names)?;
+    Ok(prepared)
+}
+
+/// A whole argument object put together from the examples of the parameters, where that is possible.
+pub(super) fn example(schema: &Value) -> Option<Value> {
+    describe::example_object(schema.as_object()?)
+}
+
+/// Removes every `examples` keyword.
+pub(super) fn strip_examples(schema: &mut Value) {
+    walk::each(schema, &mut |node| {
+        node.remove("examples");
+        node.remove("example");
+    });
+}
+
+/// Rewrites every description; the number says how deep it stands, 0 being the root and 1 a parameter.
+pub(super) fn rewrite_descriptions(
+    schema: &mut Value,
+    rewrite: &mut dyn FnMut(usize, String) -> Option<String>,
+) {
+    walk::descriptions(schema, 0, rewrite);
+}
+
+fn portable(prepared: &mut Prepared, refs: Refs) -> Result<(), Located> {
+    walk::strip_identity(&mut prepared.schema);
+    refs::resolve(&mut prepared.schema, refs)?;
+    require_object_root(&mut prepared.schema)?;
+    root::flatten(prepared)?;
+    types::one_per_node(&mut prepared.schema, "", &mut prepared.notes);
+    Ok(())
+}
+
+/// A schema that cannot be strict goes out as it would without the wish, and a note says why.
+fn strict_or_portable(source: Prepared, rules: strict::Rules) -> Result<Prepared, Located> {
+    let mut portable_form = source.clone();
+    portable(&mut portable_form, Refs::Keep)?;
+    let mut prepared = source;
+    let refused = match portable(&mut prepared, rules.refs) {
+        Ok(()) => strict::rewrite(&mut prepared.schema, rules).err(),
+        Err(located) => match located.problem {
+            SchemaProblem::Recursive { .. } => Some((located.path, "recursive $ref".to_owned())),
+            _ => return Err(located),
+        },
+    };
+    if let Some((path, keyword)) = refused {
+        portable_form
+            .notes
+            .push(NoteKind::NotStrict { path, keyword });
+        return Ok(portable_form);
+    }
+    if rules.counted == Counted::Yes {
+        limits::openai_strict(&prepared.schema)?;
+    }
+    prepared.strict = true;
+    Ok(prepared)
+}
+
+/// Providers refuse a root that does not say that it is an object.
+fn require_object_root(schema: &mut Value) -> Result<(), Located> {
+    let refused = Located {
+        path: String::new(),
+        problem: SchemaProblem::RootNotObject,
+    };
+    let Value::Object(root) = schema else {
+        return Err(refused);
+    };
+    match root.get("type") {
+        None => {
+            root.insert("type".into(), "object".into());
+            Ok(())
+        }
+        Some(Value::String(name)) if name == "object" => Ok(()),
+        Some(Value::Array(names)) if names.iter().any(|name| name == "object") => {
+            root.insert("type".into(), "object".into());
+            Ok(())
+        }
+        Some(_) => Err(refused),
+    }
+}
+
+/// The text that a node carries for the model.
+fn description(node: &Map<String, Value>) -> &str {
+    node.get("description")
+        .and_then(Value::as_str)
+        .unwrap_or("")
+}

@@ -1,0 +1,282 @@
+//! A provider that plays a script: the whole way of a call (B16) without a model.
+//!
+//! Its own dialect is the plainest there is, and carries any argument text, well formed or not:
+//! `{"text": "…", "calls": [{"id": "…", "name": "…", "arguments": "…"}], "stop": "…"}`, streamed as
+//! `{"call": {"index", "id", "name"}}`, `{"delta": {"index", "arguments"}}`, `{"stop": "…"}`.
+
+use std::collections::VecDeque;
+
+use countersign_contract::{ReplyEnvelope, RequestId};
+use serde_json::{Value, json};
+
+use super::call::{self, Provenance, ProviderCall};
+use super::error::DecodeError;
+use super::raw::Node;
+use super::schema::{Form, PropertyNames};
+use super::stream::{Joiner, Key, contradiction};
+use super::tools::{Declaration, ToolListOptions, Wire};
+use super::{Dialect, RawText};
+
+/// Runs one call: what stands between a provider and the tools.
+///
+/// It cannot fail: every failure is a reply envelope.
+pub trait Run {
+    /// Looks `name` up (an alias or a tool's own name), binds `raw` and answers.
+    fn run(&self, name: &str, raw: &str) -> impl Future<Output = ReplyEnvelope> + Send;
+}
+
+/// One turn of a script: what the model says and which calls it makes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    text: String,
+    calls: Vec<ProviderCall>,
+}
+
+impl Turn {
+    /// A turn that says something.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// And makes a call, with arguments exactly as a model might write them.
+    pub fn call(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let arguments = RawText {
+            text: arguments.into(),
+            provenance: Provenance::AsSent,
+        };
+        let mut call = ProviderCall::new(None, name.into(), arguments);
+        call.index = self.calls.len();
+        self.calls.push(call);
+        self
+    }
+}
+
+/// A provider that answers with the turns of a script, one each time it is asked.
+///
+/// # Example
+///
+/// ```
+/// use countersign::contract::{ReplyEnvelope, RequestId};
+/// use countersign::dialect::stub::{Run, ScriptedProvider, Turn};
+///
+/// struct Echo(RequestId);
+///
+/// impl Run for Echo {
+///     async fn run(&self, name: &str, raw: &str) -> ReplyEnvelope {
+///         ReplyEnvelope::success(self.0.clone(), format!("{name} got {raw}").into())
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let script = [Turn::text("Let me see.").call("memory_search", "{query: 'tea'}")];
+/// let echo = Echo(RequestId::new("r_1")?);
+/// let transcript = ScriptedProvider::new(script).drive(&echo).await?;
+/// assert_eq!(transcript.replies().next().unwrap().data, "memory_search got {query: 'tea'}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ScriptedProvider {
+    dialect: Dialect,
+    turns: VecDeque<Turn>,
+}
+
+/// What was said, called and answered, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transcript {
+    /// The entries.
+    pub entries: Vec<Entry>,
+}
+
+/// One entry of a transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// The model's message, as it was sent.
+    Model(Value),
+    /// A call as it was read, and its reply.
+    Call {
+        /// The call.
+        call: ProviderCall,
+        /// The reply.
+        reply: Box<ReplyEnvelope>,
+    },
+    /// What the model was sent back.
+    Results(Value),
+}
+
+impl ScriptedProvider {
+    /// A provider that speaks the stub's own dialect.
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self {
+            dialect: Dialect::Stub,
+            turns: script.into_iter().collect(),
+        }
+    }
+
+    /// A script as data: a list of messages in the stub's dialect.
+    pub fn from_json(script: &str) -> Result<Self, DecodeError> {
+        let turn = |node: Node<'_>| {
+            let text = node.object()?.text("text")?.unwrap_or_default();
+            let calls = Stub.calls(&node)?;
+            Ok(Turn { text, calls })
+        };
+        let turns = Node::parse(script)?.array()?.into_iter().map(turn);
+        Ok(Self::new(turns.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// Speaks another dialect. Where that one sends arguments as an object, a text that is none is
+    /// wrapped, so sloppy arguments need a dialect that sends text.
+    pub fn speaking(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// The next message; none when the script is over.
+    pub fn next_message(&mut self) -> Option<Value> {
+        let turn = self.turns.pop_front()?;
+        Some(self.dialect.message(&turn.text, &turn.calls))
+    }
+
+    /// Plays the whole script (B16): each message is decoded, each call run, each reply sent back.
+    ///
+    /// The calls of a message run one after the other, in its order.
+    pub async fn drive(mut self, runner: &impl Run) -> Result<Transcript, DecodeError> {
+        let mut transcript = Transcript::default();
+        while let Some(message) = self.next_message() {
+            let calls = self.dialect.calls(&message.to_string())?;
+            transcript.entries.push(Entry::Model(message));
+            let mut answered = Vec::new();
+            for call in calls {
+                let reply = match call.refusal() {
+                    None => runner.run(&call.name, &call.arguments.text).await,
+                    Some(error) => ReplyEnvelope::failure(refused_id(&call), error),
+                };
+                answered.push((call, reply));
+            }
+            let results = (!answered.is_empty()).then(|| self.dialect.results(&answered));
+            let calls = answered.into_iter().map(|(call, reply)| Entry::Call {
+                call,
+                reply: Box::new(reply),
+            });
+            transcript.entries.extend(calls);
+            transcript.entries.extend(results.map(Entry::Results));
+        }
+        Ok(transcript)
+    }
+}
+
+impl Transcript {
+    /// The replies, in order.
+    pub fn replies(&self) -> impl Iterator<Item = &ReplyEnvelope> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Call { reply, .. } => Some(&**reply),
+            Entry::Model(_) | Entry::Results(_) => None,
+        })
+    }
+
+    /// As data.
+    pub fn to_value(&self) -> Value {
+        let entry = |entry: &Entry| match entry {
+            Entry::Model(message) => json!({ "model": message }),
+            Entry::Call { call, reply } => json!({
+                "call": { "name": call.name, "arguments": call.arguments.text },
+                "reply": reply,
+            }),
+            Entry::Results(message) => json!({ "results": message }),
+        };
+        self.entries.iter().map(entry).collect()
+    }
+}
+
+/// The dialect of the script.
+pub(super) struct Stub;
+
+impl Wire for Stub {
+    fn schema_form(&self, _: &ToolListOptions) -> (Form, PropertyNames) {
+        (Form::Verbatim, PropertyNames::Any)
+    }
+
+    fn definition(&self, tool: &Declaration<'_>, _: &ToolListOptions) -> Value {
+        json!({ "name": tool.alias, "description": tool.description, "parameters": tool.input })
+    }
+
+    fn calls(&self, message: &Node<'_>) -> Result<Vec<ProviderCall>, DecodeError> {
+        let members = message.object()?;
+        let mut calls = Vec::new();
+        let listed = members
+            .optional("calls")
+            .map(|node| node.array())
+            .transpose()?;
+        for node in listed.unwrap_or_default() {
+            let members = node.object()?;
+            let name = members.required_text("name")?;
+            let arguments = members.arguments("arguments")?;
+            let read = ProviderCall::new(members.text("id")?, name, arguments)
+                .with_opaque(members.rest(&["id", "name", "arguments"])?);
+            call::add(&mut calls, read)?;
+        }
+        call::mark_cut(&mut calls, members.text("stop")?.as_deref());
+        Ok(calls)
+    }
+
+    fn push(&self, event: &Node<'_>, joiner: &mut Joiner) -> Result<(), DecodeError> {
+        let members = event.object()?;
+        if let Some(node) = members.optional("call") {
+            let call = node.object()?;
+            let key = Key {
+                place: Some(call.required("index")?.number()?),
+                item: None,
+            };
+            joiner.open(
+                key,
+                call.text("id")?,
+                Some(call.required_text("name")?),
+                Value::Null,
+            )?;
+        }
+        if let Some(node) = members.optional("delta") {
+            let delta = node.object()?;
+            let key = Key {
+                place: Some(delta.required("index")?.number()?),
+                item: None,
+            };
+            let slot = joiner
+                .find(&key)
+                .ok_or_else(|| contradiction(&node, "the delta belongs to no call"))?;
+            joiner.append(slot, &delta.required("arguments")?)?;
+        }
+        if let Some(reason) = members.text("stop")? {
+            joiner.close_all();
+            joiner.stop(reason);
+        }
+        Ok(())
+    }
+
+    fn results(&self, answered: &[(ProviderCall, ReplyEnvelope)]) -> Value {
+        let answer = |(call, reply): &(ProviderCall, ReplyEnvelope)| json!({ "id": call.id_or_place(), "name": call.name, "reply": reply });
+        answered.iter().map(answer).collect()
+    }
+
+    fn message(&self, text: &str, calls: &[ProviderCall]) -> Value {
+        let written = |call: &ProviderCall| {
+            let mut written = json!({
+                "id": call.id_or_place(),
+                "name": call.name,
+                "arguments": call.arguments.text,
+            });
+            call.echo_opaque(&mut written);
+            written
+        };
+        json!({ "text": text, "calls": calls.iter().map(written).collect::<Vec<_>>() })
+    }
+}
+
+/// A call that is refused before it runs has no request of its own yet.
+fn refused_id(call: &ProviderCall) -> RequestId {
+    RequestId::new(format!("refused-{}", call.index))
+        .unwrap_or_else(|_| unreachable!("the text is visible ASCII and short"))
+}

@@ -1,0 +1,213 @@
+//! The list of tools as a provider is shown it.
+
+use std::collections::BTreeMap;
+
+use countersign_contract::tool::{Behaviour, Confirmation};
+use countersign_contract::{ReplyEnvelope, ToolName, ToolSpec};
+use serde_json::Value;
+
+use super::call::ProviderCall;
+use super::error::{DecodeError, ToolListError};
+use super::raw::Node;
+use super::schema::{self, Form, NoteKind, PropertyNames};
+use super::stream::Joiner;
+use super::tokens::{self, Trimmed};
+use crate::alias::alias;
+
+/// What a list of tools should look like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolListOptions {
+    /// Whether the provider should hold the model to the schema, where it can.
+    pub strict: bool,
+    /// The budget, in [estimated](super::estimate) tokens.
+    pub max_tokens: Option<usize>,
+    /// Gemini only: `parameters` in its subset of `OpenAPI` instead of `parametersJsonSchema`.
+    pub openapi: bool,
+}
+
+/// The tools in a provider's words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolList {
+    /// The value of the request's `tools` member.
+    pub json: Value,
+    /// What was cut to keep the budget, in the order in which it was cut.
+    pub trimmed: Vec<Trimmed>,
+    /// What the dialect could not express.
+    pub notes: Vec<Note>,
+    /// The [estimated](super::estimate) tokens of `json`.
+    pub tokens: usize,
+}
+
+/// Something about one tool that the dialect could not express.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The tool.
+    pub tool: ToolName,
+    /// What it is.
+    pub kind: NoteKind,
+}
+
+/// What a dialect knows: how one provider writes things down.
+pub(super) trait Wire: Sync {
+    /// The form of schemas and the names that properties may have.
+    fn schema_form(&self, options: &ToolListOptions) -> (Form, PropertyNames);
+    /// Whether a tool's examples have a place of their own.
+    fn shows_examples(&self) -> bool {
+        false
+    }
+    /// One tool.
+    fn definition(&self, tool: &Declaration<'_>, options: &ToolListOptions) -> Value;
+    /// The list around the tools.
+    fn list(&self, definitions: Vec<Value>) -> Value {
+        Value::Array(definitions)
+    }
+    /// The calls of a whole message.
+    fn calls(&self, message: &Node<'_>) -> Result<Vec<ProviderCall>, DecodeError>;
+    /// One event of a streamed message.
+    fn push(&self, event: &Node<'_>, joiner: &mut Joiner) -> Result<(), DecodeError>;
+    /// The answers to calls.
+    fn results(&self, answered: &[(ProviderCall, ReplyEnvelope)]) -> Value;
+    /// The assistant's message.
+    fn message(&self, text: &str, calls: &[ProviderCall]) -> Value;
+}
+
+/// One tool, ready to be written down.
+pub(super) struct Declaration<'a> {
+    pub(super) spec: &'a ToolSpec,
+    pub(super) alias: &'a str,
+    pub(super) description: String,
+    pub(super) input: Value,
+    pub(super) output: Option<Value>,
+    pub(super) strict: bool,
+    pub(super) examples: Vec<Value>,
+}
+
+/// One tool while its texts are being cut.
+#[derive(Clone)]
+pub(super) struct Draft<'a> {
+    pub(super) spec: &'a ToolSpec,
+    alias: String,
+    pub(super) description: String,
+    pub(super) input: Value,
+    pub(super) output: Option<Value>,
+}
+
+/// A tool as it is written down.
+pub(super) struct Rendered {
+    pub(super) json: Value,
+    pub(super) notes: Vec<NoteKind>,
+}
+
+pub(super) fn list(
+    wire: &dyn Wire,
+    specs: &[&ToolSpec],
+    options: &ToolListOptions,
+) -> Result<ToolList, ToolListError> {
+    let mut drafts = drafts(specs)?;
+    let render = |draft: &Draft<'_>| render(wire, draft, options);
+    let fitted = tokens::fit(
+        &mut drafts,
+        &render,
+        &|list| wire.list(list),
+        options.max_tokens,
+    )?;
+    let mut notes = Vec::new();
+    let mut definitions = Vec::new();
+    for (draft, rendered) in drafts.iter().zip(fitted.rendered) {
+        let tool = || draft.spec.name.clone();
+        notes.extend(
+            rendered
+                .notes
+                .into_iter()
+                .map(|kind| Note { tool: tool(), kind }),
+        );
+        definitions.push(rendered.json);
+    }
+    Ok(ToolList {
+        json: wire.list(definitions),
+        trimmed: fitted.trimmed,
+        notes,
+        tokens: fitted.tokens,
+    })
+}
+
+fn drafts<'a>(specs: &[&'a ToolSpec]) -> Result<Vec<Draft<'a>>, ToolListError> {
+    let mut taken: BTreeMap<String, &ToolName> = BTreeMap::new();
+    let mut drafts = Vec::new();
+    for spec in specs {
+        let alias = alias(&spec.name);
+        if let Some(first) = taken.insert(alias.clone(), &spec.name) {
+            return Err(ToolListError::NameTaken {
+                alias,
+                first: first.clone(),
+                second: spec.name.clone(),
+            });
+        }
+        drafts.push(Draft {
+            spec,
+            alias,
+            description: spec.description.clone(),
+            input: spec.json_schema(),
+            output: spec.output.clone(),
+        });
+    }
+    Ok(drafts)
+}
+
+fn render(
+    wire: &dyn Wire,
+    draft: &Draft<'_>,
+    options: &ToolListOptions,
+) -> Result<Rendered, ToolListError> {
+    let example = schema::example(&draft.input).filter(|_| wire.shows_examples());
+    let examples: Vec<Value> = example.into_iter().collect();
+    let mut input = draft.input.clone();
+    if !examples.is_empty() {
+        schema::strip_examples(&mut input);
+    }
+    let (form, names) = wire.schema_form(options);
+    let prepared =
+        schema::prepare(&input, form, names).map_err(|located| ToolListError::Schema {
+            tool: draft.spec.name.clone(),
+            path: located.path,
+            problem: located.problem,
+        })?;
+    let parts = [
+        Some(draft.description.trim().to_owned()),
+        prepared.remark,
+        hints(&draft.spec.behaviour),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect();
+    let declaration = Declaration {
+        spec: draft.spec,
+        alias: &draft.alias,
+        description: parts.join(" "),
+        input: prepared.schema,
+        output: draft.output.clone(),
+        strict: prepared.strict,
+        examples,
+    };
+    Ok(Rendered {
+        json: wire.definition(&declaration, options),
+        notes: prepared.notes,
+    })
+}
+
+/// What a model should know before it calls; never cut, because it changes what the model does.
+fn hints(behaviour: &Behaviour) -> Option<String> {
+    let ttl = behaviour
+        .ttl_seconds
+        .map(|seconds| format!("The answer holds for {seconds} seconds."));
+    let confirmation = match behaviour.confirmation {
+        Confirmation::Never => None,
+        Confirmation::Always => Some("The user has to confirm each call.".to_owned()),
+    };
+    match (ttl, confirmation) {
+        (Some(ttl), Some(confirmation)) => Some(format!("{ttl} {confirmation}")),
+        (ttl, confirmation) => ttl.or(confirmation),
+    }
+}
