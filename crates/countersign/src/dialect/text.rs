@@ -48,7 +48,7 @@ pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
 pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
     let mut first = format!("{}: {}.", error.code, error.message.trim_end_matches('.'));
     if let Some(hint) = &error.details.hint {
-        first = format!("{first} {}.", hint.trim_end_matches('.'));
+        first = format!("{first} {}.", capitalised(hint.trim_end_matches('.')));
     }
     if let Some(ms) = error.details.retry_after_ms {
         first = format!("{first} Retry after {ms} ms.");
@@ -88,6 +88,15 @@ fn issue(issue: &Issue) -> String {
         line = format!("{line}; send {suggestion}");
     }
     line + ")"
+}
+
+/// Hints are written in lower case for people's terminals; behind a full stop they are a sentence.
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters
+        .next()
+        .map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + characters.as_str()
 }
 
 fn bounded(lines: impl ExactSizeIterator<Item = String>) -> Vec<String> {

@@ -118,7 +118,9 @@ fn unite(
     let mut required = names(root.get("required"));
     required.extend(common.unwrap_or_default());
     root.insert("properties".into(), Value::Object(properties));
-    root.insert("required".into(), json!(required));
+    if !required.is_empty() {
+        root.insert("required".into(), json!(required));
+    }
     Ok(Some(format!("Give {}.", choices.join(" or "))))
 }
 

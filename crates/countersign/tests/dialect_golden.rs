@@ -1,0 +1,254 @@
+//! One directory a dialect in `tests/golden`: what a provider is shown and sends, and what we make
+//! of it (B15). `UPDATE_GOLDEN=1` rewrites the expected files; a difference fails with both texts.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot read its files fails"
+)]
+
+#[path = "support/specs.rs"]
+mod specs;
+
+use std::path::PathBuf;
+
+use countersign::dialect::{
+    Dialect, NoteKind, Provenance, ProviderCall, StreamEvent, ToolListOptions,
+};
+use countersign_contract::{
+    ConflictReason, ErrorBody, ErrorCode, Evidence, Issue, IssueCode, ReplyEnvelope, RequestId,
+    SnapshotId, Source, ToolSpec, Warning,
+};
+use serde_json::{Value, json};
+
+/// B15: one declaration serves every provider.
+#[test]
+fn tools() {
+    for dialect in Dialect::ALL {
+        check(
+            dialect,
+            "tools.json",
+            &tool_list(dialect, ToolListOptions::default()),
+        );
+    }
+}
+
+/// B15: where a provider can hold the model to a schema, it is given one that it can enforce.
+#[test]
+fn strict_tools() {
+    let options = ToolListOptions {
+        strict: true,
+        ..ToolListOptions::default()
+    };
+    for dialect in [
+        Dialect::OpenAi,
+        Dialect::OpenAiResponses,
+        Dialect::Anthropic,
+    ] {
+        check(dialect, "tools_strict.json", &tool_list(dialect, options));
+    }
+}
+
+/// B15: Gemini's older form of a schema.
+#[test]
+fn openapi_tools() {
+    let options = ToolListOptions {
+        openapi: true,
+        ..ToolListOptions::default()
+    };
+    check(
+        Dialect::Gemini,
+        "tools_openapi.json",
+        &tool_list(Dialect::Gemini, options),
+    );
+}
+
+/// B15: every provider's message becomes the same kind of call, argument text untouched.
+#[test]
+fn calls() {
+    for dialect in Dialect::ALL {
+        let calls = dialect.calls(&read(dialect, "message.json")).unwrap();
+        check(
+            dialect,
+            "calls.json",
+            &calls.iter().map(call_json).collect(),
+        );
+    }
+}
+
+/// B15: a streamed message becomes the same calls, and each step can be watched.
+#[test]
+fn streams() {
+    for dialect in Dialect::ALL {
+        let mut stream = dialect.stream();
+        let mut events = Vec::new();
+        for line in read(dialect, "stream.jsonl").lines() {
+            events.extend(stream.push(line).unwrap());
+        }
+        let end = stream.finish().unwrap();
+        let seen = json!({
+            "events": events.iter().map(event_json).collect::<Vec<_>>(),
+            "calls": end.calls.iter().map(call_json).collect::<Vec<_>>(),
+            "stop_reason": end.stop_reason,
+            "truncated": end.truncated,
+        });
+        check(dialect, "streamed.json", &seen);
+    }
+}
+
+/// A7, A12: the whole reply envelope has a place in every dialect, and an error tells the model its
+/// code, its reason and what to do.
+#[test]
+fn results() {
+    for dialect in Dialect::ALL {
+        let calls = dialect.calls(&read(dialect, "message.json")).unwrap();
+        let call = |at: usize| {
+            let mut call = calls.get(at).unwrap_or(&calls[0]).clone();
+            call.index = at;
+            call
+        };
+        let answered: Vec<_> = replies()
+            .into_iter()
+            .enumerate()
+            .map(|(at, reply)| (call(at), reply))
+            .collect();
+        check(dialect, "results.json", &dialect.results(&answered));
+    }
+}
+
+/// The message that is put together from calls is read back as the same calls, with what the
+/// provider wants echoed.
+#[test]
+fn a_message_made_from_calls_is_read_as_those_calls() {
+    for dialect in Dialect::ALL {
+        let calls = dialect.calls(&read(dialect, "message.json")).unwrap();
+        let again = dialect
+            .calls_in(&dialect.message("Let me look.", &calls))
+            .unwrap();
+        assert_eq!(again.len(), calls.len(), "{dialect}");
+        for (again, call) in again.iter().zip(&calls) {
+            assert_eq!(again.name, call.name, "{dialect}");
+            assert_eq!(again.opaque, call.opaque, "{dialect}");
+            assert!(again.id == call.id || call.id.is_none(), "{dialect}");
+        }
+    }
+}
+
+fn replies() -> Vec<ReplyEnvelope> {
+    let id = |text: &str| RequestId::new(text).unwrap();
+    let mut found = ReplyEnvelope::success(id("r_1"), json!({ "hits": ["a", "b"] }));
+    let mut retyped = Issue::new(IssueCode::TextToInteger, "/limit", "read as the integer 3");
+    retyped.expected = Some("integer".to_owned());
+    found.warnings = vec![
+        Warning::Issue(retyped),
+        Warning::Remark {
+            code: "index_rebuilding".to_owned(),
+            message: "notes of the last minute may be missing".to_owned(),
+        },
+    ];
+    found.ttl_seconds = Some(60);
+    found.evidence = Some(Evidence {
+        snapshot_id: SnapshotId::new("ev_1").unwrap(),
+        sources: vec![Source {
+            kind: "tool".to_owned(),
+            name: "memory.search".to_owned(),
+            hash: "sha256:00".to_owned(),
+            ts: "2026-11-15T12:00:00Z".to_owned(),
+        }],
+    });
+    found.replayed = true;
+
+    let mut wrong = ErrorBody::new(ErrorCode::InvalidArgument, "1 argument cannot be used")
+        .hint("send the call again with the suggestion");
+    let mut issue = Issue::new(
+        IssueCode::UnknownKey,
+        "/qurey",
+        "the tool knows no \"qurey\"",
+    );
+    issue.expected = Some("query, limit".to_owned());
+    issue.suggestion = Some("query".to_owned());
+    wrong.details.issues = vec![issue];
+
+    let busy = ErrorBody::new(ErrorCode::Conflict, "the first call has not finished")
+        .reason(ConflictReason::InFlight)
+        .retry_after_ms(250);
+    vec![
+        found,
+        ReplyEnvelope::failure(id("r_2"), wrong),
+        ReplyEnvelope::failure(id("r_3"), busy),
+        ReplyEnvelope::success(id("r_4"), json!("plain text")),
+    ]
+}
+
+fn tool_list(dialect: Dialect, options: ToolListOptions) -> Value {
+    let specs = specs::all();
+    let specs: Vec<&ToolSpec> = specs.iter().collect();
+    let list = dialect.tools(&specs, &options).unwrap();
+    assert_eq!(list.trimmed, []);
+    let note = |kind: &NoteKind| match kind {
+        NoteKind::NotStrict { path, keyword } => format!("not strict: {keyword} at {path:?}"),
+        NoteKind::Widened { path, keyword } => format!("widened: {keyword} at {path:?}"),
+    };
+    let notes: Vec<_> = list
+        .notes
+        .iter()
+        .map(|found| json!([found.tool.as_str(), note(&found.kind)]))
+        .collect();
+    json!({ "tools": list.json, "notes": notes, "tokens": list.tokens })
+}
+
+fn call_json(call: &ProviderCall) -> Value {
+    json!({
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments.text,
+        "provenance": match call.arguments.provenance {
+            Provenance::AsSent => "as_sent",
+            Provenance::Reserialised => "reserialised",
+        },
+        "opaque": call.opaque,
+        "index": call.index,
+        "truncated": call.truncated,
+    })
+}
+
+fn event_json(event: &StreamEvent) -> Value {
+    match event {
+        StreamEvent::CallStarted { index, id, name } => json!(["started", index, id, name]),
+        StreamEvent::ArgumentsDelta { index, text } => json!(["arguments", index, text]),
+        StreamEvent::CallFinished { index } => json!(["finished", index]),
+    }
+}
+
+fn path(dialect: Dialect, file: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    root.join(dialect.as_str()).join(file)
+}
+
+fn read(dialect: Dialect, file: &str) -> String {
+    let path = path(dialect, file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Compares with a golden file by value, so that the order of members does not matter.
+#[track_caller]
+fn check(dialect: Dialect, file: &str, actual: &Value) {
+    let written = format!("{actual:#}\n");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path(dialect, file), written).unwrap();
+        return;
+    }
+    let expected: Value = serde_json::from_str(&read(dialect, file)).unwrap();
+    if expected != *actual {
+        let expected = format!("{expected:#}\n");
+        let (at, (was, is)) = expected
+            .lines()
+            .zip(written.lines())
+            .enumerate()
+            .find(|(_, (was, is))| was != is)
+            .unwrap_or((0, ("the same up to the end of one", "")));
+        panic!(
+            "{dialect}/{file} line {}:\n- {was}\n+ {is}\n\nwhole:\n{written}",
+            at + 1
+        );
+    }
+}
