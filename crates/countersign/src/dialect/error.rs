@@ -75,7 +75,7 @@ pub enum DecodeError {
         found: &'static str,
     },
     /// The provider has it, this dialect does not read it.
-    #[error("{path}: {what}")]
+    #[error("at {path:?}: {what}")]
     Unsupported {
         /// JSON pointer into the message.
         path: String,
@@ -83,7 +83,7 @@ pub enum DecodeError {
         what: &'static str,
     },
     /// Two parts of a stream contradict each other.
-    #[error("{path}: {what}")]
+    #[error("at {path:?}: {what}")]
     Contradiction {
         /// JSON pointer into the event.
         path: String,

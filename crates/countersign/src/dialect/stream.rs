@@ -377,10 +377,11 @@ pub(super) fn contradiction(node: &Node<'_>, what: &'static str) -> DecodeError 
 pub(super) fn provider_error(node: &Node<'_>) -> DecodeError {
     let read = || -> Result<(Option<String>, Option<String>), DecodeError> {
         let members = node.object()?;
-        let code = match members.text("code") {
-            Ok(Some(code)) => Some(code),
-            _ => members.text("type").ok().flatten(),
-        };
+        // A text names the failure; a number only repeats the HTTP status.
+        let named = |name: &str| members.text(name).ok().flatten();
+        let code = named("code")
+            .or_else(|| named("status"))
+            .or_else(|| named("type"));
         Ok((code, members.text("message")?))
     };
     let (code, message) = read().unwrap_or_default();
