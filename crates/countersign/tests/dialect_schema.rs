@@ -1,5 +1,9 @@
 //! What becomes of a schema on its way to a provider, rule by rule (B15).
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up fails"
+)]
 
 use countersign::dialect::{
     Dialect, NoteKind, SchemaProblem, ToolList, ToolListError, ToolListOptions,
@@ -156,6 +160,43 @@ fn references() {
         },
     });
     check(Dialect::Gemini, OPENAPI, schema, &written_out);
+}
+
+/// B15: definitions that are put together with `allOf`, as generators like to write them, are merged
+/// into one object wherever that is possible.
+#[test]
+fn references_in_compositions_are_merged() {
+    let schema = json!({
+        "allOf": [{ "$ref": "#/$defs/Base" }],
+        "properties": { "b": { "allOf": [{ "$ref": "#/$defs/Name" }], "description": "whose" } },
+        "$defs": {
+            "Base": { "type": "object", "properties": { "a": { "type": "string" } },
+                      "required": ["a"] },
+            "Name": { "type": "string", "title": "Name" },
+        },
+    });
+    check(
+        Dialect::OpenAi,
+        STRICT,
+        schema,
+        &json!({
+            "type": "object",
+            "properties": {
+                "a": { "type": "string" },
+                "b": { "description": "whose",
+                       "anyOf": [{ "type": "string", "title": "Name" }, { "type": "null" }] },
+            },
+            "required": ["a", "b"],
+            "additionalProperties": false,
+        }),
+    );
+    let recursive = json!({ "anyOf": [{ "$ref": "#" }] });
+    let error = list(Dialect::OpenAi, PLAIN, recursive).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the schema of test.tool cannot be shown at \"/anyOf\": anyOf at the root cannot be merged \
+         because of $ref; declare one object"
+    );
 }
 
 #[test]

@@ -37,6 +37,9 @@ impl Wire for OpenAiChat {
 
     fn calls(&self, message: &Node<'_>) -> Result<Vec<ProviderCall>, DecodeError> {
         let members = message.object()?;
+        if let Some(error) = members.optional("error") {
+            return Err(provider_error(&error));
+        }
         let Some(choices) = members.optional("choices") else {
             return calls_of(&members);
         };

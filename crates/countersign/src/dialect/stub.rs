@@ -146,8 +146,13 @@ impl ScriptedProvider {
     /// The calls of a message run one after the other, in its order.
     pub async fn drive(mut self, runner: &impl Run) -> Result<Transcript, DecodeError> {
         let mut transcript = Transcript::default();
-        while let Some(message) = self.next_message() {
-            let calls = self.dialect.calls(&message.to_string())?;
+        while let Some(turn) = self.turns.pop_front() {
+            let message = self.dialect.message(&turn.text, &turn.calls);
+            let mut calls = self.dialect.calls(&message.to_string())?;
+            // A message alone does not say why it ended; the script does.
+            for (call, written) in calls.iter_mut().zip(&turn.calls) {
+                call.truncated = written.truncated;
+            }
             transcript.entries.push(Entry::Model(message));
             let mut answered = Vec::new();
             for call in calls {

@@ -18,6 +18,8 @@ use crate::alias::alias;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolListOptions {
     /// Whether the provider should hold the model to the schema, where it can.
+    ///
+    /// OpenAI's models then send null for what they would leave out; the binder drops it.
     pub strict: bool,
     /// The budget, in [estimated](super::estimate) tokens.
     pub max_tokens: Option<usize>,

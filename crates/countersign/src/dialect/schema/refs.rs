@@ -92,7 +92,7 @@ impl Resolver<'_> {
             .keys()
             .all(|keyword| keyword == "$ref" || is_annotation(keyword) || is_definitions(keyword));
         match self.refs {
-            Refs::Keep if named && alone && !path.is_empty() => {
+            Refs::Keep if named && alone && !is_merged(path, recursive) => {
                 self.target(reference, path).map(|_| true)
             }
             // Writing out a definition inside itself never ends; its annotations can be spared.
@@ -218,6 +218,20 @@ fn is_definition(path: &str) -> bool {
 
 fn is_definitions(keyword: &str) -> bool {
     matches!(keyword, "$defs" | "definitions")
+}
+
+/// Whether a node is going to be merged with others, which a reference cannot be: the root, the
+/// branches of its compositions, and branches of `allOf` that can be written out at all.
+fn is_merged(path: &str, recursive: bool) -> bool {
+    let mut segments = path.rsplit('/');
+    let (_, keyword) = (segments.next(), segments.next());
+    let at_root = segments.eq([""]);
+    match keyword {
+        None => true,
+        Some("allOf") => at_root || !recursive,
+        Some("anyOf" | "oneOf") => at_root,
+        Some(_) => false,
+    }
 }
 
 /// Whether a keyword only describes and accepts everything.

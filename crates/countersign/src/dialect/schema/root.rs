@@ -154,7 +154,7 @@ fn take(
         return Err(refused(keyword, keyword));
     };
     let branch = |branch| match branch {
-        // A branch may itself refer to a definition, which only the definition's writer can merge.
+        // References of branches have been written out; what is left is recursive.
         Value::Object(node) if !node.contains_key("$ref") => Ok(node),
         Value::Object(_) => Err(refused(keyword, "$ref")),
         _ => Err(refused(keyword, "a boolean schema")),
