@@ -10,7 +10,8 @@ use countersign::dialect::Dialect;
 use countersign::dialect::stub::{Entry, Run, ScriptedProvider, Turn};
 use countersign_args::Binder;
 use countersign_contract::{
-    ErrorBody, ErrorCode, Input, Parameter, ReplyEnvelope, RequestId, ToolName, ToolSpec, ValueKind,
+    ErrorBody, ErrorCode, Input, Parameter, ReplyEnvelope, RequestId, ToolName, ToolSpec,
+    ValueKind, Warning,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +68,33 @@ async fn a_refusal_goes_back_to_the_model() {
     }
 }
 
+/// B16: sloppy arguments that have one lossless reading run, and the model is told what was changed.
+/// Null for what may be left out is how a strict OpenAI schema makes a model leave it out.
+#[tokio::test]
+async fn a_repair_runs_and_the_model_reads_of_it() {
+    for dialect in [Dialect::OpenAi, Dialect::OpenAiResponses, Dialect::Stub] {
+        let tools = Tools::new();
+        let sloppy = "```json\n{query: 'tea', limit: \"1\"}\n```";
+        let nulled = r#"{"query": "coffee", "limit": null}"#;
+        let script = [Turn::text("")
+            .call("memory_search", sloppy)
+            .call("memory_search", nulled)];
+        let provider = ScriptedProvider::new(script).speaking(dialect);
+        let transcript = provider.drive(&tools).await.unwrap();
+        assert_eq!(tools.raw.lock().unwrap().as_slice(), [sloppy, nulled]);
+        let found: Vec<_> = transcript.replies().map(|reply| &reply.data).collect();
+        let (tea, coffee) = (
+            json!({ "notes": ["green tea"] }),
+            json!({ "notes": ["coffee"] }),
+        );
+        assert_eq!(found, [&tea, &coffee], "{dialect}");
+        let results = transcript.to_value()[3]["results"].to_string();
+        for code in ["FENCE_STRIPPED", "TEXT_TO_INTEGER", "NULL_DROPPED"] {
+            assert!(results.contains(code), "{dialect} {results}");
+        }
+    }
+}
+
 /// B16: a script as data, with a call that was cut off: it is answered, never run.
 #[tokio::test]
 async fn a_call_that_was_cut_off_is_never_run() {
@@ -101,8 +129,9 @@ struct Tools {
 impl Tools {
     fn new() -> Self {
         let query = Parameter::new("query", ValueKind::String, "what to look for");
+        let limit = Parameter::new("limit", ValueKind::Integer, "how many at most").optional();
         let specs = [
-            ("memory.search", vec![query]),
+            ("memory.search", vec![query, limit]),
             ("diagnostics.status", Vec::new()),
         ]
         .map(|(name, parameters)| {
@@ -116,7 +145,7 @@ impl Tools {
         }
     }
 
-    fn answer(&self, name: &str, raw: &str) -> Result<Value, Box<ErrorBody>> {
+    fn answer(&self, name: &str, raw: &str) -> Result<Answer, Box<ErrorBody>> {
         self.raw.lock().unwrap().push(raw.to_owned());
         let message = format!("there is no tool {name:?}");
         let missing = || Box::new(ErrorBody::new(ErrorCode::NotFound, message));
@@ -129,23 +158,31 @@ impl Tools {
             return Err(Box::new(error));
         };
         let notes = ["green tea", "coffee", "black tea"];
-        Ok(match spec.name.as_str() {
+        let data = match spec.name.as_str() {
             "memory.search" => {
                 let arguments = arguments.to_value();
                 let query = arguments.get("query").and_then(Value::as_str).unwrap();
-                let found: Vec<_> = notes.iter().filter(|note| note.contains(query)).collect();
-                json!({ "notes": found })
+                let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(9);
+                let found = notes.iter().filter(|note| note.contains(query));
+                json!({ "notes": found.take(limit as usize).collect::<Vec<_>>() })
             }
             _ => json!({ "calls": self.raw.lock().unwrap().len() }),
-        })
+        };
+        Ok((data, bound.issues.into_iter().map(Warning::Issue).collect()))
     }
 }
+
+/// Data, and what the binder had to do for it.
+type Answer = (Value, Vec<Warning>);
 
 impl Run for Tools {
     async fn run(&self, name: &str, raw: &str) -> ReplyEnvelope {
         let id = RequestId::new("r_1").unwrap();
         match self.answer(name, raw) {
-            Ok(data) => ReplyEnvelope::success(id, data),
+            Ok((data, warnings)) => ReplyEnvelope {
+                warnings,
+                ..ReplyEnvelope::success(id, data)
+            },
             Err(error) => ReplyEnvelope::failure(id, *error),
         }
     }
