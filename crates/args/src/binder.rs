@@ -15,7 +15,7 @@ use crate::duplicates;
 use crate::limits::Limits;
 use crate::reading::Reading;
 use crate::report::{Report, sentence};
-use crate::schema::{Schema, SchemaError};
+use crate::schema::{Schema, SchemaError, SchemaId};
 use crate::strict::{self, Document, Stop};
 use crate::tolerant::{SyntaxLog, WRAPPERS};
 use crate::tree::{NodeId, Span, Tree};
@@ -127,6 +127,27 @@ impl Binder {
             }
             Err(Stop::NotJson(_)) => self.bind_tolerantly(raw, reading),
         }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Whether a schema accepts a JSON text as it is.
+    pub(crate) fn accepts_json(&self, json: &str, id: SchemaId) -> bool {
+        strict::parse(json, &self.limits).is_ok_and(|document| {
+            let Document {
+                tree,
+                root,
+                duplicates,
+            } = document;
+            let memo = Memo::default();
+            !duplicates && self.validator(&tree, &memo).accepts(root, id)
+        })
     }
 
     /// Strict JSON: exact where the declaration accepts it as it is.
@@ -321,6 +342,16 @@ impl Binder {
         issue.expected.clone_from(&worst.expected);
         issue.suggestion = Some(format!("send it so that {} is not needed", worst.code));
         Some(issue)
+    }
+
+    fn validator<'v, 'r>(&'v self, tree: &'v Tree<'r>, memo: &'v Memo) -> Validator<'v, 'r> {
+        let keeps_unknown = self.policy.unknown_keys == UnknownKeys::Keep;
+        Validator {
+            tree,
+            schema: &self.schema,
+            memo,
+            keeps_unknown,
+        }
     }
 
     fn coercer<'c, 'r>(&'c self, tree: &'c mut Tree<'r>, reading: &'c Reading) -> Coercer<'c, 'r> {
