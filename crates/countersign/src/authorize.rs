@@ -1,0 +1,155 @@
+//! Whether a principal may call a tool. One decision for two questions: what is listed is what may
+//! be called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use countersign_contract::{ToolName, ToolSpec};
+
+use crate::BoxFuture;
+use crate::principal::Principal;
+use crate::unavailable::Unavailable;
+
+/// The policy. It sees the principal and the tool, never the arguments, so that a listing and a call
+/// cannot be answered differently.
+pub trait Authorizer: Send + Sync + 'static {
+    /// Decides.
+    fn decide<'a>(
+        &'a self,
+        principal: &'a Principal,
+        tool: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>>;
+}
+
+/// What a policy decided, and which revision of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the call may go on.
+    pub verdict: Verdict,
+    /// Which policy said so; it is part of the log.
+    pub policy_revision: Arc<str>,
+}
+
+/// The three answers of a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may.
+    Allow,
+    /// A credential, or a stronger one, is needed first.
+    Unauthorized {
+        /// What to do.
+        hint: String,
+    },
+    /// It may not.
+    Forbid {
+        /// What to do.
+        hint: String,
+    },
+}
+
+impl Decision {
+    /// Whether the call may go on.
+    pub fn is_allowed(&self) -> bool {
+        self.verdict == Verdict::Allow
+    }
+}
+
+/// Everybody may call everything: for tests, samples and a newcomer's first minutes.
+#[derive(Debug)]
+pub struct AllowAll {
+    revision: Arc<str>,
+}
+
+impl AllowAll {
+    /// The policy without rules.
+    pub fn new() -> Self {
+        Self {
+            revision: "allow-all".into(),
+        }
+    }
+}
+
+impl Default for AllowAll {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Authorizer for AllowAll {
+    fn decide<'a>(
+        &'a self,
+        _: &'a Principal,
+        _: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
+        let decision = Decision {
+            verdict: Verdict::Allow,
+            policy_revision: self.revision.clone(),
+        };
+        Box::pin(std::future::ready(Ok(decision)))
+    }
+}
+
+/// An allow-list: a tool may be called by whoever holds one of its scopes. What is not on the list
+/// may be called by nobody.
+///
+/// # Example
+///
+/// ```
+/// use countersign::authorize::Rules;
+/// use countersign::contract::ToolName;
+///
+/// let rules = Rules::new("2026-11-15")
+///     .allow(ToolName::new("memory.search")?, "memory:read")
+///     .allow(ToolName::new("memory.search")?, "admin");
+/// # Ok::<(), countersign::contract::id::InvalidId>(())
+/// ```
+#[derive(Debug)]
+pub struct Rules {
+    revision: Arc<str>,
+    scopes: BTreeMap<ToolName, BTreeSet<String>>,
+}
+
+impl Rules {
+    /// An empty list: nothing may be called.
+    pub fn new(revision: impl Into<Arc<str>>) -> Self {
+        Self {
+            revision: revision.into(),
+            scopes: BTreeMap::new(),
+        }
+    }
+
+    /// Whoever holds the scope may call the tool.
+    pub fn allow(mut self, tool: ToolName, scope: impl Into<String>) -> Self {
+        self.scopes.entry(tool).or_default().insert(scope.into());
+        self
+    }
+
+    fn verdict(&self, principal: &Principal, tool: &ToolName) -> Verdict {
+        match self.scopes.get(tool) {
+            Some(scopes) if scopes.iter().any(|scope| principal.holds(scope)) => Verdict::Allow,
+            Some(scopes) => {
+                let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+                Verdict::Forbid {
+                    hint: format!("use a credential with the scope {}", scopes.join(" or ")),
+                }
+            }
+            None => Verdict::Forbid {
+                hint: "no scope grants this tool; the policy has to name it first".to_owned(),
+            },
+        }
+    }
+}
+
+impl Authorizer for Rules {
+    fn decide<'a>(
+        &'a self,
+        principal: &'a Principal,
+        tool: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
+        let decision = Decision {
+            verdict: self.verdict(principal, &tool.name),
+            policy_revision: self.revision.clone(),
+        };
+        Box::pin(std::future::ready(Ok(decision)))
+    }
+}

@@ -1,0 +1,73 @@
+//! Cancellation: one side says stop, the executor and the tool hear it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// A switch that is thrown once; clones share it. The default one can never be thrown and costs
+/// nothing.
+///
+/// # Example
+///
+/// ```
+/// use countersign::cancel::Cancellation;
+///
+/// let cancellation = Cancellation::new();
+/// let heard = cancellation.clone();
+/// cancellation.cancel();
+/// assert!(heard.is_cancelled());
+/// assert!(!Cancellation::never().is_cancelled());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Cancellation {
+    switch: Option<Arc<Switch>>,
+}
+
+#[derive(Debug, Default)]
+struct Switch {
+    thrown: AtomicBool,
+    waiting: Notify,
+}
+
+impl Cancellation {
+    /// A switch that has not been thrown.
+    pub fn new() -> Self {
+        Self {
+            switch: Some(Arc::default()),
+        }
+    }
+
+    /// No switch at all.
+    pub const fn never() -> Self {
+        Self { switch: None }
+    }
+
+    /// Throws the switch; the second time changes nothing.
+    pub fn cancel(&self) {
+        if let Some(switch) = &self.switch {
+            switch.thrown.store(true, Ordering::Release);
+            switch.waiting.notify_waiters();
+        }
+    }
+
+    /// Whether it has been thrown.
+    pub fn is_cancelled(&self) -> bool {
+        self.switch
+            .as_ref()
+            .is_some_and(|switch| switch.thrown.load(Ordering::Acquire))
+    }
+
+    /// Returns once it has been thrown.
+    pub async fn cancelled(&self) {
+        let Some(switch) = &self.switch else {
+            return std::future::pending().await;
+        };
+        let mut woken = std::pin::pin!(switch.waiting.notified());
+        // Listening starts before the look, so a throw in between is not missed.
+        woken.as_mut().enable();
+        if !self.is_cancelled() {
+            woken.await;
+        }
+    }
+}

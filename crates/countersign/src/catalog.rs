@@ -1,0 +1,324 @@
+//! Which tools there are: an immutable snapshot that readers never wait for (B11, B14).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+use arc_swap::ArcSwap;
+use countersign_args::{Binder, SchemaError};
+use countersign_contract::id::InvalidId;
+use countersign_contract::{Digest, Input, ToolName, ToolSpec, canonical};
+
+use crate::adapter::{Handler, HandlerTool};
+use crate::alias::alias;
+use crate::defaults::Defaults;
+use crate::redact::Redaction;
+use crate::tool::{self, DynTool, Tool};
+
+/// A set of tools. Clones share it.
+///
+/// A look-up reads the current snapshot and allocates nothing. [`add`](Catalog::add),
+/// [`replace`](Catalog::replace) and [`remove`](Catalog::remove) build the next snapshot and swap it
+/// in at once: a call that has found its tool keeps it, whatever happens to the catalog.
+///
+/// # Example
+///
+/// ```
+/// use countersign::Catalog;
+/// use countersign::sample::{Diagnostics, MemorySearch};
+///
+/// let catalog = Catalog::builder()
+///     .tool(MemorySearch::new(["buy milk"]))
+///     .tool(Diagnostics)
+///     .build()?;
+/// assert!(catalog.get("memory.search").is_some());
+/// assert!(catalog.get("memory_search").is_some(), "by the provider's name too");
+/// # Ok::<(), countersign::catalog::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Catalog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    current: ArcSwap<Snapshot>,
+    /// Held while the next snapshot is built, so that two changes do not lose each other.
+    changing: Mutex<()>,
+}
+
+#[derive(Clone, Default)]
+struct Snapshot {
+    revision: u64,
+    /// By canonical name and by alias.
+    names: HashMap<Arc<str>, Arc<Entry>>,
+    /// By canonical name, in order.
+    ordered: Vec<Arc<Entry>>,
+}
+
+/// A registered tool with everything that is prepared once.
+pub struct Entry {
+    tool: Arc<dyn DynTool>,
+    alias: Arc<str>,
+    digest: Digest,
+    pub(crate) binder: Binder,
+    pub(crate) defaults: Defaults,
+    pub(crate) redaction: Redaction,
+    /// The log says once that a tool has no declaration (B8).
+    pub(crate) warned: Once,
+}
+
+/// A tool cannot be registered, or is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The name is not well formed.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    /// A tool of this name is there already.
+    #[error("the tool {name} is registered already; replace it or choose another name")]
+    Duplicate {
+        /// The name.
+        name: ToolName,
+    },
+    /// The provider's name of the tool is already that of another.
+    #[error(
+        "the tool {name} has the provider name {alias:?}, which is that of {other}; rename one of them"
+    )]
+    AliasTaken {
+        /// The tool.
+        name: ToolName,
+        /// Its provider name.
+        alias: String,
+        /// Whose it is.
+        other: ToolName,
+    },
+    /// The declaration cannot be bound against.
+    #[error("the tool {name} cannot be registered: {source}")]
+    Schema {
+        /// The tool.
+        name: ToolName,
+        /// Where and why.
+        source: SchemaError,
+    },
+    /// The declaration has no canonical form, so it has no digest.
+    #[error("the declaration of {name} cannot be hashed: {source}")]
+    Canonical {
+        /// The tool.
+        name: ToolName,
+        /// Where and why.
+        source: canonical::Error,
+    },
+    /// No such tool.
+    #[error("there is no tool {name:?}")]
+    Unknown {
+        /// The name as it was asked for.
+        name: String,
+    },
+}
+
+impl Catalog {
+    /// Gathers the tools that are known at start-up.
+    pub fn builder() -> CatalogBuilder {
+        CatalogBuilder { tools: Vec::new() }
+    }
+
+    /// The tool of this canonical name or provider alias.
+    pub fn get(&self, name: &str) -> Option<Arc<Entry>> {
+        self.shared.current.load().names.get(name).cloned()
+    }
+
+    /// Every tool, by canonical name.
+    pub fn list(&self) -> Vec<Arc<Entry>> {
+        self.shared.current.load().ordered.clone()
+    }
+
+    /// Rises with every change.
+    pub fn revision(&self) -> u64 {
+        self.shared.current.load().revision
+    }
+
+    /// Adds a tool while calls are running.
+    pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
+        let entry = Entry::new(tool)?;
+        self.change(|next| next.insert(entry))
+    }
+
+    /// Puts a tool in the place of the one of the same name.
+    pub fn replace(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
+        let entry = Entry::new(tool)?;
+        self.change(|next| {
+            next.take_out(entry.name().as_str())?;
+            next.insert(entry)
+        })
+    }
+
+    /// Takes a tool out; calls that have found it finish with it.
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        self.change(|next| next.take_out(name))
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Snapshot) -> Result<(), Error>) -> Result<(), Error> {
+        let _one_at_a_time = self
+            .shared
+            .changing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut next = Snapshot::clone(&self.shared.current.load());
+        edit(&mut next)?;
+        next.revision += 1;
+        self.shared.current.store(Arc::new(next));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let current = self.shared.current.load();
+        let names = current.ordered.iter().map(|entry| entry.name());
+        f.debug_list().entries(names).finish()
+    }
+}
+
+/// Gathers tools; what is wrong with one of them is said by [`build`](CatalogBuilder::build).
+pub struct CatalogBuilder {
+    tools: Vec<Result<Arc<dyn DynTool>, InvalidId>>,
+}
+
+impl CatalogBuilder {
+    /// A typed tool.
+    pub fn tool<T: Tool>(mut self, tool: T) -> Self {
+        self.tools.push(tool::erase(tool));
+        self
+    }
+
+    /// An erased tool, from a manifest for instance.
+    pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.tools.push(Ok(tool));
+        self
+    }
+
+    /// An old-style handler without a declaration, under this name (B13).
+    pub fn handler(mut self, name: &str, handler: impl Handler) -> Self {
+        let tool = ToolName::new(name)
+            .map(|name| Arc::new(HandlerTool::undeclared(name, handler)) as Arc<dyn DynTool>);
+        self.tools.push(tool);
+        self
+    }
+
+    /// The catalog, or the first thing that is wrong.
+    pub fn build(self) -> Result<Catalog, Error> {
+        let mut snapshot = Snapshot {
+            revision: 1,
+            ..Snapshot::default()
+        };
+        for tool in self.tools {
+            snapshot.insert(Entry::new(tool?)?)?;
+        }
+        Ok(Catalog {
+            shared: Arc::new(Shared {
+                current: ArcSwap::from_pointee(snapshot),
+                changing: Mutex::new(()),
+            }),
+        })
+    }
+}
+
+impl Entry {
+    fn new(tool: Arc<dyn DynTool>) -> Result<Self, Error> {
+        let spec = tool.spec();
+        let name = &spec.name;
+        let binder = Binder::new(spec).map_err(|source| Error::Schema {
+            name: name.clone(),
+            source,
+        })?;
+        let declaration = serde_json::to_value(spec).unwrap_or_default();
+        let digest = Digest::of_canonical(&declaration).map_err(|source| Error::Canonical {
+            name: name.clone(),
+            source,
+        })?;
+        let defaults = match spec.input {
+            Input::Undeclared => Defaults::default(),
+            Input::Parameters(_) | Input::Schema(_) => Defaults::of(&spec.json_schema()),
+        };
+        Ok(Self {
+            alias: alias(name).into(),
+            redaction: Redaction::of(spec),
+            warned: Once::new(),
+            digest,
+            binder,
+            defaults,
+            tool,
+        })
+    }
+
+    /// The declaration.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    /// The canonical name.
+    pub fn name(&self) -> &ToolName {
+        &self.spec().name
+    }
+
+    /// The name in front of a provider.
+    pub fn alias(&self) -> &str {
+        &self.alias
+    }
+
+    /// Digest of the canonical JSON of the declaration: it changes when the declaration does.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The tool itself.
+    pub fn tool(&self) -> &Arc<dyn DynTool> {
+        &self.tool
+    }
+
+    /// The prepared declaration.
+    pub fn binder(&self) -> &Binder {
+        &self.binder
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entry").field(self.name()).finish()
+    }
+}
+
+impl Snapshot {
+    fn insert(&mut self, entry: Entry) -> Result<(), Error> {
+        let entry = Arc::new(entry);
+        let name = entry.name();
+        let of_name = self.names.get(name.as_str());
+        if of_name.is_some_and(|other| other.name() == name) {
+            return Err(Error::Duplicate { name: name.clone() });
+        }
+        // Both directions: `a_b` may be the alias of `a.b` or a tool's own name.
+        if let Some(other) = of_name.or_else(|| self.names.get(entry.alias())) {
+            return Err(Error::AliasTaken {
+                name: name.clone(),
+                alias: entry.alias().to_owned(),
+                other: other.name().clone(),
+            });
+        }
+        let place = self.ordered.partition_point(|other| other.name() < name);
+        self.names.insert(name.as_str().into(), entry.clone());
+        self.names.insert(entry.alias.clone(), entry.clone());
+        self.ordered.insert(place, entry);
+        Ok(())
+    }
+
+    fn take_out(&mut self, name: &str) -> Result<(), Error> {
+        let Some(entry) = self.names.get(name).cloned() else {
+            return Err(Error::Unknown {
+                name: name.to_owned(),
+            });
+        };
+        self.names.remove(entry.name().as_str());
+        self.names.remove(entry.alias());
+        self.ordered.retain(|other| !Arc::ptr_eq(other, &entry));
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! What a running call knows: who asked, on whose behalf, until when, and what to carry on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use countersign_contract::envelope::Client;
+use countersign_contract::{Actor, Issue, RequestId, Source, TraceContext};
+use jiff::Timestamp;
+
+use crate::cancel::Cancellation;
+use crate::clock::{Clock, SystemClock};
+use crate::extensions::Extensions;
+use crate::ids::{IdSource, RandomIds};
+use crate::principal::Principal;
+
+/// The request envelope after everything that was missing has been filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Unique along the whole chain (A2).
+    pub request_id: RequestId,
+    /// Who triggered the call; agrees with the credential (A3).
+    pub actor: Actor,
+    /// On whose behalf.
+    pub user_id: String,
+    /// The conversation or visit.
+    pub session_id: Option<String>,
+    /// BCP 47.
+    pub locale: Option<String>,
+    /// ISO 4217.
+    pub currency: Option<String>,
+    /// IANA.
+    pub timezone: Option<String>,
+    /// The application in front of the user.
+    pub client: Option<Client>,
+    /// Show what would happen, change nothing (A4).
+    pub dry_run: bool,
+    /// Makes a write happen at most once for this user, tool and key (A5).
+    pub idempotency_key: Option<String>,
+}
+
+/// What a tool is given besides its arguments.
+///
+/// # Example
+///
+/// A tool can be tried without an executor:
+///
+/// ```
+/// use countersign::{CallContext, Principal};
+///
+/// let ctx = CallContext::standalone(&Principal::user("u_1"), "{}");
+/// ctx.remark("PARTIAL", "two of three shops answered");
+/// assert_eq!(ctx.user_id(), "u_1");
+/// ```
+pub struct CallContext {
+    pub(crate) request: Request,
+    pub(crate) raw: Arc<str>,
+    pub(crate) issues: Vec<Issue>,
+    pub(crate) extensions: Extensions,
+    pub(crate) trace: TraceContext,
+    pub(crate) cancellation: Cancellation,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    /// In the clock's monotonic time.
+    pub(crate) deadline: Duration,
+    pub(crate) notes: Mutex<Notes>,
+}
+
+/// What a tool said besides its data.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) remarks: Vec<(String, String)>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) ttl_seconds: Option<u32>,
+}
+
+impl CallContext {
+    /// A context outside any executor: for tests of a tool and for code that calls one directly.
+    pub fn standalone(principal: &Principal, raw: impl Into<Arc<str>>) -> Self {
+        let clock = Arc::new(SystemClock::new());
+        let ids = Arc::new(RandomIds::new(clock.clone()));
+        let request = Request {
+            request_id: ids.request_id(),
+            actor: principal.actor.clone(),
+            user_id: principal.user_id.clone(),
+            session_id: None,
+            locale: None,
+            currency: None,
+            timezone: None,
+            client: None,
+            dry_run: false,
+            idempotency_key: None,
+        };
+        let trace = TraceContext {
+            trace_id: ids.trace_id(),
+            span_id: ids.span_id(),
+            parent_span_id: None,
+            sampled: false,
+        };
+        Self {
+            request,
+            raw: raw.into(),
+            issues: Vec::new(),
+            extensions: Extensions::new(),
+            trace,
+            cancellation: Cancellation::never(),
+            clock,
+            ids,
+            deadline: Duration::MAX,
+            notes: Mutex::default(),
+        }
+    }
+
+    /// The whole request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The id of this call.
+    pub fn request_id(&self) -> &RequestId {
+        &self.request.request_id
+    }
+
+    /// On whose behalf the call runs; state is kept by it.
+    pub fn user_id(&self) -> &str {
+        &self.request.user_id
+    }
+
+    /// Whether nothing may be changed (A4).
+    pub fn is_dry_run(&self) -> bool {
+        self.request.dry_run
+    }
+
+    /// What the embedding program handed in with the call (B12).
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.extensions.get()
+    }
+
+    /// The arguments as they were sent, byte for byte (B7).
+    pub fn raw_arguments(&self) -> &str {
+        &self.raw
+    }
+
+    /// What the binder changed in them.
+    pub fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+
+    /// The span of this call.
+    pub fn trace(&self) -> TraceContext {
+        self.trace
+    }
+
+    /// A new hop below this call, for a downstream call that reports its own span.
+    pub fn child(&self) -> TraceContext {
+        self.trace.child(self.ids.span_id())
+    }
+
+    /// The `traceparent` header for downstream calls (A6): this call is the parent of what they do.
+    pub fn traceparent(&self) -> String {
+        self.trace.to_string()
+    }
+
+    /// The time of day.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// How much time is left until the deadline.
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_sub(self.clock.monotonic())
+    }
+
+    /// When the executor stops waiting.
+    pub fn deadline(&self) -> Timestamp {
+        jiff::SignedDuration::try_from(self.remaining())
+            .ok()
+            .and_then(|left| self.now().checked_add(left).ok())
+            .unwrap_or(Timestamp::MAX)
+    }
+
+    /// The switch that the caller may throw.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+
+    /// Tells the caller something although the call worked: a code of the tool's own, one sentence.
+    pub fn remark(&self, code: impl Into<String>, message: impl Into<String>) {
+        self.note(|notes| notes.remarks.push((code.into(), message.into())));
+    }
+
+    /// Names something that the answer rests on: a rule set, a document, a rate table.
+    pub fn source(&self, source: Source) {
+        self.note(|notes| notes.sources.push(source));
+    }
+
+    /// Gives this answer another window of validity than the declared one (A8).
+    pub fn fresh_for(&self, ttl_seconds: u32) {
+        self.note(|notes| notes.ttl_seconds = Some(ttl_seconds));
+    }
+
+    pub(crate) fn take_notes(&self) -> Notes {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, add: impl FnOnce(&mut Notes)) {
+        add(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl std::fmt::Debug for CallContext {
+    /// Names and ids only: arguments, issues and extensions may hold personal data.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallContext")
+            .field("request_id", &self.request.request_id)
+            .field("trace", &self.trace)
+            .finish_non_exhaustive()
+    }
+}

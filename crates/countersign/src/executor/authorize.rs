@@ -1,0 +1,105 @@
+//! Step 2: whether this principal may. Who the envelope claims to be must be who was proved (A3).
+
+use std::sync::Arc;
+
+use countersign_contract::{ErrorBody, ErrorCode};
+
+use super::resolve::Resolved;
+use super::stop::Stop;
+use super::trail::Trail;
+use super::{Executor, ToolCall, gateway_fault};
+use crate::authorize::{Decision, Verdict};
+use crate::catalog::Entry;
+use crate::context::Request;
+use crate::principal::Principal;
+
+/// A call that this principal may make.
+pub(super) struct Allowed {
+    pub(super) entry: Arc<Entry>,
+    pub(super) request: Request,
+    pub(super) call: ToolCall,
+}
+
+impl Executor {
+    pub(super) async fn authorize(
+        &self,
+        resolved: Resolved,
+        trail: &mut Trail,
+    ) -> Result<Allowed, Stop> {
+        let Resolved { entry, mut call } = resolved;
+        let request = identify(&mut call, trail)?;
+        let decision = self.decide(&call.principal, &entry).await?;
+        trail.policy_revision = Some(decision.policy_revision);
+        let name = entry.name();
+        let (code, message, hint) = match decision.verdict {
+            Verdict::Allow => {
+                return Ok(Allowed {
+                    entry,
+                    request,
+                    call,
+                });
+            }
+            Verdict::Unauthorized { hint } => (
+                ErrorCode::Unauthorized,
+                format!("the tool {name} needs a credential"),
+                hint,
+            ),
+            Verdict::Forbid { hint } => (
+                ErrorCode::Forbidden,
+                format!("the tool {name} may not be called with this credential"),
+                hint,
+            ),
+        };
+        Err(ErrorBody::new(code, message).hint(hint).into())
+    }
+
+    /// The one decision behind both a listing and a call.
+    pub(super) async fn decide(
+        &self,
+        principal: &Principal,
+        entry: &Entry,
+    ) -> Result<Decision, ErrorBody> {
+        let decision = self.parts.authorizer.decide(principal, entry.spec());
+        decision.await.map_err(|error| gateway_fault(&error))
+    }
+}
+
+/// The whole request, with actor and user from the credential where the envelope names none.
+fn identify(call: &mut ToolCall, trail: &mut Trail) -> Result<Request, Stop> {
+    let principal = &call.principal;
+    let envelope = &mut call.envelope;
+    let actor = match envelope.actor.take() {
+        None => principal.actor.clone(),
+        Some(actor) if actor == principal.actor || principal.may_act_for_others => actor,
+        Some(_) => return Err(forged("/actor", "the actor")),
+    };
+    let user_id = match envelope.user_id.take() {
+        None => principal.user_id.clone(),
+        Some(user_id) if user_id == principal.user_id || principal.may_act_for_others => user_id,
+        Some(_) => return Err(forged("/user_id", "the user_id")),
+    };
+    if principal.may_act_for_others {
+        trail.record.actor.clone_from(&actor);
+        trail.record.user_id.clone_from(&user_id);
+    }
+    Ok(Request {
+        request_id: trail.record.request_id.clone(),
+        actor,
+        user_id,
+        session_id: envelope.session_id.take(),
+        locale: envelope.locale.take(),
+        currency: envelope.currency.take(),
+        timezone: envelope.timezone.take(),
+        client: envelope.client.take(),
+        dry_run: envelope.dry_run,
+        idempotency_key: envelope.idempotency_key.take(),
+    })
+}
+
+fn forged(pointer: &str, what: &str) -> Stop {
+    let message = format!("{what} of the envelope is not that of the credential");
+    ErrorBody::new(ErrorCode::Forbidden, message)
+        .field(pointer)
+        .hint("leave it out, or use a credential that may act for others")
+        .into()
+}

@@ -1,0 +1,152 @@
+//! Step 4: the raw text becomes arguments that the declaration accepts; lenient in, strict out. With
+//! the arguments known, an earlier answer under the same key is given here.
+
+use countersign_args::{Arguments, Reading};
+use countersign_contract::record::BindSummary;
+use countersign_contract::tool::KeyRule;
+use countersign_contract::{Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Severity};
+
+use super::Executor;
+use super::admit::Admitted;
+use super::authorize::Allowed;
+use super::claim::standing;
+use super::stop::Stop;
+use super::trail::Trail;
+use crate::catalog::Entry;
+use crate::store::{Held, Scope};
+
+/// A call whose arguments the tool's declaration accepts.
+pub(super) struct Bound {
+    pub(super) allowed: Allowed,
+    /// With defaults.
+    pub(super) arguments: Arguments,
+    pub(super) issues: Vec<Issue>,
+    /// Of the canonical bound arguments, before defaults: a default that changes does not make a
+    /// repeat another call.
+    pub(super) fingerprint: Digest,
+    /// What the call will claim.
+    pub(super) scope: Option<Scope>,
+    /// Whether a dry run has found the key answered.
+    pub(super) would_replay: bool,
+}
+
+impl Executor {
+    pub(super) async fn bind(&self, admitted: Admitted, trail: &mut Trail) -> Result<Bound, Stop> {
+        let Admitted {
+            allowed,
+            scope,
+            held,
+        } = admitted;
+        let (arguments, issues) = bind_text(&allowed, trail)?;
+        let fingerprint = describe(&allowed.entry, &arguments, trail);
+        let (scope, held) = match scope {
+            Some(scope) => (Some(scope), held),
+            None => self.key_by_rule(&allowed, fingerprint).await?,
+        };
+        let mut would_replay = false;
+        if let Some(held) = held {
+            if allowed.request.dry_run {
+                would_replay = matches!(standing(held, fingerprint), Some(Stop::Replayed(_)));
+            } else if let Some(stop) = standing(held, fingerprint) {
+                return Err(stop);
+            }
+        }
+        let arguments = allowed.entry.defaults.fill(&arguments).unwrap_or(arguments);
+        Ok(Bound {
+            allowed,
+            arguments,
+            issues,
+            fingerprint,
+            scope,
+            would_replay,
+        })
+    }
+
+    /// What the tool's rule says about a call that came without a key.
+    async fn key_by_rule(
+        &self,
+        allowed: &Allowed,
+        fingerprint: Digest,
+    ) -> Result<(Option<Scope>, Option<Held>), Stop> {
+        let spec = allowed.entry.spec();
+        if !spec.behaviour.effect.changes_something() {
+            return Ok((None, None));
+        }
+        match spec.behaviour.idempotency.key {
+            KeyRule::Optional => Ok((None, None)),
+            // A dry run claims nothing, so it needs no key.
+            KeyRule::Required if allowed.request.dry_run => Ok((None, None)),
+            KeyRule::Required => {
+                let message = format!("a call of {} needs an idempotency_key", spec.name);
+                Err(ErrorBody::new(ErrorCode::InvalidArgument, message)
+                    .field("/idempotency_key")
+                    .hint("send a new key for each new intention and the same key for each retry")
+                    .into())
+            }
+            KeyRule::Derive => {
+                let scope = Scope {
+                    user_id: allowed.request.user_id.clone(),
+                    tool: spec.name.clone(),
+                    key: format!("derived:{fingerprint}"),
+                };
+                let held = self.look_up(&scope).await?;
+                Ok((Some(scope), held))
+            }
+        }
+    }
+}
+
+/// Why a text was refused: the first error in front, all issues behind it (B9).
+pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
+    let first = issues
+        .iter()
+        .find(|issue| issue.severity == Severity::Error);
+    let message = first.map_or("the arguments cannot be read", |issue| &issue.message);
+    let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message)
+        .hint("correct what details.issues names and send the call again");
+    error.details.field = first.map(|issue| issue.path.clone());
+    error.details.issues = issues;
+    error
+}
+
+fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Issue>), Stop> {
+    let entry = &allowed.entry;
+    let reading = Reading {
+        locale: allowed.request.locale.clone(),
+        timezone: allowed.request.timezone.clone(),
+    };
+    let mut bound = entry.binder.bind_with(&allowed.call.raw, &reading);
+    if entry.spec().input == Input::Undeclared {
+        warn_undeclared(entry, &mut bound.issues);
+    }
+    trail.record.binding = BindSummary::new(bound.status, &bound.issues);
+    match bound.arguments {
+        Some(arguments) if bound.status.is_executable() => Ok((arguments, bound.issues)),
+        Some(_) | None => Err(refusal_of(bound.issues).into()),
+    }
+}
+
+/// Digests the arguments and keeps their redacted form for the record.
+fn describe(entry: &Entry, arguments: &Arguments, trail: &mut Trail) -> Digest {
+    let mut value = arguments.to_value();
+    // Canonical JSON has no integers beyond 2^53; such arguments are hashed as they were bound,
+    // which never makes two different calls look alike.
+    let digest = Digest::of_canonical(&value)
+        .unwrap_or_else(|_| Digest::of_bytes(arguments.as_json().as_bytes()));
+    entry.redaction.apply(&mut value);
+    trail.record.arguments_digest = Some(digest.to_string());
+    trail.record.arguments_redacted = value;
+    digest
+}
+
+/// B8: a reply warns each time, the log once.
+fn warn_undeclared(entry: &Entry, issues: &mut Vec<Issue>) {
+    entry.warned.call_once(|| {
+        tracing::warn!(tool = %entry.name(), "the tool has no declaration");
+    });
+    let code = IssueCode::ToolDefinitionMissing;
+    if !issues.iter().any(|issue| issue.code == code) {
+        let message = "the tool declares no parameters, so the arguments were only parsed";
+        issues.push(Issue::new(code, "", message));
+    }
+}

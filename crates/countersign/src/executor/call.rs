@@ -1,0 +1,83 @@
+//! A call as it arrives: the raw text of its arguments, the envelope, and who proved to be calling.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_contract::{RequestEnvelope, TraceContext};
+
+use crate::cancel::Cancellation;
+use crate::extensions::Extensions;
+use crate::principal::Principal;
+
+/// One call, before anything has been looked at.
+///
+/// # Example
+///
+/// ```
+/// use countersign::{Principal, ToolCall};
+/// use countersign::contract::RequestEnvelope;
+///
+/// let call = ToolCall::new("memory.search", r#"{"query": "milk"}"#, Principal::user("u_1"))
+///     .envelope(RequestEnvelope { session_id: Some("s_1".into()), ..Default::default() });
+/// ```
+#[derive(Debug)]
+pub struct ToolCall {
+    pub(super) tool: String,
+    pub(super) raw: Arc<str>,
+    pub(super) principal: Arc<Principal>,
+    pub(super) envelope: RequestEnvelope,
+    pub(super) trace: Option<TraceContext>,
+    pub(super) extensions: Extensions,
+    pub(super) cancellation: Cancellation,
+    pub(super) timeout: Option<Duration>,
+}
+
+impl ToolCall {
+    /// A call with an empty envelope: everything in it is filled in.
+    pub fn new(
+        tool: impl Into<String>,
+        raw_arguments: impl Into<Arc<str>>,
+        principal: impl Into<Arc<Principal>>,
+    ) -> Self {
+        Self {
+            tool: tool.into(),
+            raw: raw_arguments.into(),
+            principal: principal.into(),
+            envelope: RequestEnvelope::default(),
+            trace: None,
+            extensions: Extensions::new(),
+            cancellation: Cancellation::never(),
+            timeout: None,
+        }
+    }
+
+    /// What the caller said about the call.
+    pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
+        self.envelope = envelope;
+        self
+    }
+
+    /// The caller's trace, from a `traceparent` header; it goes before that of the envelope.
+    pub fn trace(mut self, trace: TraceContext) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Something for the tool, by its type (B12).
+    pub fn extension<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
+    /// A switch by which the caller stops the call.
+    pub fn cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.cancellation = cancellation;
+        self
+    }
+
+    /// How long the caller waits, from arrival on; the tool's own deadline still holds.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}

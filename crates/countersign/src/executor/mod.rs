@@ -1,0 +1,260 @@
+//! The life of a call. [`Executor::execute`] names the steps in their order and cannot fail: every
+//! refusal and every failure is a reply envelope, and every call leaves a record.
+//!
+//! One file a step. Each consumes one type and returns the next, so that a step that is skipped does
+//! not compile:
+//!
+//! | step | takes | gives | may answer |
+//! |---|---|---|---|
+//! | `resolve` | [`ToolCall`] | `Resolved` | `NOT_FOUND`, `INVALID_ARGUMENT` |
+//! | `authorize` | `Resolved` | `Allowed` | `UNAUTHORIZED`, `FORBIDDEN` |
+//! | `admit` | `Allowed` | `Admitted` | `RATE_LIMITED` |
+//! | `bind` | `Admitted` | `Bound` | `INVALID_ARGUMENT`, `CONFLICT`, an earlier answer |
+//! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN` |
+//! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, an earlier answer |
+//! | `run` | `Claimed` | `Done` | any code |
+//! | `record` | `Done` | `Recorded` | |
+//! | `settle` | `Recorded` | the reply | `UPSTREAM_ERROR` |
+//!
+//! Nothing before `claim` touches the key of a call, so a corrected or confirmed call may use it.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use countersign_contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope};
+use tracing::Instrument;
+
+use crate::BoxFuture;
+use crate::approve::{Approver, MemoryApprovals};
+use crate::authorize::{AllowAll, Authorizer};
+use crate::catalog::{Catalog, Entry};
+use crate::clock::{Clock, SystemClock};
+use crate::ids::{IdSource, RandomIds};
+use crate::limit::{Limiter, Unlimited};
+use crate::principal::Principal;
+use crate::store::{MemoryStore, Store};
+
+mod admit;
+mod authorize;
+mod bind;
+mod call;
+mod claim;
+mod confirm;
+mod record;
+mod resolve;
+mod run;
+mod settle;
+mod stop;
+mod trail;
+
+pub(crate) use bind::refusal_of;
+pub use call::ToolCall;
+use record::Recorded;
+use stop::Stop;
+use trail::Trail;
+
+/// Runs calls. Clones share everything.
+///
+/// # Example
+///
+/// ```
+/// use countersign::sample::MemorySearch;
+/// use countersign::{Catalog, Executor, Principal, ToolCall};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let catalog = Catalog::builder().tool(MemorySearch::new(["buy milk"])).build()?;
+/// let executor = Executor::new(catalog);
+/// let call = ToolCall::new("memory.search", r#"{"query": "milk"}"#, Principal::user("u_1"));
+/// let reply = executor.execute(call).await;
+/// assert!(reply.ok);
+/// # Ok::<(), countersign::catalog::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Executor {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    catalog: Catalog,
+    store: Arc<dyn Store>,
+    authorizer: Arc<dyn Authorizer>,
+    limiter: Arc<dyn Limiter>,
+    approver: Arc<dyn Approver>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Executor {
+    /// An executor with everything in memory, no limit, and a policy that allows everything.
+    pub fn new(catalog: Catalog) -> Self {
+        Self::builder(catalog).build()
+    }
+
+    /// An executor part by part; what is not given is as in [`new`](Executor::new).
+    pub fn builder(catalog: Catalog) -> ExecutorBuilder {
+        ExecutorBuilder {
+            catalog,
+            store: None,
+            authorizer: None,
+            limiter: None,
+            approver: None,
+            clock: None,
+            ids: None,
+        }
+    }
+
+    /// Runs one call. Never fails: what went wrong is in the reply.
+    ///
+    /// Dropping the future abandons the call. A claim that it held stays taken until its lease is
+    /// over, so a server that must survive a caller who hangs up spawns this.
+    pub async fn execute(&self, call: ToolCall) -> ReplyEnvelope {
+        let (call, mut trail) = self.arrive(call);
+        let span = trail.span();
+        async {
+            match self.steps(call, &mut trail).await {
+                Ok(recorded) => self.settle(recorded, trail).await,
+                Err(stop) => self.stop(stop, trail).await,
+            }
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn steps(&self, call: ToolCall, trail: &mut Trail) -> Result<Recorded, Stop> {
+        let resolved = self.resolve(call, trail)?;
+        let allowed = self.authorize(resolved, trail).await?;
+        let admitted = self.admit(allowed).await?;
+        let bound = self.bind(admitted, trail).await?;
+        let confirmed = self.confirm(bound, trail).await?;
+        let claimed = self.claim(confirmed).await?;
+        let done = self.run(claimed, trail).await;
+        Ok(self.record(done, trail))
+    }
+
+    /// The tools that a principal may call: the very decision that a call gets.
+    pub async fn list(&self, principal: &Principal) -> Result<Vec<Arc<Entry>>, ErrorBody> {
+        let mut allowed = Vec::new();
+        for entry in self.parts.catalog.list() {
+            let decision = self.decide(principal, &entry).await?;
+            if decision.is_allowed() {
+                allowed.push(entry);
+            }
+        }
+        Ok(allowed)
+    }
+
+    /// The tools, allowed or not.
+    pub fn catalog(&self) -> &Catalog {
+        &self.parts.catalog
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor")
+            .field("catalog", &self.parts.catalog)
+            .finish_non_exhaustive()
+    }
+}
+
+/// For those who put layers around it. Always ready; never fails.
+impl tower_service::Service<ToolCall> for Executor {
+    type Response = ReplyEnvelope;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<ReplyEnvelope, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let executor = self.clone();
+        Box::pin(async move { Ok(executor.execute(call).await) })
+    }
+}
+
+/// Gathers the parts of an executor.
+pub struct ExecutorBuilder {
+    catalog: Catalog,
+    store: Option<Arc<dyn Store>>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    limiter: Option<Arc<dyn Limiter>>,
+    approver: Option<Arc<dyn Approver>>,
+    clock: Option<Arc<dyn Clock>>,
+    ids: Option<Arc<dyn IdSource>>,
+}
+
+impl ExecutorBuilder {
+    /// Where claims and records go.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// The policy.
+    pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
+        self.authorizer = Some(authorizer);
+        self
+    }
+
+    /// The limits.
+    pub fn limiter(mut self, limiter: Arc<dyn Limiter>) -> Self {
+        self.limiter = Some(limiter);
+        self
+    }
+
+    /// Who asks the user.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// The time.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The ids.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.ids = Some(ids);
+        self
+    }
+
+    /// The executor.
+    pub fn build(self) -> Executor {
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let ids = self
+            .ids
+            .unwrap_or_else(|| Arc::new(RandomIds::new(clock.clone())));
+        let parts = Parts {
+            catalog: self.catalog,
+            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+            authorizer: self.authorizer.unwrap_or_else(|| Arc::new(AllowAll::new())),
+            limiter: self.limiter.unwrap_or_else(|| Arc::new(Unlimited)),
+            approver: self
+                .approver
+                .unwrap_or_else(|| Arc::new(MemoryApprovals::new(ids.clone()))),
+            clock,
+            ids,
+        };
+        Executor {
+            parts: Arc::new(parts),
+        }
+    }
+}
+
+/// A part behind the executor failed. The caller learns no more than that; the log gets the cause.
+fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
+    tracing::error!(error, "a part behind the executor failed");
+    ErrorBody::new(
+        ErrorCode::UpstreamError,
+        "the gateway could not complete the call",
+    )
+    .source(FaultSource::Gateway)
+    .hint("send the same call again later, with the same idempotency_key if it has one")
+}

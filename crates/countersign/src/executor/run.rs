@@ -1,0 +1,192 @@
+//! Step 7: the tool runs, between a deadline, the caller's switch and a guard against panics.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use countersign_contract::envelope::Warning;
+use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
+
+use super::Executor;
+use super::bind::Bound;
+use super::claim::Claimed;
+use super::trail::{Trail, micros};
+use crate::BoxFuture;
+use crate::cancel::Cancellation;
+use crate::catalog::Entry;
+use crate::context::CallContext;
+use crate::store::Claim;
+use crate::tool::{DryRun, Reply, ToolError};
+
+/// A call that the tool has answered, or that was stopped while it ran.
+pub(super) struct Done {
+    pub(super) entry: Arc<Entry>,
+    pub(super) claim: Option<Claim>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) answer: Result<Reply, ToolError>,
+    /// In the clock's monotonic time.
+    pub(super) ended: Duration,
+}
+
+impl Executor {
+    pub(super) async fn run(&self, claimed: Claimed, trail: &mut Trail) -> Done {
+        let clock = &self.parts.clock;
+        let Claimed { bound, claim } = claimed;
+        let Bound {
+            allowed,
+            arguments,
+            issues,
+            would_replay,
+            ..
+        } = bound;
+        let entry = allowed.entry;
+        let started = clock.monotonic();
+        let phases = &mut trail.record.phases;
+        phases.queued_us = micros(started.saturating_sub(trail.arrived))
+            .saturating_sub(phases.awaiting_approval_us);
+
+        let own = Duration::from_millis(entry.spec().behaviour.deadline_ms);
+        let callers = allowed.call.timeout.unwrap_or(Duration::MAX);
+        let deadline = started
+            .saturating_add(own)
+            .min(trail.arrived.saturating_add(callers));
+        let ctx = CallContext {
+            request: allowed.request,
+            raw: allowed.call.raw,
+            issues,
+            extensions: allowed.call.extensions,
+            trace: trail.trace,
+            cancellation: allowed.call.cancellation,
+            clock: clock.clone(),
+            ids: self.parts.ids.clone(),
+            deadline,
+            notes: Mutex::default(),
+        };
+        let answer = if is_validated_only(&entry, &ctx) {
+            ctx.remark(
+                "VALIDATED_ONLY",
+                "the call would be accepted; the tool was not run",
+            );
+            Ok(Reply::default())
+        } else {
+            let left = deadline.saturating_sub(started);
+            let answer = guarded(
+                || entry.tool().call(&ctx, arguments),
+                left,
+                &ctx.cancellation,
+            );
+            answer.await
+        };
+        if would_replay {
+            ctx.remark(
+                "WOULD_REPLAY",
+                "with this idempotency_key the first answer is given again",
+            );
+        }
+        let ended = clock.monotonic();
+        trail.record.phases.executing_us = micros(ended.saturating_sub(started));
+        let (warnings, answer) = with_notes(ctx, answer);
+        Done {
+            entry,
+            claim,
+            warnings,
+            answer,
+            ended,
+        }
+    }
+}
+
+/// A dry run of a tool that changes something and cannot simulate it stops short of the tool (A4).
+fn is_validated_only(entry: &Entry, ctx: &CallContext) -> bool {
+    ctx.is_dry_run()
+        && entry.spec().behaviour.effect.changes_something()
+        && match entry.tool().dry_run() {
+            DryRun::Validate => true,
+            DryRun::Simulate => false,
+        }
+}
+
+/// Joins what the tool said through its context with what it answered.
+fn with_notes(
+    ctx: CallContext,
+    answer: Result<Reply, ToolError>,
+) -> (Vec<Warning>, Result<Reply, ToolError>) {
+    let notes = ctx.take_notes();
+    let mut warnings: Vec<_> = ctx.issues.into_iter().map(Warning::Issue).collect();
+    let remark = |(code, message)| Warning::Remark { code, message };
+    warnings.extend(notes.remarks.into_iter().map(remark));
+    let answer = answer.map(|mut reply| {
+        warnings.extend(std::mem::take(&mut reply.remarks).into_iter().map(remark));
+        reply.sources.extend(notes.sources);
+        reply.ttl_seconds = reply.ttl_seconds.or(notes.ttl_seconds);
+        reply
+    });
+    (warnings, answer)
+}
+
+/// Drives a tool until it answers, panics, is cancelled or runs out of time.
+///
+/// The timer and the switch are only set up when the tool is not ready at once, so a tool that
+/// answers from memory never pays for them.
+async fn guarded<'a>(
+    start: impl FnOnce() -> BoxFuture<'a, Result<Reply, ToolError>>,
+    left: Duration,
+    cancellation: &Cancellation,
+) -> Result<Reply, ToolError> {
+    if cancellation.is_cancelled() {
+        return Err(cancelled().without_effect());
+    }
+    if left.is_zero() {
+        return Err(overdue(left).without_effect());
+    }
+    // A tool may panic before it has made its future.
+    let Ok(mut answer) = catch_unwind(AssertUnwindSafe(start)) else {
+        return Err(panicked());
+    };
+    let mut watch = None;
+    poll_fn(|cx| {
+        match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
+            Ok(Poll::Ready(answer)) => return Poll::Ready(answer),
+            Ok(Poll::Pending) => {}
+            Err(_) => return Poll::Ready(Err(panicked())),
+        }
+        let (stopped, late) = watch.get_or_insert_with(|| {
+            let stopped: BoxFuture<'_, ()> = Box::pin(cancellation.cancelled());
+            (stopped, Box::pin(tokio::time::sleep(left)))
+        });
+        if stopped.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(cancelled()));
+        }
+        if late.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(overdue(left)));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+fn overdue(after: Duration) -> ToolError {
+    let message = format!("the tool did not answer within {} ms", after.as_millis());
+    ErrorBody::new(ErrorCode::Timeout, message)
+        .source(FaultSource::Tool)
+        .hint("send the same call again, with the same idempotency_key if it has one")
+        .into()
+}
+
+fn cancelled() -> ToolError {
+    let message = "the call was cancelled before the tool answered";
+    ErrorBody::new(ErrorCode::Timeout, message)
+        .source(FaultSource::Gateway)
+        .hint("send the same call again, with the same idempotency_key if it has one")
+        .into()
+}
+
+/// What a panic says stays out of the reply and out of our log: it may quote arguments.
+fn panicked() -> ToolError {
+    tracing::error!("the tool panicked");
+    ErrorBody::new(ErrorCode::UpstreamError, "the tool failed")
+        .source(FaultSource::Tool)
+        .into()
+}

@@ -1,0 +1,124 @@
+//! What is known of a call so far: the record in the making. It exists from arrival on, so that a
+//! refusal leaves a record like any other call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_contract::record::{BindSummary, PhaseTimes};
+use countersign_contract::trace::Trace;
+use countersign_contract::{CallRecord, ErrorCode, TraceContext};
+use serde_json::Value;
+
+use super::{Executor, ToolCall};
+
+/// The record in the making, and the moments that its phases are taken from.
+pub(super) struct Trail {
+    pub(super) record: CallRecord,
+    pub(super) trace: TraceContext,
+    pub(super) arrived: Duration,
+    pub(super) policy_revision: Option<Arc<str>>,
+}
+
+/// The longest excerpt of an unknown tool name that is kept.
+const TOOL_TEXT_MAX: usize = 128;
+
+impl Executor {
+    /// Fills in the ids that the caller left out (A1) and opens the record.
+    pub(super) fn arrive(&self, mut call: ToolCall) -> (ToolCall, Trail) {
+        let parts = &self.parts;
+        let request_id = match call.envelope.request_id.take() {
+            Some(request_id) => request_id,
+            None => parts.ids.request_id(),
+        };
+        let trace = self.trace_of(&call);
+        let record = CallRecord {
+            request_id,
+            tool: call.tool.chars().take(TOOL_TEXT_MAX).collect(),
+            tool_version: None,
+            // The proved ones until the envelope's have been checked against them.
+            actor: call.principal.actor.clone(),
+            user_id: call.principal.user_id.clone(),
+            session_id: None,
+            trace: Some(trace.to_trace()),
+            snapshot_id: None,
+            at: parts.clock.now().to_string(),
+            code: None,
+            dry_run: call.envelope.dry_run,
+            replayed: false,
+            arguments_digest: None,
+            arguments_redacted: Value::Null,
+            data_digest: None,
+            binding: BindSummary::default(),
+            phases: PhaseTimes::default(),
+        };
+        let trail = Trail {
+            record,
+            trace,
+            arrived: parts.clock.monotonic(),
+            policy_revision: None,
+        };
+        (call, trail)
+    }
+
+    /// The span of this call: below the caller's, or the first of a new trace (A6).
+    fn trace_of(&self, call: &ToolCall) -> TraceContext {
+        let ids = &self.parts.ids;
+        let sent = call.envelope.trace.as_ref();
+        let caller = call.trace.or_else(|| TraceContext::from_trace(sent?));
+        caller.map_or_else(
+            || TraceContext {
+                trace_id: ids.trace_id(),
+                span_id: ids.span_id(),
+                parent_span_id: sent.and_then(span_of),
+                sampled: false,
+            },
+            |caller| caller.child(ids.span_id()),
+        )
+    }
+}
+
+/// The standard's own form of a trace has no trace id; its span still is the parent of ours.
+fn span_of(trace: &Trace) -> Option<u64> {
+    let with_id = Trace {
+        trace_id: Some(format!("{:032x}", 1)),
+        ..trace.clone()
+    };
+    TraceContext::from_trace(&with_id).map(|caller| caller.span_id)
+}
+
+impl Trail {
+    /// The span that everything in this call is logged under: names, ids and codes, never values.
+    pub(super) fn span(&self) -> tracing::Span {
+        tracing::info_span!(
+            "tool_call",
+            request_id = %self.record.request_id,
+            trace_id = format_args!("{:032x}", self.trace.trace_id),
+            span_id = format_args!("{:016x}", self.trace.span_id),
+        )
+    }
+
+    /// One line a call (B16, B19).
+    pub(super) fn log(&self) {
+        let record = &self.record;
+        tracing::info!(
+            // A name that was not found is the caller's text, which does not belong into a log.
+            tool = record.tool_version.as_ref().map_or("unknown", |_| record.tool.as_str()),
+            code = record.code.map_or("OK", ErrorCode::as_str),
+            replayed = record.replayed,
+            dry_run = record.dry_run,
+            binding = ?record.binding.status,
+            issues = ?record.binding.issues,
+            policy = self.policy_revision.as_deref(),
+            queued_us = record.phases.queued_us,
+            awaiting_approval_us = record.phases.awaiting_approval_us,
+            executing_us = record.phases.executing_us,
+            settling_us = record.phases.settling_us,
+            "call answered"
+        );
+    }
+}
+
+/// A phase as the record holds it.
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

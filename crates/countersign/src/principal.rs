@@ -1,0 +1,66 @@
+//! Who calls, as proved by a credential (A3). The edge that verified it builds this, nobody else.
+
+use countersign_contract::{Actor, ActorType};
+
+/// The proved identity behind a call.
+///
+/// # Example
+///
+/// ```
+/// use countersign::Principal;
+/// use countersign::contract::{Actor, ActorType};
+///
+/// let agent = Principal::new(Actor { kind: ActorType::Agent, id: "a_7".into() }, "u_123")
+///     .scope("tools:call");
+/// assert!(agent.holds("tools:call") && !agent.may_act_for_others);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// Who it is.
+    pub actor: Actor,
+    /// On whose behalf it acts unless it may act for others.
+    pub user_id: String,
+    /// What the credential grants.
+    pub scopes: Vec<String>,
+    /// Whether the envelope may name another actor or user: a trusted backend, not an agent.
+    pub may_act_for_others: bool,
+}
+
+impl Principal {
+    /// An actor that acts for one user, without scopes.
+    pub fn new(actor: Actor, user_id: impl Into<String>) -> Self {
+        Self {
+            actor,
+            user_id: user_id.into(),
+            scopes: Vec::new(),
+            may_act_for_others: false,
+        }
+    }
+
+    /// A person who acts for themselves.
+    pub fn user(user_id: impl Into<String>) -> Self {
+        let user_id = user_id.into();
+        let actor = Actor {
+            kind: ActorType::User,
+            id: user_id.clone(),
+        };
+        Self::new(actor, user_id)
+    }
+
+    /// Adds a scope.
+    pub fn scope(mut self, scope: impl Into<String>) -> Self {
+        self.scopes.push(scope.into());
+        self
+    }
+
+    /// Lets the envelope name another actor and user.
+    pub fn acting_for_others(mut self) -> Self {
+        self.may_act_for_others = true;
+        self
+    }
+
+    /// Whether the credential grants this scope.
+    pub fn holds(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|held| held == scope)
+    }
+}

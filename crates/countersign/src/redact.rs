@@ -1,0 +1,237 @@
+//! Arguments for a record: every value that the declaration calls sensitive is replaced (A21).
+
+use countersign_contract::schema::ext;
+use countersign_contract::{Input, ToolSpec};
+use serde_json::Value;
+
+/// What has to be replaced in the arguments of one tool; prepared once.
+///
+/// # Example
+///
+/// ```
+/// use countersign::contract::parameter::Sensitivity;
+/// use countersign::contract::{Input, Parameter, ToolName, ToolSpec, ValueKind};
+/// use countersign::redact::Redaction;
+/// use serde_json::json;
+///
+/// let phone = Parameter::new("phone", ValueKind::String, "where to call")
+///     .sensitivity(Sensitivity::Personal);
+/// let spec = ToolSpec::new(ToolName::new("sample.call")?, "Calls.").input(Input::parameters([phone]));
+/// let mut arguments = json!({"phone": "+1 555 0100"});
+/// Redaction::of(&spec).apply(&mut arguments);
+/// assert_eq!(arguments, json!({"phone": "[personal]"}));
+/// # Ok::<(), countersign::contract::id::InvalidId>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Redaction {
+    plan: Plan,
+}
+
+#[derive(Debug, Clone)]
+enum Plan {
+    /// Nothing is sensitive.
+    Nothing,
+    /// Nothing is declared, so anything may be.
+    Everything,
+    /// As the schema says.
+    Schema(Value),
+}
+
+impl Redaction {
+    /// Reads a tool's declaration.
+    pub fn of(spec: &ToolSpec) -> Self {
+        let plan = match &spec.input {
+            Input::Undeclared => Plan::Everything,
+            Input::Parameters(_) | Input::Schema(_) => {
+                let schema = spec.json_schema();
+                if mentions(&schema, ext::SENSITIVITY) {
+                    Plan::Schema(schema)
+                } else {
+                    Plan::Nothing
+                }
+            }
+        };
+        Self { plan }
+    }
+
+    /// Replaces what is sensitive.
+    pub fn apply(&self, arguments: &mut Value) {
+        match &self.plan {
+            Plan::Nothing => {}
+            Plan::Everything => blank(arguments),
+            Plan::Schema(root) => Walk { root }.node(root, arguments, 0),
+        }
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+}
+
+/// How many references and combinators may follow each other at one place of the arguments.
+const HOPS_MAX: u32 = 32;
+
+impl Walk<'_> {
+    fn node(&self, schema: &Value, value: &mut Value, hops: u32) {
+        if let Some(label) = schema.get(ext::SENSITIVITY).and_then(Value::as_str) {
+            if label != "public" {
+                *value = format!("[{label}]").into();
+            }
+            return;
+        }
+        if hops > HOPS_MAX {
+            *value = UNRESOLVED.into();
+            return;
+        }
+        self.same_place(schema, value, hops);
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.member(schema, name, member);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.item(schema, index, item);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Keywords that speak about the same value. Every branch counts, whichever one matches: a value
+    /// that is hidden too often does less harm than one that is shown once.
+    fn same_place(&self, schema: &Value, value: &mut Value, hops: u32) {
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            match reference
+                .strip_prefix('#')
+                .and_then(|at| self.root.pointer(at))
+            {
+                Some(target) => self.node(target, value, hops + 1),
+                None => *value = UNRESOLVED.into(),
+            }
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let branches = schema.get(keyword).and_then(Value::as_array);
+            for branch in branches.into_iter().flatten() {
+                self.node(branch, value, hops + 1);
+            }
+        }
+        for keyword in ["if", "then", "else"] {
+            if let Some(branch) = schema.get(keyword) {
+                self.node(branch, value, hops + 1);
+            }
+        }
+    }
+
+    fn member(&self, schema: &Value, name: &str, member: &mut Value) {
+        let declared = schema.get("properties").and_then(|all| all.get(name));
+        if let Some(declared) = declared {
+            self.node(declared, member, 0);
+        } else if let Some(others) = schema.get("additionalProperties") {
+            self.node(others, member, 0);
+        }
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        for pattern in patterns.into_iter().flat_map(|patterns| patterns.values()) {
+            self.node(pattern, member, 0);
+        }
+    }
+
+    fn item(&self, schema: &Value, index: usize, item: &mut Value) {
+        let by_place = schema.get("prefixItems").and_then(|items| items.get(index));
+        if let Some(declared) = by_place.or_else(|| schema.get("items")) {
+            self.node(declared, item, 0);
+        }
+    }
+}
+
+/// What stands for a value whose declaration could not be followed.
+const UNRESOLVED: &str = "[unresolved]";
+
+/// Keeps the shape and hides every value.
+fn blank(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(blank),
+        Value::Array(items) => items.iter_mut().for_each(blank),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            *value = "[undeclared]".into();
+        }
+    }
+}
+
+fn mentions(schema: &Value, keyword: &str) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key(keyword) || members.values().any(|node| mentions(node, keyword))
+        }
+        Value::Array(items) => items.iter().any(|node| mentions(node, keyword)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_contract::ToolName;
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(input: Input, mut arguments: Value, expected: &Value) {
+        let spec = ToolSpec::new(ToolName::new("a.b").unwrap(), "").input(input);
+        Redaction::of(&spec).apply(&mut arguments);
+        assert_eq!(arguments, *expected);
+    }
+
+    /// A21: sensitive values are found in lists, maps, references and combinators.
+    #[test]
+    fn nested_values_are_replaced() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "sku": {"type": "string"},
+                "to": {"$ref": "#/$defs/address"},
+                "others": {"type": "array", "items": {"$ref": "#/$defs/address"}},
+                "tokens": {"additionalProperties": {"x-sensitivity": "secret"}},
+                "pair": {"prefixItems": [{"type": "string"}, {"x-sensitivity": "secret"}]},
+                "either": {"anyOf": [{"type": "null"}, {"x-sensitivity": "personal"}]},
+                "far": {"$ref": "https://example.com/schema"},
+            },
+            "$defs": {"address": {"type": "object", "properties": {
+                "street": {"type": "string", "x-sensitivity": "personal"},
+                "country": {"type": "string"},
+                "next": {"$ref": "#/$defs/address"},
+            }}},
+        });
+        let address = json!({"street": "1 Main St", "country": "US",
+            "next": {"street": "2 Main St", "country": "US"}});
+        let hidden = json!({"street": "[personal]", "country": "US",
+            "next": {"street": "[personal]", "country": "US"}});
+        check(
+            Input::Schema(schema),
+            json!({"sku": "S", "to": address, "others": [address], "tokens": {"a": 1},
+                "pair": ["x", "y"], "either": "z", "far": {"q": 1}}),
+            &json!({"sku": "S", "to": hidden, "others": [hidden], "tokens": {"a": "[secret]"},
+                "pair": ["x", "[secret]"], "either": "[personal]", "far": "[unresolved]"}),
+        );
+    }
+
+    #[test]
+    fn a_reference_to_itself_ends() {
+        let schema = json!({"$ref": "#", "properties": {"a": {"x-sensitivity": "secret"}}});
+        check(
+            Input::Schema(schema),
+            json!({"a": 1}),
+            &json!("[unresolved]"),
+        );
+    }
+
+    #[test]
+    fn nothing_declared_means_everything_is_hidden() {
+        check(
+            Input::Undeclared,
+            json!({"a": [1, {"b": true}]}),
+            &json!({"a": ["[undeclared]", {"b": "[undeclared]"}]}),
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Two small tools, written with the public interface only (B21).
+
+use countersign_contract::{Issue, Parameter, ValueKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::args::ToolArgs;
+use crate::context::CallContext;
+use crate::tool::{Tool, ToolError};
+
+/// `memory.search`: finds the notes that share words with a query.
+#[derive(Debug, Clone)]
+pub struct MemorySearch {
+    notes: Vec<String>,
+}
+
+impl MemorySearch {
+    /// Searches these notes.
+    pub fn new<T: Into<String>>(notes: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            notes: notes.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// What `memory.search` takes.
+#[derive(Debug, Clone, Deserialize)]
+pub struct MemorySearchArgs {
+    /// What to look for.
+    pub query: String,
+    /// How many notes at most.
+    pub limit: u32,
+}
+
+impl ToolArgs for MemorySearchArgs {
+    fn parameters() -> Vec<Parameter> {
+        vec![
+            Parameter::new("query", ValueKind::String, "What to look for.").example("milk"),
+            Parameter::new("limit", ValueKind::Integer, "How many notes at most.")
+                .default_value(3)
+                .range(Some(1.into()), Some(50.into())),
+        ]
+    }
+}
+
+/// One note that `memory.search` found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Found {
+    /// The note.
+    pub text: String,
+    /// The share of the query's words that it holds.
+    pub score: f64,
+}
+
+impl Tool for MemorySearch {
+    const NAME: &'static str = "memory.search";
+    const DESCRIPTION: &'static str = "Finds notes by the words they hold, best first.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = MemorySearchArgs;
+    type Output = Vec<Found>;
+
+    async fn call(&self, _: &CallContext, args: MemorySearchArgs) -> Result<Vec<Found>, ToolError> {
+        let wanted: Vec<String> = words(&args.query).collect();
+        if wanted.is_empty() {
+            return Err(ToolError::invalid("/query", "the query holds no word"));
+        }
+        let mut found: Vec<Found> = self
+            .notes
+            .iter()
+            .filter_map(|note| {
+                let held: Vec<String> = words(note).collect();
+                let hits = wanted.iter().filter(|word| held.contains(word)).count();
+                (hits > 0).then(|| Found {
+                    text: note.clone(),
+                    score: f64::from(hits as u32) / f64::from(wanted.len() as u32),
+                })
+            })
+            .collect();
+        // Stable: notes with the same score stay in their own order.
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found.truncate(args.limit as usize);
+        Ok(found)
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+}
+
+/// `diagnostics.echo`: says what arrived, what the binder made of it, and in which call.
+#[derive(Debug, Clone, Copy)]
+pub struct Diagnostics;
+
+/// What `diagnostics.echo` takes.
+#[derive(Debug, Clone, Deserialize)]
+pub struct DiagnosticsArgs {
+    /// Anything.
+    pub payload: Option<Value>,
+    /// Some text.
+    pub note: Option<String>,
+}
+
+impl ToolArgs for DiagnosticsArgs {
+    fn parameters() -> Vec<Parameter> {
+        vec![
+            Parameter::new("payload", ValueKind::Object, "Any object.").optional(),
+            Parameter::new("note", ValueKind::String, "Some text.").optional(),
+        ]
+    }
+}
+
+/// What `diagnostics.echo` answers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Diagnosis {
+    /// The payload as it was bound.
+    pub payload: Option<Value>,
+    /// The note as it was bound.
+    pub note: Option<String>,
+    /// How many bytes of arguments were sent.
+    pub raw_bytes: usize,
+    /// What the binder changed.
+    pub issues: Vec<Issue>,
+    /// For a downstream call.
+    pub traceparent: String,
+    /// The time of the call.
+    pub at: String,
+    /// How long the call may still take.
+    pub remaining_ms: u64,
+}
+
+impl Tool for Diagnostics {
+    const NAME: &'static str = "diagnostics.echo";
+    const DESCRIPTION: &'static str = "Reports what arrived and what was made of it.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = DiagnosticsArgs;
+    type Output = Diagnosis;
+
+    async fn call(&self, ctx: &CallContext, args: DiagnosticsArgs) -> Result<Diagnosis, ToolError> {
+        Ok(Diagnosis {
+            payload: args.payload,
+            note: args.note,
+            raw_bytes: ctx.raw_arguments().len(),
+            issues: ctx.issues().to_vec(),
+            traceparent: ctx.traceparent(),
+            at: ctx.now().to_string(),
+            remaining_ms: u64::try_from(ctx.remaining().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}

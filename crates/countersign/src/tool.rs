@@ -1,0 +1,168 @@
+//! What people write: a typed tool. What the catalog holds: an erased one.
+
+use std::sync::Arc;
+
+use countersign_args::Arguments;
+use countersign_contract::id::InvalidId;
+use countersign_contract::{Behaviour, Input, Source, ToolName, ToolSpec};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::BoxFuture;
+use crate::args::ToolArgs;
+use crate::context::CallContext;
+
+mod error;
+
+pub use error::ToolError;
+
+/// A tool with typed arguments and a typed answer.
+///
+/// Everything but [`call`](Tool::call) is declaration and can be read without running anything (B1).
+/// What an answer carries besides its data (a remark, a source, another window of validity) is said
+/// through the [`CallContext`].
+///
+/// # Example
+///
+/// ```
+/// use countersign::{CallContext, Tool, ToolError};
+///
+/// struct Now;
+///
+/// impl Tool for Now {
+///     const NAME: &'static str = "sample.now";
+///     const DESCRIPTION: &'static str = "The time of the call.";
+///     type Args = ();
+///     type Output = String;
+///
+///     async fn call(&self, ctx: &CallContext, (): ()) -> Result<String, ToolError> {
+///         Ok(ctx.now().to_string())
+///     }
+/// }
+/// ```
+pub trait Tool: Send + Sync + 'static {
+    /// The canonical name.
+    const NAME: &'static str;
+    /// For the model and for planners.
+    const DESCRIPTION: &'static str;
+    /// Its version or build hash, part of every record; `env!("CARGO_PKG_VERSION")` is a good one.
+    const VERSION: &'static str = "0";
+    /// What becomes of a dry run, where the tool changes something.
+    const DRY_RUN: DryRun = DryRun::Validate;
+    /// What it takes.
+    type Args: ToolArgs;
+    /// What it answers in `data`.
+    type Output: Serialize + Send;
+
+    /// How it behaves: a read, unless said otherwise.
+    fn behaviour() -> Behaviour {
+        Behaviour::default()
+    }
+
+    /// What it answers, as JSON Schema.
+    fn output_schema() -> Option<Value> {
+        None
+    }
+
+    /// Runs one call. Dropping the future cancels it.
+    fn call(
+        &self,
+        ctx: &CallContext,
+        args: Self::Args,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// A tool without its types: what the catalog holds and what manifests are turned into.
+pub trait DynTool: Send + Sync + 'static {
+    /// The declaration; the same for as long as the tool is registered.
+    fn spec(&self) -> &ToolSpec;
+
+    /// What becomes of a dry run, where the tool changes something.
+    fn dry_run(&self) -> DryRun {
+        DryRun::Validate
+    }
+
+    /// Runs one call with arguments that the declaration accepts.
+    fn call<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>>;
+}
+
+/// What becomes of a dry run of a tool that changes something (A4). A read always runs.
+///
+/// The default is the safe one: a tool whose author did not think of dry runs is not called at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DryRun {
+    /// The call is checked up to the point where the tool would start; the tool is not called.
+    #[default]
+    Validate,
+    /// The tool is called, looks at [`CallContext::is_dry_run`] and changes nothing.
+    Simulate,
+}
+
+/// What an erased tool answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reply {
+    /// What it answers.
+    pub data: Value,
+    /// Another window of validity than the declared one.
+    pub ttl_seconds: Option<u32>,
+    /// What the answer rests on besides the tool itself.
+    pub sources: Vec<Source>,
+    /// What the caller should know although it worked: a code of the tool's own and one sentence.
+    pub remarks: Vec<(String, String)>,
+}
+
+impl From<Value> for Reply {
+    fn from(data: Value) -> Self {
+        Self {
+            data,
+            ..Self::default()
+        }
+    }
+}
+
+/// Erases a typed tool's types.
+pub(crate) fn erase<T: Tool>(tool: T) -> Result<Arc<dyn DynTool>, InvalidId> {
+    let spec = ToolSpec::new(ToolName::new(T::NAME)?, T::DESCRIPTION)
+        .input(Input::Parameters(T::Args::parameters()))
+        .version(T::VERSION)
+        .behaviour(T::behaviour());
+    let spec = ToolSpec {
+        output: T::output_schema(),
+        ..spec
+    };
+    Ok(Arc::new(Typed { tool, spec }))
+}
+
+struct Typed<T> {
+    tool: T,
+    spec: ToolSpec,
+}
+
+impl<T: Tool> DynTool for Typed<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn dry_run(&self) -> DryRun {
+        T::DRY_RUN
+    }
+
+    fn call<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+        Box::pin(async move {
+            let args = T::Args::from_json(arguments.as_json())
+                .map_err(|error| ToolError::unreadable_arguments(&error))?;
+            let output = self.tool.call(ctx, args).await?;
+            serde_json::to_value(output)
+                .map(Reply::from)
+                .map_err(ToolError::unwritable_output)
+        })
+    }
+}

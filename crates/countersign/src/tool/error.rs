@@ -1,0 +1,189 @@
+//! Why a tool did not answer: one text for the caller, another for the log.
+
+use std::error::Error;
+use std::fmt;
+
+use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource};
+use serde_json::Value;
+
+/// A tool's refusal or failure.
+///
+/// The body goes to the caller as it is; the [`source`](Error::source) goes to the log only. There
+/// is no constructor for a code of the tool's own: the codes are closed (A11), and what an upstream
+/// said travels beside one of them (A12).
+///
+/// # Example
+///
+/// ```
+/// use countersign::ToolError;
+/// use countersign::contract::ErrorCode;
+///
+/// let error = ToolError::not_found("there is no note \"n_7\"").field("/note_id");
+/// assert_eq!(error.code(), ErrorCode::NotFound);
+///
+/// let error = ToolError::upstream("E_QUOTA", "the geocoder refused the request")
+///     .hint("send the same call again later");
+/// assert_eq!(error.body().details.upstream_code.as_deref(), Some("E_QUOTA"));
+/// ```
+pub struct ToolError(Box<Inner>);
+
+// Boxed: the error is several hundred bytes and every tool's result would carry them.
+struct Inner {
+    body: ErrorBody,
+    source: Option<Box<dyn Error + Send + Sync>>,
+    without_effect: bool,
+}
+
+impl ToolError {
+    /// An error with one of the closed codes.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::from(ErrorBody::new(code, message))
+    }
+
+    /// `INVALID_ARGUMENT`: the argument at this JSON pointer cannot be used.
+    pub fn invalid(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArgument, message).field(pointer)
+    }
+
+    /// `NOT_FOUND`: what an argument names does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::NotFound, message)
+    }
+
+    /// `FORBIDDEN`: this user may not do this.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Forbidden, message)
+    }
+
+    /// `CONFLICT`, and why it is one.
+    pub fn conflict(reason: ConflictReason, message: impl Into<String>) -> Self {
+        Self::from(ErrorBody::new(ErrorCode::Conflict, message).reason(reason))
+    }
+
+    /// `RATE_LIMITED`: an upstream's limit is used up until then.
+    pub fn rate_limited(retry_after_ms: u64, message: impl Into<String>) -> Self {
+        Self::from(ErrorBody::new(ErrorCode::RateLimited, message).retry_after_ms(retry_after_ms))
+    }
+
+    /// `TIMEOUT`: an upstream did not answer in time.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::from(ErrorBody::new(ErrorCode::Timeout, message).source(FaultSource::Upstream))
+    }
+
+    /// `UPSTREAM_ERROR`: what the tool called failed, with the upstream's own code (A12).
+    pub fn upstream(upstream_code: impl Into<String>, message: impl Into<String>) -> Self {
+        let mut body =
+            ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Upstream);
+        body.details.upstream_code = Some(upstream_code.into());
+        Self::from(body)
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.body.details.hint = Some(hint.into());
+        self
+    }
+
+    /// Names the argument by its JSON pointer.
+    pub fn field(mut self, pointer: impl Into<String>) -> Self {
+        self.0.body.details.field = Some(pointer.into());
+        self
+    }
+
+    /// Adds a member of the tool's own to `details`.
+    pub fn detail(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.body.details.extra.insert(name.into(), value.into());
+        self
+    }
+
+    /// Keeps the cause for the log; the caller never sees it.
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Says that nothing was changed elsewhere although the code would leave that open, so that the
+    /// key of the call may be used again (a refused connection, for instance).
+    pub fn without_effect(mut self) -> Self {
+        self.0.without_effect = true;
+        self
+    }
+
+    /// The code.
+    pub fn code(&self) -> ErrorCode {
+        self.0.body.code
+    }
+
+    /// What the caller is told.
+    pub fn body(&self) -> &ErrorBody {
+        &self.0.body
+    }
+
+    /// Whether something elsewhere may have been changed: the answer was lost, not given.
+    pub(crate) fn leaves_doubt(&self) -> bool {
+        !self.0.without_effect
+            && match self.code() {
+                ErrorCode::Timeout | ErrorCode::UpstreamError => true,
+                ErrorCode::InvalidArgument
+                | ErrorCode::Unauthorized
+                | ErrorCode::Forbidden
+                | ErrorCode::NotFound
+                | ErrorCode::Conflict
+                | ErrorCode::RateLimited
+                | ErrorCode::NeedsUserConfirmation
+                | ErrorCode::ComplianceBlocked
+                | ErrorCode::PriceChanged
+                | ErrorCode::OutOfStock
+                | ErrorCode::AddressInvalid => false,
+            }
+    }
+
+    pub(crate) fn into_body(self) -> ErrorBody {
+        self.0.body
+    }
+
+    /// The type refuses what the declaration accepts: an argument outside what the type holds.
+    pub(crate) fn unreadable_arguments(error: &serde_json::Error) -> Self {
+        Self::new(
+            ErrorCode::InvalidArgument,
+            format!("the arguments do not fit the tool: {error}"),
+        )
+    }
+
+    pub(crate) fn unwritable_output(error: serde_json::Error) -> Self {
+        let message = "the tool's answer cannot be written as JSON";
+        let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
+        Self::from(body).with_source(error)
+    }
+}
+
+impl From<ErrorBody> for ToolError {
+    fn from(body: ErrorBody) -> Self {
+        Self(Box::new(Inner {
+            body,
+            source: None,
+            without_effect: false,
+        }))
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolError")
+            .field("body", &self.0.body)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.body.fmt(f)
+    }
+}
+
+impl Error for ToolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
