@@ -1,12 +1,10 @@
 //! Two small tools, written with the public interface only (B21).
 
-use countersign_contract::{Issue, Parameter, ValueKind};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::args::ToolArgs;
-use crate::context::CallContext;
-use crate::tool::{Tool, ToolError};
+use crate::contract::Issue;
+use crate::{CallContext, Tool, ToolArgs, ToolError};
 
 /// `memory.search`: finds the notes that share words with a query.
 #[derive(Debug, Clone)]
@@ -24,23 +22,14 @@ impl MemorySearch {
 }
 
 /// What `memory.search` takes.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct MemorySearchArgs {
     /// What to look for.
+    #[arg(example = "milk")]
     pub query: String,
     /// How many notes at most.
+    #[arg(default = 3, min = 1, max = 50)]
     pub limit: u32,
-}
-
-impl ToolArgs for MemorySearchArgs {
-    fn parameters() -> Vec<Parameter> {
-        vec![
-            Parameter::new("query", ValueKind::String, "What to look for.").example("milk"),
-            Parameter::new("limit", ValueKind::Integer, "How many notes at most.")
-                .default_value(3)
-                .range(Some(1.into()), Some(50.into())),
-        ]
-    }
 }
 
 /// One note that `memory.search` found.
@@ -94,28 +83,19 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 pub struct Diagnostics;
 
 /// What `diagnostics.echo` takes.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct DiagnosticsArgs {
-    /// Anything.
-    pub payload: Option<Value>,
+    /// Any object.
+    pub payload: Option<Map<String, Value>>,
     /// Some text.
     pub note: Option<String>,
-}
-
-impl ToolArgs for DiagnosticsArgs {
-    fn parameters() -> Vec<Parameter> {
-        vec![
-            Parameter::new("payload", ValueKind::Object, "Any object.").optional(),
-            Parameter::new("note", ValueKind::String, "Some text.").optional(),
-        ]
-    }
 }
 
 /// What `diagnostics.echo` answers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Diagnosis {
     /// The payload as it was bound.
-    pub payload: Option<Value>,
+    pub payload: Option<Map<String, Value>>,
     /// The note as it was bound.
     pub note: Option<String>,
     /// How many bytes of arguments were sent.

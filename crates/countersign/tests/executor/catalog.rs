@@ -1,0 +1,205 @@
+//! Which tools there are, while they change (B1, B11, B14), and old handlers among them (B8, B13).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use countersign::adapter::{
+    Handler, HandlerError, HandlerRequest, HandlerResult, HandlerTool, ToolHandler,
+};
+use countersign::catalog::Error;
+use countersign::contract::{Input, Parameter, ToolName, ToolSpec, ValueKind};
+use countersign::sample::{Diagnostics, MemorySearch};
+use countersign::{BoxFuture, CallContext, Catalog, Executor, Principal, ToolCall};
+use serde_json::{Value, json};
+
+use crate::world::{Probe, World, check_error};
+
+fn names(catalog: &Catalog) -> Vec<String> {
+    catalog
+        .list()
+        .iter()
+        .map(|entry| entry.name().to_string())
+        .collect()
+}
+
+/// B1: a declaration can be read without running anything, in the same order every time.
+#[test]
+fn tools_are_listed_by_name() {
+    let catalog = Catalog::builder()
+        .tool(MemorySearch::new(["a note"]))
+        .tool(Diagnostics)
+        .build()
+        .unwrap();
+    assert_eq!(names(&catalog), ["diagnostics.echo", "memory.search"]);
+    let entry = catalog.get("memory_search").unwrap();
+    assert_eq!(entry.spec().json_schema()["required"], json!(["query"]));
+    assert_eq!(entry.alias(), "memory_search");
+}
+
+/// B14: two tools that a provider could not tell apart are refused at the second, with both names.
+#[test]
+fn names_that_meet_in_one_alias_are_refused() {
+    let build = |names: [&str; 2]| {
+        names
+            .into_iter()
+            .fold(Catalog::builder(), |builder, name| {
+                builder.dyn_tool(Arc::new(Probe::read(name)))
+            })
+            .build()
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    let taken = |name: &str, other: &str| {
+        Err(format!(
+            "the tool {name} has the provider name \"a_b_c\", which is that of {other}; \
+             rename one of them"
+        ))
+    };
+    assert_eq!(build(["a.b_c", "a_b.c"]), taken("a_b.c", "a.b_c"));
+    assert_eq!(build(["a.b.c", "a_b_c"]), taken("a_b_c", "a.b.c"));
+    assert_eq!(build(["a_b_c", "a.b.c"]), taken("a.b.c", "a_b_c"));
+    let twice = "the tool a.b is registered already; replace it or choose another name";
+    assert_eq!(build(["a.b", "a.b"]), Err(twice.to_owned()));
+    assert_eq!(build(["a.b", "a-b"]), Ok(()));
+}
+
+/// B14: a change is seen at once and whole; the declaration's digest changes with the declaration.
+#[test]
+fn tools_come_and_go() {
+    let catalog = Catalog::builder().build().unwrap();
+    assert_eq!(catalog.revision(), 1);
+    catalog.add(Arc::new(Probe::read("a.b"))).unwrap();
+    catalog.add(Arc::new(Probe::read("a.a"))).unwrap();
+    assert_eq!(
+        (catalog.revision(), names(&catalog)),
+        (3, vec!["a.a".into(), "a.b".into()])
+    );
+
+    let digest = catalog.get("a.b").unwrap().digest();
+    catalog.replace(Arc::new(Probe::read("a.b"))).unwrap();
+    assert_eq!(catalog.get("a_b").unwrap().digest(), digest);
+    catalog.replace(Arc::new(Probe::write("a.b"))).unwrap();
+    assert_ne!(catalog.get("a_b").unwrap().digest(), digest);
+
+    catalog.remove("a_b").unwrap();
+    assert!(catalog.get("a.b").is_none() && catalog.get("a_b").is_none());
+    let unknown = Error::Unknown { name: "a.b".into() };
+    assert_eq!(catalog.remove("a.b"), Err(unknown.clone()));
+    assert_eq!(catalog.replace(Arc::new(Probe::read("a.b"))), Err(unknown));
+    assert_eq!(catalog.revision(), 6, "what failed changed nothing");
+}
+
+/// B14: calls go on while a tool is taken out and put back; each either finds it or does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_and_changes_do_not_disturb_each_other() {
+    let world = Arc::new(World::new(Probe::read("a.stays")));
+    let catalog = world.executor.catalog().clone();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let changes = std::thread::spawn({
+        let is_done = is_done.clone();
+        move || {
+            for _ in 0..300 {
+                catalog.add(Arc::new(Probe::read("b.moves"))).unwrap();
+                catalog.remove("b.moves").unwrap();
+            }
+            is_done.store(true, Ordering::SeqCst);
+        }
+    });
+    let mut calls = 0;
+    while calls < 100 || !is_done.load(Ordering::SeqCst) {
+        let reply = world.send("a.stays", &json!({}), &json!({})).await;
+        assert_eq!(reply["ok"], true);
+        let reply = world.send("b_moves", &json!({}), &json!({})).await;
+        if reply["ok"] == false {
+            check_error(&reply, "NOT_FOUND", &json!({}));
+        }
+        calls += 1;
+    }
+    changes.join().unwrap();
+    assert_eq!(world.executor.catalog().revision(), 601);
+}
+
+/// An old handler: it echoes what it was given.
+struct Old;
+
+impl Handler for Old {
+    fn name(&self) -> &'static str {
+        "old.echo"
+    }
+
+    fn execute<'a>(
+        &'a self,
+        request: HandlerRequest<'a>,
+    ) -> BoxFuture<'a, Result<HandlerResult, HandlerError>> {
+        Box::pin(async move {
+            let output: Value = serde_json::from_str(request.arguments).unwrap();
+            if output["fail"] == true {
+                return Err(HandlerError::new("the old one failed"));
+            }
+            Ok(HandlerResult { output })
+        })
+    }
+}
+
+/// B8, B13: a handler without a declaration runs; each reply warns, and the record hides the values.
+#[tokio::test]
+async fn a_handler_without_a_declaration_runs_with_a_warning() {
+    let catalog = Catalog::builder().handler("old.echo", Old).build().unwrap();
+    let world = World::of([], |_| Executor::builder(catalog));
+    let reply = world.send("old_echo", &json!({"a": [1]}), &json!({})).await;
+    assert_eq!(
+        (&reply["ok"], &reply["data"]),
+        (&json!(true), &json!({"a": [1]}))
+    );
+    let codes: Vec<_> = reply["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| &w["code"])
+        .collect();
+    assert_eq!(codes, ["TOOL_DEFINITION_MISSING"]);
+
+    let reply = world
+        .send("old.echo", &json!({"fail": true}), &json!({}))
+        .await;
+    check_error(&reply, "UPSTREAM_ERROR", &json!({"source": "tool"}));
+    assert_eq!(reply["error"]["message"], "the old one failed");
+}
+
+/// B13: a handler may be given its declaration when it is registered.
+#[tokio::test]
+async fn a_handler_with_a_declaration_is_a_tool_like_any_other() {
+    let spec =
+        ToolSpec::new(ToolName::new("old.echo").unwrap(), "Echoes.").input(Input::parameters([
+            Parameter::new("n", ValueKind::Integer, "").default_value(1),
+        ]));
+    let tool = Arc::new(HandlerTool::declared(spec, Old));
+    let executor = Executor::new(Catalog::builder().dyn_tool(tool).build().unwrap());
+    let call = ToolCall::new("old.echo", "{}", Principal::user("u_1"));
+    let reply = executor.execute(call).await;
+    assert_eq!((reply.data, reply.warnings), (json!({"n": 1}), vec![]));
+}
+
+/// B13: a tool serves old code as a handler; its declaration still holds.
+#[tokio::test]
+async fn a_tool_serves_as_a_handler() {
+    let catalog = Catalog::builder()
+        .tool(MemorySearch::new(["buy milk"]))
+        .build()
+        .unwrap();
+    let handler = ToolHandler::new(catalog.get("memory.search").unwrap().tool().clone()).unwrap();
+    assert_eq!(handler.name(), "memory.search");
+    let execute = async |arguments: &str| {
+        let context = CallContext::standalone(&Principal::user("u_1"), arguments);
+        handler
+            .execute(HandlerRequest {
+                context: &context,
+                arguments,
+            })
+            .await
+    };
+    let result = execute(r#"{"query": "milk", "limit": 1}"#).await.unwrap();
+    assert_eq!(result.output, json!([{"text": "buy milk", "score": 1.0}]));
+    let error = execute("not at all").await.unwrap_err();
+    assert_eq!(error.body.code.as_str(), "INVALID_ARGUMENT");
+}

@@ -1,0 +1,11 @@
+//! The executor's rules, each shown by whole envelopes: time stands still, ids count from one, and
+//! everything is in memory.
+
+mod catalog;
+mod dry_run;
+mod flow;
+mod keys;
+mod record;
+mod refusals;
+mod run;
+mod world;
