@@ -44,7 +44,7 @@ pub trait Store: Send + Sync + 'static {
     /// Keeps the record of a call that held no claim.
     fn append(
         &self,
-        record: CallRecord,
+        record: Box<CallRecord>,
         durability: Durability,
     ) -> BoxFuture<'_, Result<(), Error>>;
 }
@@ -142,14 +142,14 @@ pub struct Settle {
     /// What became of it.
     pub outcome: Outcome,
     /// What stays behind of the call.
-    pub record: CallRecord,
+    pub record: Box<CallRecord>,
     /// The present.
     pub at: Timestamp,
 }
 
 impl Settle {
     /// Everything that is committed in one piece.
-    pub fn new(claim: Claim, outcome: Outcome, record: CallRecord, at: Timestamp) -> Self {
+    pub fn new(claim: Claim, outcome: Outcome, record: Box<CallRecord>, at: Timestamp) -> Self {
         Self {
             claim,
             outcome,

@@ -1,24 +1,31 @@
 //! Step 3: whether there is budget for it. A call that has been answered before needs none, so the
 //! key is looked up first.
 
+use std::time::Duration;
+
 use countersign_contract::{ErrorBody, ErrorCode};
 
 use super::authorize::Allowed;
 use super::stop::Stop;
+use super::trail::Trail;
 use super::{Executor, gateway_fault};
 use crate::limit::Admission;
 use crate::store::{Held, HeldState, Scope};
 
 /// A call that is within its limits, and how its key stands.
 pub(super) struct Admitted {
-    pub(super) allowed: Allowed,
+    pub(super) allowed: Box<Allowed>,
     /// The caller's own key, where the tool changes something. A read is always fresh.
     pub(super) scope: Option<Scope>,
     pub(super) held: Option<Held>,
 }
 
 impl Executor {
-    pub(super) async fn admit(&self, allowed: Allowed) -> Result<Admitted, Stop> {
+    pub(super) async fn admit(
+        &self,
+        allowed: Box<Allowed>,
+        trail: &Trail,
+    ) -> Result<Admitted, Stop> {
         let spec = allowed.entry.spec();
         let key = allowed.request.idempotency_key.as_ref();
         let scope = key
@@ -33,7 +40,7 @@ impl Executor {
             None => None,
         };
         if !is_answered(held.as_ref()) || allowed.request.dry_run {
-            self.count(&allowed).await?;
+            self.count(&allowed, trail.arrived).await?;
         }
         Ok(Admitted {
             allowed,
@@ -47,9 +54,8 @@ impl Executor {
         Ok(held.await.map_err(|error| gateway_fault(&error))?)
     }
 
-    async fn count(&self, allowed: &Allowed) -> Result<(), Stop> {
+    async fn count(&self, allowed: &Allowed, now: Duration) -> Result<(), Stop> {
         let tool = allowed.entry.name();
-        let now = self.parts.clock.monotonic();
         let admission = self
             .parts
             .limiter

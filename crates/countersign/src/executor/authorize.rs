@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use countersign_contract::{ErrorBody, ErrorCode};
 
+use super::call::CallParts;
 use super::resolve::Resolved;
 use super::stop::Stop;
 use super::trail::Trail;
-use super::{Executor, ToolCall, gateway_fault};
+use super::{Executor, gateway_fault};
 use crate::authorize::{Decision, Verdict};
 use crate::catalog::Entry;
 use crate::context::Request;
@@ -17,7 +18,7 @@ use crate::principal::Principal;
 pub(super) struct Allowed {
     pub(super) entry: Arc<Entry>,
     pub(super) request: Request,
-    pub(super) call: ToolCall,
+    pub(super) call: Box<CallParts>,
 }
 
 impl Executor {
@@ -25,7 +26,7 @@ impl Executor {
         &self,
         resolved: Resolved,
         trail: &mut Trail,
-    ) -> Result<Allowed, Stop> {
+    ) -> Result<Box<Allowed>, Stop> {
         let Resolved { entry, mut call } = resolved;
         let request = identify(&mut call, trail)?;
         let decision = self.decide(&call.principal, &entry).await?;
@@ -33,11 +34,12 @@ impl Executor {
         let name = entry.name();
         let (code, message, hint) = match decision.verdict {
             Verdict::Allow => {
-                return Ok(Allowed {
+                let allowed = Allowed {
                     entry,
                     request,
                     call,
-                });
+                };
+                return Ok(Box::new(allowed));
             }
             Verdict::Unauthorized { hint } => (
                 ErrorCode::Unauthorized,
@@ -65,7 +67,7 @@ impl Executor {
 }
 
 /// The whole request, with actor and user from the credential where the envelope names none.
-fn identify(call: &mut ToolCall, trail: &mut Trail) -> Result<Request, Stop> {
+fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
     let principal = &call.principal;
     let envelope = &mut call.envelope;
     let actor = match envelope.actor.take() {

@@ -17,7 +17,7 @@ use crate::store::{Held, Scope};
 
 /// A call whose arguments the tool's declaration accepts.
 pub(super) struct Bound {
-    pub(super) allowed: Allowed,
+    pub(super) allowed: Box<Allowed>,
     /// With defaults.
     pub(super) arguments: Arguments,
     pub(super) issues: Vec<Issue>,

@@ -22,6 +22,12 @@ use crate::principal::Principal;
 /// ```
 #[derive(Debug)]
 pub struct ToolCall {
+    // Boxed: it is several hundred bytes, and every step hands it on.
+    pub(super) parts: Box<CallParts>,
+}
+
+#[derive(Debug)]
+pub(super) struct CallParts {
     pub(super) tool: String,
     pub(super) raw: Arc<str>,
     pub(super) principal: Arc<Principal>,
@@ -40,44 +46,46 @@ impl ToolCall {
         principal: impl Into<Arc<Principal>>,
     ) -> Self {
         Self {
-            tool: tool.into(),
-            raw: raw_arguments.into(),
-            principal: principal.into(),
-            envelope: RequestEnvelope::default(),
-            trace: None,
-            extensions: Extensions::new(),
-            cancellation: Cancellation::never(),
-            timeout: None,
+            parts: Box::new(CallParts {
+                tool: tool.into(),
+                raw: raw_arguments.into(),
+                principal: principal.into(),
+                envelope: RequestEnvelope::default(),
+                trace: None,
+                extensions: Extensions::new(),
+                cancellation: Cancellation::never(),
+                timeout: None,
+            }),
         }
     }
 
     /// What the caller said about the call.
     pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
-        self.envelope = envelope;
+        self.parts.envelope = envelope;
         self
     }
 
     /// The caller's trace, from a `traceparent` header; it goes before that of the envelope.
     pub fn trace(mut self, trace: TraceContext) -> Self {
-        self.trace = Some(trace);
+        self.parts.trace = Some(trace);
         self
     }
 
     /// Something for the tool, by its type (B12).
     pub fn extension<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.extensions.insert(value);
+        self.parts.extensions.insert(value);
         self
     }
 
     /// A switch by which the caller stops the call.
     pub fn cancellation(mut self, cancellation: Cancellation) -> Self {
-        self.cancellation = cancellation;
+        self.parts.cancellation = cancellation;
         self
     }
 
     /// How long the caller waits, from arrival on; the tool's own deadline still holds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.parts.timeout = Some(timeout);
         self
     }
 }

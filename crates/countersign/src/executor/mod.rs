@@ -50,6 +50,7 @@ mod stop;
 mod trail;
 
 pub(crate) use bind::refusal_of;
+use call::CallParts;
 pub use call::ToolCall;
 use record::Recorded;
 use stop::Stop;
@@ -112,7 +113,8 @@ impl Executor {
     /// Dropping the future abandons the call. A claim that it held stays taken until its lease is
     /// over, so a server that must survive a caller who hangs up spawns this.
     pub async fn execute(&self, call: ToolCall) -> ReplyEnvelope {
-        let (call, mut trail) = self.arrive(call);
+        let mut call = call.parts;
+        let mut trail = self.arrive(&mut call);
         let span = trail.span();
         async {
             match self.steps(call, &mut trail).await {
@@ -124,10 +126,10 @@ impl Executor {
         .await
     }
 
-    async fn steps(&self, call: ToolCall, trail: &mut Trail) -> Result<Recorded, Stop> {
+    async fn steps(&self, call: Box<CallParts>, trail: &mut Trail) -> Result<Recorded, Stop> {
         let resolved = self.resolve(call, trail)?;
         let allowed = self.authorize(resolved, trail).await?;
-        let admitted = self.admit(allowed).await?;
+        let admitted = self.admit(allowed, trail).await?;
         let bound = self.bind(admitted, trail).await?;
         let confirmed = self.confirm(bound, trail).await?;
         let claimed = self.claim(confirmed).await?;

@@ -19,7 +19,7 @@ use crate::tool::{Reply, ToolError};
 
 /// A call whose reply and record are complete and only wait to be committed.
 pub(super) struct Recorded {
-    pub(super) reply: ReplyEnvelope,
+    pub(super) reply: Box<ReplyEnvelope>,
     pub(super) at: Timestamp,
     pub(super) claim: Option<Claim>,
     /// Whether the tool may have changed something although it did not say so.
@@ -32,7 +32,7 @@ pub(super) struct Recorded {
 
 impl Executor {
     pub(super) fn record(&self, done: Done, trail: &mut Trail) -> Recorded {
-        let at = self.parts.clock.now();
+        let at = trail.time_at(done.ended);
         let behaviour = &done.entry.spec().behaviour;
         let answer = done
             .answer
@@ -40,7 +40,7 @@ impl Executor {
         let request_id = trail.record.request_id.clone();
         let (mut reply, sources, in_doubt) = match answer {
             Ok((answer, digest)) => {
-                let mut reply = ReplyEnvelope::success(request_id, answer.data);
+                let mut reply = Box::new(ReplyEnvelope::success(request_id, answer.data));
                 reply.ttl_seconds = answer.ttl_seconds.or(behaviour.ttl_seconds);
                 trail.record.data_digest = digest.map(|digest| digest.to_string());
                 (reply, answer.sources, false)
@@ -49,7 +49,7 @@ impl Executor {
                 log_source(&error);
                 trail.record.code = Some(error.code());
                 let in_doubt = behaviour.effect == Effect::External && error.leaves_doubt();
-                let reply = ReplyEnvelope::failure(request_id, error.into_body());
+                let reply = Box::new(ReplyEnvelope::failure(request_id, error.into_body()));
                 (reply, Vec::new(), in_doubt)
             }
         };

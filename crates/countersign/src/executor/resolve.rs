@@ -4,19 +4,24 @@ use std::sync::Arc;
 
 use countersign_contract::{ErrorBody, ErrorCode, RequestEnvelope};
 
+use super::Executor;
+use super::call::CallParts;
 use super::stop::Stop;
 use super::trail::Trail;
-use super::{Executor, ToolCall};
 use crate::catalog::Entry;
 
 /// A call whose tool exists.
 pub(super) struct Resolved {
     pub(super) entry: Arc<Entry>,
-    pub(super) call: ToolCall,
+    pub(super) call: Box<CallParts>,
 }
 
 impl Executor {
-    pub(super) fn resolve(&self, call: ToolCall, trail: &mut Trail) -> Result<Resolved, Stop> {
+    pub(super) fn resolve(
+        &self,
+        call: Box<CallParts>,
+        trail: &mut Trail,
+    ) -> Result<Resolved, Stop> {
         let Some(entry) = self.parts.catalog.get(&call.tool) else {
             let message = format!("there is no tool {:?}", trail.record.tool);
             return Err(ErrorBody::new(ErrorCode::NotFound, message)

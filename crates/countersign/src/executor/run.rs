@@ -10,6 +10,7 @@ use countersign_contract::envelope::Warning;
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
 
 use super::Executor;
+use super::authorize::Allowed;
 use super::bind::Bound;
 use super::claim::Claimed;
 use super::trail::{Trail, micros};
@@ -41,24 +42,28 @@ impl Executor {
             would_replay,
             ..
         } = bound;
-        let entry = allowed.entry;
+        let Allowed {
+            entry,
+            request,
+            call,
+        } = *allowed;
         let started = clock.monotonic();
         let phases = &mut trail.record.phases;
         phases.queued_us = micros(started.saturating_sub(trail.arrived))
             .saturating_sub(phases.awaiting_approval_us);
 
         let own = Duration::from_millis(entry.spec().behaviour.deadline_ms);
-        let callers = allowed.call.timeout.unwrap_or(Duration::MAX);
+        let callers = call.timeout.unwrap_or(Duration::MAX);
         let deadline = started
             .saturating_add(own)
             .min(trail.arrived.saturating_add(callers));
-        let ctx = CallContext {
-            request: allowed.request,
-            raw: allowed.call.raw,
+        let mut ctx = CallContext {
+            request,
+            raw: call.raw,
             issues,
-            extensions: allowed.call.extensions,
+            extensions: call.extensions,
             trace: trail.trace,
-            cancellation: allowed.call.cancellation,
+            cancellation: call.cancellation,
             clock: clock.clone(),
             ids: self.parts.ids.clone(),
             deadline,
@@ -87,7 +92,7 @@ impl Executor {
         }
         let ended = clock.monotonic();
         trail.record.phases.executing_us = micros(ended.saturating_sub(started));
-        let (warnings, answer) = with_notes(ctx, answer);
+        let (warnings, answer) = with_notes(&mut ctx, answer);
         Done {
             entry,
             claim,
@@ -110,11 +115,11 @@ fn is_validated_only(entry: &Entry, ctx: &CallContext) -> bool {
 
 /// Joins what the tool said through its context with what it answered.
 fn with_notes(
-    ctx: CallContext,
+    ctx: &mut CallContext,
     answer: Result<Reply, ToolError>,
 ) -> (Vec<Warning>, Result<Reply, ToolError>) {
     let notes = ctx.take_notes();
-    let mut warnings: Vec<_> = ctx.issues.into_iter().map(Warning::Issue).collect();
+    let mut warnings: Vec<_> = ctx.issues.drain(..).map(Warning::Issue).collect();
     let remark = |(code, message)| Warning::Remark { code, message };
     warnings.extend(notes.remarks.into_iter().map(remark));
     let answer = answer.map(|mut reply| {

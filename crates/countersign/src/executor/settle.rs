@@ -27,7 +27,7 @@ impl Executor {
         } = recorded;
         let request_id = reply.request_id.clone();
         let settled = if let Some(claim) = claim {
-            let stored = StoredReply { reply, at };
+            let stored = StoredReply { reply: *reply, at };
             self.settle_claim(claim, stored, in_doubt, record).await
         } else {
             let durability = match evidence {
@@ -35,7 +35,7 @@ impl Executor {
                 EvidenceRule::Required => Durability::Committed,
             };
             let appended = self.parts.store.append(record, durability).await;
-            appended.map(|()| reply)
+            appended.map(|()| *reply)
         };
         // An answer without its record is no answer.
         settled.unwrap_or_else(|error| ReplyEnvelope::failure(request_id, gateway_fault(&error)))
@@ -46,7 +46,7 @@ impl Executor {
         claim: Claim,
         stored: StoredReply,
         in_doubt: bool,
-        record: CallRecord,
+        record: Box<CallRecord>,
     ) -> Result<ReplyEnvelope, store::Error> {
         let at = stored.at;
         let stored = Arc::new(stored);

@@ -7,33 +7,42 @@ use std::time::Duration;
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{CallRecord, ErrorCode, TraceContext};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Executor, ToolCall};
+use super::Executor;
+use super::call::CallParts;
 
 /// The record in the making, and the moments that its phases are taken from.
 pub(super) struct Trail {
-    pub(super) record: CallRecord,
+    // Boxed, like the call itself: both are several hundred bytes, and every step hands them on.
+    pub(super) record: Box<CallRecord>,
     pub(super) trace: TraceContext,
+    /// When the call arrived, by the time of day and in the clock's monotonic time.
+    pub(super) at: Timestamp,
     pub(super) arrived: Duration,
     pub(super) policy_revision: Option<Arc<str>>,
 }
 
-/// The longest excerpt of an unknown tool name that is kept.
-const TOOL_TEXT_MAX: usize = 128;
+/// The longest excerpt of an unknown tool name that is kept; a known one is no longer.
+const TOOL_BYTES_MAX: usize = 128;
 
 impl Executor {
     /// Fills in the ids that the caller left out (A1) and opens the record.
-    pub(super) fn arrive(&self, mut call: ToolCall) -> (ToolCall, Trail) {
+    pub(super) fn arrive(&self, call: &mut CallParts) -> Trail {
         let parts = &self.parts;
         let request_id = match call.envelope.request_id.take() {
             Some(request_id) => request_id,
             None => parts.ids.request_id(),
         };
-        let trace = self.trace_of(&call);
-        let record = CallRecord {
+        let trace = self.trace_of(call);
+        let at = parts.clock.now();
+        let tool = call
+            .tool
+            .get(..call.tool.floor_char_boundary(TOOL_BYTES_MAX));
+        let record = Box::new(CallRecord {
             request_id,
-            tool: call.tool.chars().take(TOOL_TEXT_MAX).collect(),
+            tool: tool.unwrap_or_default().to_owned(),
             tool_version: None,
             // The proved ones until the envelope's have been checked against them.
             actor: call.principal.actor.clone(),
@@ -41,7 +50,7 @@ impl Executor {
             session_id: None,
             trace: Some(trace.to_trace()),
             snapshot_id: None,
-            at: parts.clock.now().to_string(),
+            at: at.to_string(),
             code: None,
             dry_run: call.envelope.dry_run,
             replayed: false,
@@ -50,18 +59,18 @@ impl Executor {
             data_digest: None,
             binding: BindSummary::default(),
             phases: PhaseTimes::default(),
-        };
-        let trail = Trail {
+        });
+        Trail {
             record,
             trace,
+            at,
             arrived: parts.clock.monotonic(),
             policy_revision: None,
-        };
-        (call, trail)
+        }
     }
 
     /// The span of this call: below the caller's, or the first of a new trace (A6).
-    fn trace_of(&self, call: &ToolCall) -> TraceContext {
+    fn trace_of(&self, call: &CallParts) -> TraceContext {
         let ids = &self.parts.ids;
         let sent = call.envelope.trace.as_ref();
         let caller = call.trace.or_else(|| TraceContext::from_trace(sent?));
@@ -87,6 +96,15 @@ fn span_of(trace: &Trace) -> Option<u64> {
 }
 
 impl Trail {
+    /// The time of day at a later moment. It is counted from arrival, so a clock that is set while a
+    /// call runs does not tear its times apart.
+    pub(super) fn time_at(&self, moment: Duration) -> Timestamp {
+        SignedDuration::try_from(moment.saturating_sub(self.arrived))
+            .ok()
+            .and_then(|elapsed| self.at.checked_add(elapsed).ok())
+            .unwrap_or(self.at)
+    }
+
     /// The span that everything in this call is logged under: names, ids and codes, never values.
     pub(super) fn span(&self) -> tracing::Span {
         tracing::info_span!(

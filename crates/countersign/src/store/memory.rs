@@ -19,7 +19,7 @@ pub struct MemoryStore {
     keys_max: usize,
     records_max: usize,
     rows: Mutex<HashMap<Scope, Row>>,
-    records: Mutex<VecDeque<CallRecord>>,
+    records: Mutex<VecDeque<Box<CallRecord>>>,
 }
 
 /// One scope. It is never removed while it could be claimed again, so `attempt` never goes back.
@@ -50,11 +50,11 @@ enum State {
 const TOMBSTONE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 impl MemoryStore {
-    /// Room for 100,000 keys and 10,000 records.
+    /// Room for 100,000 keys and 1,000 records.
     pub fn new() -> Self {
         Self {
             keys_max: 100_000,
-            records_max: 10_000,
+            records_max: 1_000,
             rows: Mutex::default(),
             records: Mutex::default(),
         }
@@ -74,13 +74,17 @@ impl MemoryStore {
 
     /// The records, oldest first.
     pub fn records(&self) -> Vec<CallRecord> {
-        self.record_ring().iter().cloned().collect()
+        let records = self.record_ring();
+        records.iter().map(|record| (**record).clone()).collect()
     }
 
     /// The records of one call: a repeat with the same request id has one of its own.
     pub fn records_of(&self, request_id: &RequestId) -> Vec<CallRecord> {
-        let of_call = |record: &&CallRecord| record.request_id == *request_id;
-        self.record_ring().iter().filter(of_call).cloned().collect()
+        let records = self.record_ring();
+        let of_call = records
+            .iter()
+            .filter(|record| record.request_id == *request_id);
+        of_call.map(|record| (**record).clone()).collect()
     }
 
     fn held(&self, scope: &Scope, at: Timestamp) -> Option<Held> {
@@ -165,7 +169,7 @@ impl MemoryStore {
         Ok(())
     }
 
-    fn push(&self, record: CallRecord) {
+    fn push(&self, record: Box<CallRecord>) {
         let mut records = self.record_ring();
         let oldest = if records.len() >= self.records_max {
             records.pop_front()
@@ -182,7 +186,7 @@ impl MemoryStore {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record_ring(&self) -> MutexGuard<'_, VecDeque<CallRecord>> {
+    fn record_ring(&self) -> MutexGuard<'_, VecDeque<Box<CallRecord>>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -273,7 +277,7 @@ impl Store for MemoryStore {
         Box::pin(std::future::ready(self.end(settle)))
     }
 
-    fn append(&self, record: CallRecord, _: Durability) -> BoxFuture<'_, Result<(), Error>> {
+    fn append(&self, record: Box<CallRecord>, _: Durability) -> BoxFuture<'_, Result<(), Error>> {
         // Memory has no batch to wait for.
         self.push(record);
         Box::pin(std::future::ready(Ok(())))

@@ -231,7 +231,7 @@ async fn a_refusal_leaves_the_key_alone() {
 /// An answered call needs neither confirmation nor budget again.
 #[tokio::test]
 async fn a_replay_comes_before_budget_and_confirmation() {
-    let limit = Arc::new(RateLimit::new(2, Duration::from_secs(60)));
+    let limit = Arc::new(RateLimit::new(2, Duration::from_mins(1)));
     let world = World::of([Probe::write("pay.send").confirmed()], |b| b.limiter(limit));
     let send = async || world.send("pay.send", &json!({}), &key("k1")).await;
     send().await;

@@ -131,7 +131,7 @@ impl Store for Broken {
         Box::pin(async { Self::fault() })
     }
 
-    fn append(&self, _: CallRecord, _: Durability) -> BoxFuture<'_, Result<(), store::Error>> {
+    fn append(&self, _: Box<CallRecord>, _: Durability) -> BoxFuture<'_, Result<(), store::Error>> {
         Box::pin(async { Self::fault() })
     }
 }
