@@ -131,10 +131,8 @@ impl Handler for ToolHandler {
     ) -> BoxFuture<'a, Result<HandlerResult, HandlerError>> {
         Box::pin(async move {
             let context = request.context;
-            let reading = Reading {
-                locale: context.request().locale.clone(),
-                timezone: context.request().timezone.clone(),
-            };
+            let asked = context.request();
+            let reading = Reading::new(asked.locale.as_deref(), asked.timezone.as_deref());
             let bound = self.binder.bind_with(request.arguments, &reading);
             let arguments = match bound.arguments {
                 Some(arguments) if bound.status.is_executable() => arguments,

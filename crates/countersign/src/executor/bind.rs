@@ -111,10 +111,8 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
 
 fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Issue>), Stop> {
     let entry = &allowed.entry;
-    let reading = Reading {
-        locale: allowed.request.locale.clone(),
-        timezone: allowed.request.timezone.clone(),
-    };
+    let request = &allowed.request;
+    let reading = Reading::new(request.locale.as_deref(), request.timezone.as_deref());
     let mut bound = entry.binder.bind_with(&allowed.call.raw, &reading);
     if entry.spec().input == Input::Undeclared {
         warn_undeclared(entry, &mut bound.issues);
