@@ -63,6 +63,26 @@ fn names_that_meet_in_one_alias_are_refused() {
     assert_eq!(build(["a.b", "a-b"]), Ok(()));
 }
 
+/// B14: a declaration that cannot be bound against is refused when it is registered, with its place.
+#[test]
+fn a_broken_declaration_is_refused_at_once() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "nonsense"}}});
+    let broken = || Arc::new(Probe::read("a.broken").input(Input::Schema(schema.clone())));
+    let Err(Error::Schema { name, source }) = Catalog::builder().dyn_tool(broken()).build() else {
+        panic!("it was registered");
+    };
+    assert_eq!(
+        (name.as_str(), source.path.as_str()),
+        ("a.broken", "/properties/n/type")
+    );
+
+    let catalog = Catalog::builder().build().unwrap();
+    assert!(catalog.add(broken()).is_err());
+    assert_eq!((catalog.revision(), names(&catalog)), (1, vec![]));
+    let misnamed = Catalog::builder().handler("not a name", Old).build();
+    assert!(matches!(misnamed, Err(Error::Name(_))));
+}
+
 /// B14: a change is seen at once and whole; the declaration's digest changes with the declaration.
 #[test]
 fn tools_come_and_go() {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::BoxFuture;
 use countersign::approve::{Approval, Approver, Confirm};
 use countersign::clock::ManualClock;
 use countersign::contract::parameter::Sensitivity;
@@ -12,6 +11,7 @@ use countersign::store::{
     self, ClaimAnswer, ClaimRequest, Durability, Held, MemoryStore, Scope, Settle, Store,
 };
 use countersign::unavailable::Unavailable;
+use countersign::{BoxFuture, Principal, ToolCall};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -48,6 +48,46 @@ async fn a_call_leaves_one_record() {
     );
     let request_id = world.store.records()[0].request_id.clone();
     assert_eq!(world.store.records_of(&request_id).len(), 1);
+}
+
+/// B7, B19: what the binder changed is in the reply, in the tool's context and, counted, in the record.
+#[tokio::test]
+async fn repairs_are_told_and_counted() {
+    let limit = Parameter::new("limit", ValueKind::Integer, "").default_value(3);
+    let tags = Parameter::new("tags", ValueKind::String, "").list();
+    let probe = Probe::read("note.list")
+        .input(Input::parameters([limit, tags]))
+        .body(|ctx, arguments| {
+            let codes: Vec<_> = ctx.issues().iter().map(|issue| issue.code).collect();
+            let data = json!({"raw": ctx.raw_arguments(), "arguments": arguments, "codes": codes});
+            Box::pin(async move { Ok(data.into()) })
+        });
+    let world = World::new(probe);
+    let raw = r#"```json
+{"limit": "5", "tags": "a",}
+```"#;
+    let call = ToolCall::new("note.list", raw, Principal::user("u_1"));
+    let reply = world.execute(call).await;
+    assert_eq!(reply["data"]["raw"], raw);
+    assert_eq!(
+        reply["data"]["arguments"],
+        json!({"limit": 5, "tags": ["a"]})
+    );
+    let warned = reply["warnings"].as_array().unwrap();
+    let warned: Vec<_> = warned.iter().map(|warning| &warning["code"]).collect();
+    assert_eq!(json!(warned), reply["data"]["codes"]);
+    let binding = &world.record()["binding"];
+    assert_eq!(binding["status"], "repaired");
+    assert_eq!(binding["issues"]["TEXT_TO_INTEGER"], 1);
+    assert_eq!(binding["issues"].as_object().unwrap().len(), warned.len());
+
+    // The repaired call is the same call as the exact one.
+    let repaired = world.record()["arguments_digest"].clone();
+    world
+        .send("note.list", &json!({"tags": ["a"], "limit": 5}), &json!({}))
+        .await;
+    assert_eq!(world.record()["arguments_digest"], repaired);
+    assert_eq!(world.record()["binding"], json!({"status": "exact"}));
 }
 
 /// Answers yes, after a while.
