@@ -59,13 +59,11 @@ impl Digest {
     /// The wire form, on the stack.
     fn text(&self) -> [u8; TEXT_BYTES] {
         let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
-        let digits = self
-            .0
-            .iter()
-            .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]);
         let mut text = [0; TEXT_BYTES];
-        for (place, byte) in text.iter_mut().zip(PREFIX.bytes().chain(digits)) {
-            *place = byte;
+        let (prefix, digits) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
+            *pair = [digit(byte >> 4), digit(byte & 0xf)];
         }
         text
     }
