@@ -104,7 +104,9 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
     let message = first.map_or("the arguments cannot be read", |issue| &issue.message);
     let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message)
         .hint("correct what details.issues names and send the call again");
-    error.details.field = first.map(|issue| issue.path.clone());
+    // The whole text has no place of its own to name.
+    let place = first.filter(|issue| !issue.path.is_empty());
+    error.details.field = place.map(|issue| issue.path.clone());
     error.details.issues = issues;
     error
 }

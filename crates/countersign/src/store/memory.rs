@@ -290,3 +290,6 @@ fn after(at: Timestamp, by: Duration) -> Timestamp {
         .and_then(|by| at.checked_add(by).ok())
         .unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+mod tests;

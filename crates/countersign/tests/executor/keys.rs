@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::contract::ErrorCode;
 use countersign::contract::tool::KeyRule;
 use countersign::limit::RateLimit;
 use countersign::{Principal, ToolError};
@@ -247,24 +248,26 @@ async fn a_replay_comes_before_budget_and_confirmation() {
 /// A failure of a tool that commits with its record changed nothing, so the same call may try again.
 #[tokio::test]
 async fn a_failure_without_effect_releases_the_key() {
-    let probe = Probe::write("cart.create")
-        .body(|_, _| Box::pin(async { Err(ToolError::not_found("no such cart")) }));
-    let runs = probe.runs();
-    let world = World::new(probe);
-    for _ in 0..2 {
-        check_error(
-            &world
+    for (error, code) in [
+        (ErrorCode::NotFound, "NOT_FOUND"),
+        (ErrorCode::Timeout, "TIMEOUT"),
+    ] {
+        let probe = Probe::write("cart.create")
+            .body(move |_, _| Box::pin(async move { Err(ToolError::new(error, "no cart")) }));
+        let runs = probe.runs();
+        let world = World::new(probe);
+        for _ in 0..2 {
+            let reply = world
                 .send("cart.create", &json!({"n": 1}), &key("k1"))
-                .await,
-            "NOT_FOUND",
-            &json!({}),
-        );
+                .await;
+            check_error(&reply, code, &json!({}));
+        }
+        let reply = world
+            .send("cart.create", &json!({"n": 2}), &key("k1"))
+            .await;
+        check_error(&reply, "CONFLICT", &json!({"reason": "key_reused"}));
+        runs.check(2);
     }
-    let reply = world
-        .send("cart.create", &json!({"n": 2}), &key("k1"))
-        .await;
-    check_error(&reply, "CONFLICT", &json!({"reason": "key_reused"}));
-    runs.check(2);
 }
 
 /// An answer that was lost elsewhere leaves doubt, and nothing runs blindly; one that surely had no

@@ -197,15 +197,24 @@ async fn unreadable_arguments_are_refused_before_the_tool_runs() {
     let probe = Probe::read("sample.read").input(Input::parameters([query]));
     let runs = probe.runs();
     let world = World::new(probe);
-    let call = ToolCall::new("sample.read", "nothing of the kind", Principal::user("u_1"));
-    let reply = world.execute(call).await;
-    check_error(&reply, "INVALID_ARGUMENT", &json!({"retryable": false}));
-    let issues = reply["error"]["details"]["issues"].as_array().unwrap();
-    assert!(
-        issues.iter().any(|issue| issue["severity"] == "error"),
-        "{reply:#}"
-    );
-    assert_eq!(world.record()["binding"]["status"], "refused");
+    for (raw, code, field, status) in [
+        ("nothing of the kind", "NOT_FOUND", None, "refused"),
+        ("{}", "MISSING_REQUIRED", Some("/query"), "refused"),
+        (r#"{"query": "mil"#, "INCOMPLETE", None, "incomplete"),
+    ] {
+        let call = ToolCall::new("sample.read", raw, Principal::user("u_1"));
+        let reply = world.execute(call).await;
+        check_error(&reply, "INVALID_ARGUMENT", &json!({"retryable": false}));
+        let details = &reply["error"]["details"];
+        let issues = details["issues"].as_array().unwrap();
+        assert!(
+            issues.iter().any(|issue| issue["code"] == code),
+            "{raw}: {reply:#}"
+        );
+        assert_eq!(details["field"].as_str(), field, "{raw}: {reply:#}");
+        assert_eq!(world.record()["binding"]["status"], status, "{raw}");
+        assert_eq!(world.record().get("arguments_redacted"), None);
+    }
     runs.check(0);
 }
 

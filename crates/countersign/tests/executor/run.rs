@@ -66,10 +66,20 @@ async fn cancellation_ends_a_call() {
         &json!({"reason": "in_doubt"}),
     );
 
+    // This one did not, so its key is free.
     let fresh = json!({"idempotency_key": "k2"});
-    let cancelled = crate::world::call("slow.tool", &json!({}), &fresh).cancellation(cancellation);
-    check_error(&world.execute(cancelled).await, "TIMEOUT", &json!({}));
+    let call = || crate::world::call("slow.tool", &json!({}), &fresh);
+    let reply = world
+        .execute(call().cancellation(cancellation.clone()))
+        .await;
+    check_error(&reply, "TIMEOUT", &json!({"source": "gateway"}));
     runs.check(1);
+    check_error(
+        &world.execute(call()).await,
+        "TIMEOUT",
+        &json!({"source": "tool"}),
+    );
+    runs.check(2);
 }
 
 /// A panic is the tool's failure; what it said stays inside.
@@ -253,14 +263,16 @@ async fn a_reply_carries_what_the_tool_said_besides_its_data() {
     let probe = Probe::read("pricing.quote").proved().body(|ctx, _| {
         ctx.fresh_for(30);
         ctx.remark("PARTIAL", "two of three shops answered");
+        let source = |kind: &str| Source {
+            kind: kind.into(),
+            name: "tax".into(),
+            hash: "sha256:00".into(),
+            ts: ctx.now().to_string(),
+        };
+        ctx.source(source("document"));
         let reply = Reply {
             data: json!({"b": 1, "a": "x"}),
-            sources: vec![Source {
-                kind: "rule_set".into(),
-                name: "tax".into(),
-                hash: "sha256:00".into(),
-                ts: ctx.now().to_string(),
-            }],
+            sources: vec![source("rule_set")],
             remarks: vec![("CACHED".into(), "from the cache".into())],
             ..Reply::default()
         };
@@ -285,6 +297,8 @@ async fn a_reply_carries_what_the_tool_said_besides_its_data() {
                     {"type": "tool", "name": "pricing.quote", "hash": hash,
                      "ts": "2026-11-15T12:00:00Z"},
                     {"type": "rule_set", "name": "tax", "hash": "sha256:00",
+                     "ts": "2026-11-15T12:00:00Z"},
+                    {"type": "document", "name": "tax", "hash": "sha256:00",
                      "ts": "2026-11-15T12:00:00Z"},
                 ],
             },
