@@ -11,6 +11,7 @@ mod catalog;
 mod dry_run;
 mod flow;
 mod keys;
+mod log;
 mod record;
 mod refusals;
 mod run;
