@@ -11,7 +11,6 @@ mod catalog;
 mod dry_run;
 mod flow;
 mod keys;
-mod log;
 mod record;
 mod refusals;
 mod run;

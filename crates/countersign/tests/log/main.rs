@@ -1,4 +1,13 @@
 //! What a call leaves in the log: names, ids and codes, never a value (A21).
+//!
+//! Alone in its binary: whether a line is logged at all is decided once for the whole process, so
+//! other tests beside it would decide it by chance.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../executor/world.rs"]
+#[expect(dead_code, reason = "the executor's tests use the rest of it")]
+mod world;
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
