@@ -178,7 +178,7 @@ impl Binder {
         }
         let mut log = SyntaxLog::default();
         if duplicates && let Err(issue) = duplicates::collapse(&mut tree, root, &mut log) {
-            return self.refused(tree.raw(), issue);
+            return self.refused(tree.raw(), *issue);
         }
         let mut coercer = self.coercer(&mut tree, reading);
         let outcome = coercer.bind_root(root);
@@ -211,7 +211,7 @@ impl Binder {
             if let Err(issue) =
                 duplicates::collapse(coercer.tree, candidate.node, &mut candidate.log)
             {
-                return self.refused(raw, issue);
+                return self.refused(raw, *issue);
             }
             let known = coercer.shares_a_name(candidate.node);
             let outcome = coercer.bind_root(candidate.node);
@@ -223,22 +223,21 @@ impl Binder {
         if bound.iter().any(|(_, _, known)| *known) {
             bound.retain(|(_, _, known)| *known);
         }
-        match self.only_fit(&tree, &bound) {
+        match Self::only_fit(&tree, &bound) {
             Ok(Some((candidate, outcome))) => {
                 self.conclude(&tree, &trail, outcome, &candidate.log, candidate.complete)
             }
             Ok(None) if found.elided => self.refused(raw, elided()),
             Ok(None) => self.refused(raw, nothing_found(raw)),
-            Err(issue) => self.refused(raw, issue),
+            Err(issue) => self.refused(raw, *issue),
         }
     }
 
     /// The one document that fits; where none does, the one to report.
     fn only_fit<'b>(
-        &self,
         tree: &Tree<'_>,
         bound: &'b [(Candidate, Outcome, bool)],
-    ) -> Result<Option<(&'b Candidate, Outcome)>, Issue> {
+    ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Issue>> {
         let fits = || {
             bound
                 .iter()
@@ -268,7 +267,7 @@ impl Binder {
             );
             issue.span = Some([other.span.range().start, other.span.range().end]);
             issue.suggestion = Some("send one JSON object and nothing else".to_owned());
-            return Err(issue);
+            return Err(Box::new(issue));
         }
         Ok(Some((first, *outcome)))
     }
@@ -416,7 +415,6 @@ fn nothing_found(raw: &str) -> Issue {
     issue
 }
 
-/// What the tests of other rooms need to see of a binding.
 impl Bound {
     /// Whether a call with these arguments may run.
     pub fn is_executable(&self) -> bool {

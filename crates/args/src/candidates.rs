@@ -86,7 +86,7 @@ impl Finder<'_, '_> {
             .and_then(|rest| memchr::memchr2(b'{', b'[', rest))
         {
             let start = at + offset;
-            if self.is_escaped(text, start) {
+            if is_escaped(text, start) {
                 if nesting < self.limits.decode_nesting_max {
                     self.unescaped(text, start, nesting);
                 }
@@ -163,13 +163,14 @@ impl Finder<'_, '_> {
                 && bytes
                     .get(open - 1)
                     .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-            if named && starts_with_assignment(text.get(open + 1..).unwrap_or_default()) {
-                if let Ok((read, mut log)) = self.read(text, open, Shape::Call) {
-                    log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
-                    let end = read.end;
-                    self.add(read, open, log);
-                    return end;
-                }
+            if named
+                && starts_with_assignment(text.get(open + 1..).unwrap_or_default())
+                && let Ok((read, mut log)) = self.read(text, open, Shape::Call)
+            {
+                log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
+                let end = read.end;
+                self.add(read, open, log);
+                return end;
             }
             at = open + 1;
         }
@@ -205,16 +206,9 @@ impl Finder<'_, '_> {
             let Some(escape) = tail.get(plain..).filter(|escape| !escape.is_empty()) else {
                 break;
             };
-            match crate::escape::decode(escape.as_bytes()) {
-                Some((character, width)) => {
-                    decoded.push(character);
-                    at += width;
-                }
-                None => {
-                    decoded.push('\\');
-                    at += 1;
-                }
-            }
+            let (character, width) = crate::escape::decode(escape.as_bytes()).unwrap_or(('\\', 1));
+            decoded.push(character);
+            at += width;
         }
         let origin = self.origin;
         let span = origin.unwrap_or(Span::new(start, text.len()));
@@ -225,15 +219,6 @@ impl Finder<'_, '_> {
             candidate.log.whole(IssueCode::RootDecoded, span);
         }
         self.origin = origin;
-    }
-
-    fn is_escaped(&self, text: &str, start: usize) -> bool {
-        let inside = text.get(start + 1..).unwrap_or_default();
-        let inside = inside
-            .trim_start_matches("\\n")
-            .trim_start_matches("\\t")
-            .trim_start();
-        inside.starts_with("\\\"")
     }
 
     fn scalar(&mut self, text: &str) {
@@ -345,4 +330,14 @@ fn skipped(raw: &str, start: usize, end: usize, log: &mut SyntaxLog) {
         };
         log.whole(code, span);
     }
+}
+
+/// Whether the first quote inside a container is escaped.
+fn is_escaped(text: &str, start: usize) -> bool {
+    let inside = text.get(start + 1..).unwrap_or_default();
+    let inside = inside
+        .trim_start_matches("\\n")
+        .trim_start_matches("\\t")
+        .trim_start();
+    inside.starts_with("\\\"")
 }

@@ -150,12 +150,12 @@ impl<'c, 'r> Coercer<'c, 'r> {
             return self.unwrap_singleton(node, id);
         }
         match target {
-            Types::INTEGER => self.to_integer(node, id),
-            Types::NUMBER => self.to_number(node, id),
-            Types::BOOLEAN => self.to_boolean(node, id),
-            Types::TEXT => self.to_text(node, id),
-            Types::ARRAY => self.to_list(node, id),
-            Types::OBJECT => self.to_object(node, id),
+            Types::INTEGER => self.read_integer(node, id),
+            Types::NUMBER => self.read_number(node, id),
+            Types::BOOLEAN => self.read_boolean(node, id),
+            Types::TEXT => self.read_text(node, id),
+            Types::ARRAY => self.read_list(node, id),
+            Types::OBJECT => self.read_object(node, id),
             _ => self.rejected(node, id),
         }
     }

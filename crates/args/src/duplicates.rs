@@ -13,7 +13,7 @@ pub(crate) fn collapse(
     tree: &mut Tree<'_>,
     root: NodeId,
     log: &mut SyntaxLog,
-) -> Result<(), Issue> {
+) -> Result<(), Box<Issue>> {
     let mut stack = vec![root];
     while let Some(node) = stack.pop() {
         if tree.kind(node) == Kind::Object && has_duplicates(tree, node) {
@@ -32,7 +32,7 @@ fn collapse_one(
     object: NodeId,
     root: NodeId,
     log: &mut SyntaxLog,
-) -> Result<(), Issue> {
+) -> Result<(), Box<Issue>> {
     let members: Vec<NodeId> = tree.children(object).collect();
     let mut first = std::collections::HashMap::new();
     let mut kept: Vec<NodeId> = Vec::with_capacity(members.len());
@@ -47,7 +47,7 @@ fn collapse_one(
             Some(known) if *known == json => {
                 log.whole(IssueCode::DuplicateCollapsed, tree.node(member).span);
             }
-            Some(_) => return Err(conflict(tree, member, object, root)),
+            Some(_) => return Err(Box::new(conflict(tree, member, object, root))),
         }
     }
     let mut last = NONE;

@@ -45,7 +45,7 @@ impl Decimal {
                 scale: 0,
             });
         }
-        let scale = whole.len() as i64 - leading as i64 + exponent;
+        let scale = length(whole) - i64::try_from(leading).unwrap_or(i64::MAX) + exponent;
         Some(Self {
             negative,
             digits,
@@ -108,7 +108,7 @@ impl Decimal {
 
     /// The power of ten of the last digit.
     fn lowest_place(&self) -> i64 {
-        self.scale - self.digits.len() as i64
+        self.scale - length(&self.digits)
     }
 
     fn scaled(&self, place: i64) -> Option<i128> {
@@ -167,6 +167,11 @@ impl fmt::Display for Decimal {
             _ => write!(f, "{sign}0.{}e{}", self.digits, self.scale),
         }
     }
+}
+
+/// A length that takes part in sums of exponents.
+fn length(digits: &str) -> i64 {
+    i64::try_from(digits.len()).unwrap_or(i64::MAX)
 }
 
 /// Whether JSON number text is spelt as a whole number.

@@ -109,7 +109,9 @@ pub(crate) fn quote(text: &str, out: &mut String) {
             b'\t' => "\\t",
             0..0x20 => {
                 out.push_str(text.get(from..at).unwrap_or_default());
-                out.push_str(&format!("\\u{byte:04x}"));
+                let digit = |nibble| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+                out.push_str("\\u00");
+                out.extend([digit(byte >> 4), digit(byte & 0xf)]);
                 from = at + 1;
                 continue;
             }

@@ -45,10 +45,10 @@ impl<'p> Report<'p> {
 
     pub(crate) fn syntax(&mut self, events: &[SyntaxEvent]) {
         for event in events {
-            let mut message = sentence(event.code).to_owned();
-            if event.count > 1 {
-                message.push_str(&format!(", {} times", event.count));
-            }
+            let message = match event.count {
+                1 => sentence(event.code).to_owned(),
+                count => format!("{}, {count} times", sentence(event.code)),
+            };
             let mut issue = Issue::new(event.code, event.path.clone(), message);
             self.place(&mut issue, event.span, !self.quotes);
             self.add(issue);

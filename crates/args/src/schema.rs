@@ -1,6 +1,8 @@
 //! A JSON Schema, prepared: an arena of rules that validation, coercion and the tolerant reader walk.
 
 mod compile;
+mod keyword;
+mod reference;
 
 use std::collections::HashMap;
 
@@ -14,7 +16,7 @@ use crate::number::Decimal;
 use crate::tree::Kind;
 
 pub use compile::SchemaError;
-pub(crate) use compile::escape;
+pub(crate) use keyword::escape;
 
 /// Index of a rule set.
 pub(crate) type SchemaId = u32;

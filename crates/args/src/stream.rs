@@ -139,6 +139,10 @@ enum State {
 
 /// A container that is still open.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own; no two exclude a third"
+)]
 struct Frame {
     object: bool,
     schema: Option<SchemaId>,

@@ -22,11 +22,11 @@ pub(crate) enum Stop {
     NotJson(usize),
     /// It goes beyond this limit.
     Limit(&'static str),
-    /// It has a name that serde_json reads as something else than a name.
+    /// It has a name that `serde_json` reads as something else than a name.
     Reserved,
 }
 
-/// serde_json gives these names a meaning of its own: a text under one of them would become another
+/// `serde_json` gives these names a meaning of its own: a text under one of them would become another
 /// value behind our back, so no call may have them.
 pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with("$serde_json::private::")
@@ -56,6 +56,17 @@ struct Frame {
     object: bool,
 }
 
+/// What stands behind an opening bracket.
+enum Opened {
+    Empty(NodeId),
+    /// A first value, under this key.
+    First(Str),
+}
+
+const fn closer(object: bool) -> u8 {
+    if object { b'}' } else { b']' }
+}
+
 struct Reader<'r, 'l> {
     bytes: &'r [u8],
     at: usize,
@@ -69,45 +80,21 @@ impl Reader<'_, '_> {
         let mut stack: Vec<Frame> = Vec::with_capacity(8);
         let mut key = Str::EMPTY;
         loop {
-            // A value starts here.
             self.white();
-            let mut done = match self.peek() {
-                open @ (b'{' | b'[') => {
-                    let object = open == b'{';
-                    let kind = if object { Kind::Object } else { Kind::Array };
-                    let node = self.push(kind, Str::EMPTY, Span::new(self.at, self.at))?;
-                    self.at += 1;
-                    self.white();
-                    self.attach(stack.last_mut(), node, key)?;
-                    let closer = if object { b'}' } else { b']' };
-                    if self.peek() == closer {
-                        self.at += 1;
-                        self.end(node);
-                        node
-                    } else {
-                        if stack.len() >= self.limits.depth() {
-                            return Err(Stop::Limit("depth_max"));
-                        }
-                        stack.push(Frame {
-                            node,
-                            last: NONE,
-                            object,
-                        });
-                        key = if object {
-                            self.member_key()?
-                        } else {
-                            Str::EMPTY
-                        };
+            let mut done = if matches!(self.peek(), b'{' | b'[') {
+                match self.open(&mut stack, key)? {
+                    Opened::Empty(node) => node,
+                    Opened::First(first) => {
+                        key = first;
                         continue;
                     }
                 }
-                _ => {
-                    let node = self.scalar()?;
-                    self.attach(stack.last_mut(), node, key)?;
-                    node
-                }
+            } else {
+                let node = self.scalar()?;
+                self.attach(stack.last_mut(), node, key)?;
+                node
             };
-            // A value ended here; close what ends with it.
+            // A value ended here: close what ends with it, up to the next comma.
             loop {
                 self.white();
                 let Some(frame) = stack.last() else {
@@ -117,20 +104,15 @@ impl Reader<'_, '_> {
                         self.stop()
                     };
                 };
-                let closer = if frame.object { b'}' } else { b']' };
+                let object = frame.object;
                 match self.peek() {
                     b',' => {
                         self.at += 1;
-                        let object = frame.object;
                         self.white();
-                        key = if object {
-                            self.member_key()?
-                        } else {
-                            Str::EMPTY
-                        };
+                        key = self.next_key(object)?;
                         break;
                     }
-                    byte if byte == closer => {
+                    byte if byte == closer(object) => {
                         self.at += 1;
                         done = frame.node;
                         self.end(done);
@@ -139,6 +121,39 @@ impl Reader<'_, '_> {
                     _ => return self.stop(),
                 }
             }
+        }
+    }
+
+    /// A container opens here: it is empty, or its first value follows.
+    fn open(&mut self, stack: &mut Vec<Frame>, key: Str) -> Result<Opened, Stop> {
+        let object = self.peek() == b'{';
+        let kind = if object { Kind::Object } else { Kind::Array };
+        let node = self.push(kind, Str::EMPTY, Span::new(self.at, self.at))?;
+        self.at += 1;
+        self.white();
+        self.attach(stack.last_mut(), node, key)?;
+        if self.peek() == closer(object) {
+            self.at += 1;
+            self.end(node);
+            return Ok(Opened::Empty(node));
+        }
+        if stack.len() >= self.limits.depth() {
+            return Err(Stop::Limit("depth_max"));
+        }
+        stack.push(Frame {
+            node,
+            last: NONE,
+            object,
+        });
+        self.next_key(object).map(Opened::First)
+    }
+
+    /// The key of the next member; items have none.
+    fn next_key(&mut self, object: bool) -> Result<Str, Stop> {
+        if object {
+            self.member_key()
+        } else {
+            Ok(Str::EMPTY)
         }
     }
 

@@ -149,10 +149,6 @@ impl<'r> Tree<'r> {
         self.node(id).kind
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a Str is only made from the text it points into"
-    )]
     pub(crate) fn str(&self, text: Str) -> &str {
         let range = text.start as usize..text.start as usize + text.len as usize;
         if text.side {

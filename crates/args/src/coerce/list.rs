@@ -9,7 +9,7 @@ use crate::schema::SchemaId;
 use crate::tree::{Kind, NodeId};
 
 impl Coercer<'_, '_> {
-    pub(super) fn to_list(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+    pub(super) fn read_list(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         match self.tree.kind(node) {
             Kind::Array => self.mend_items(node, id),
             Kind::Null => self.rejected(node, id),

@@ -18,7 +18,7 @@ enum Fate {
 }
 
 impl Coercer<'_, '_> {
-    pub(super) fn to_object(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+    pub(super) fn read_object(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         match self.tree.kind(node) {
             Kind::Object => self.mend_members(node, id),
             Kind::Text => match self.decoded(node, id) {

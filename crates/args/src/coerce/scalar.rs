@@ -9,7 +9,7 @@ use crate::schema::SchemaId;
 use crate::tree::{Kind, NodeId, Str};
 
 impl Coercer<'_, '_> {
-    pub(super) fn to_integer(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+    pub(super) fn read_integer(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let (json, code) = match self.tree.kind(node) {
             Kind::Number => (self.tree.text(node).to_owned(), IssueCode::NumberToInteger),
             Kind::Text => match self.number_in(node) {
@@ -58,7 +58,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    pub(super) fn to_number(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+    pub(super) fn read_number(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         if self.tree.kind(node) != Kind::Text {
             return self.rejected(node, id);
         }
@@ -78,7 +78,7 @@ impl Coercer<'_, '_> {
         self.converted(made, id, Event::new(code, span).after(made))
     }
 
-    pub(super) fn to_boolean(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+    pub(super) fn read_boolean(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let (truth, code) = match self.tree.kind(node) {
             Kind::Text => (truth_of(self.tree.text(node)), IssueCode::TextToBoolean),
             Kind::Number => {

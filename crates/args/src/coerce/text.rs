@@ -10,7 +10,7 @@ use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
 
 impl Coercer<'_, '_> {
-    pub(super) fn to_text(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+    pub(super) fn read_text(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let (text, code) = match self.tree.kind(node) {
             Kind::Text => return self.checked(node, id),
             Kind::Number => (self.tree.spelt(node).to_owned(), IssueCode::NumberToText),

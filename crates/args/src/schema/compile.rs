@@ -3,20 +3,19 @@
 
 use std::collections::HashMap;
 
-use countersign_contract::ValueKind;
 use countersign_contract::parameter::Sensitivity;
 use countersign_contract::schema::ext;
-use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::keyword::{
+    allowed, count, escape, extensions, map, names, number_rules, pattern, refuse,
+    refuse_unsupported, text_rules, types,
+};
 use super::{
-    Additional, Allowed, Condition, Contains, ListRules, Member, NumberRules, ObjectRules, Pattern,
-    Property, Rules, Schema, SchemaId, TextRules, Types,
+    Additional, Condition, Contains, ListRules, ObjectRules, Property, Rules, Schema, SchemaId,
+    Types,
 };
 use crate::fold::fold;
-use crate::format::Format;
-use crate::number::Decimal;
-use crate::tree::Kind;
 
 /// The schema cannot be bound against.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +28,7 @@ pub struct SchemaError {
 }
 
 /// A schema may come from somebody else's server: it has bounds like any other input.
-const DEPTH_MAX: usize = 192;
+pub(super) const DEPTH_MAX: usize = 192;
 const RULES_MAX: usize = 20_000;
 
 impl Schema {
@@ -91,16 +90,16 @@ enum Mode {
     Part,
 }
 
-struct Compiler<'d> {
-    document: &'d Value,
-    rules: Vec<Rules>,
+pub(super) struct Compiler<'d> {
+    pub(super) document: &'d Value,
+    pub(super) rules: Vec<Rules>,
     done: HashMap<(String, Mode), SchemaId>,
     /// Edges to schemas that apply to the same value; a cycle of them never ends.
-    in_place: Vec<(SchemaId, SchemaId, String)>,
-    anchors: HashMap<String, String>,
+    pub(super) in_place: Vec<(SchemaId, SchemaId, String)>,
+    pub(super) anchors: HashMap<String, String>,
 }
 
-type Result<T, E = SchemaError> = std::result::Result<T, E>;
+pub(super) type Result<T, E = SchemaError> = std::result::Result<T, E>;
 
 impl<'d> Compiler<'d> {
     fn schema(
@@ -136,7 +135,7 @@ impl<'d> Compiler<'d> {
             _ => return refuse(path, "a schema is an object, true or false"),
         };
         // A reference with nothing beside it is the schema it names.
-        if let Some(target) = self.lone_reference(object, path)? {
+        if let Some(target) = Self::lone_reference(object, path)? {
             let (value, target) = self.resolve(target, path)?;
             return self.schema(value, &target, mode, depth + 1);
         }
@@ -414,12 +413,13 @@ impl<'d> Compiler<'d> {
                 otherwise: one("else")?,
             });
         }
-        self.close(rules, mode, declares)
+        self.close(rules, mode, declares);
+        Ok(())
     }
 
     /// Collects the members that the schemas beside this one declare for the same object, so that
     /// an undeclared one is undeclared everywhere.
-    fn close(&mut self, rules: &mut Rules, mode: Mode, declares: bool) -> Result<()> {
+    fn close(&self, rules: &mut Rules, mode: Mode, declares: bool) {
         let mut beside: Vec<SchemaId> = rules.all_of.clone();
         if declares {
             beside.extend(rules.any_of.iter().chain(&rules.one_of));
@@ -449,7 +449,7 @@ impl<'d> Compiler<'d> {
             known.extend(object.known_beside.iter().cloned());
         }
         if known.is_empty() {
-            return Ok(());
+            return;
         }
         let object = rules.object.get_or_insert_with(ObjectRules::default);
         object.known_beside = known;
@@ -461,441 +461,5 @@ impl<'d> Compiler<'d> {
         {
             object.additional = Additional::Unexpected;
         }
-        Ok(())
     }
-
-    fn lone_reference(
-        &self,
-        object: &'d Map<String, Value>,
-        path: &str,
-    ) -> Result<Option<&'d str>> {
-        const ANNOTATIONS: [&str; 9] = [
-            "$ref",
-            "$defs",
-            "definitions",
-            "title",
-            "description",
-            "default",
-            "examples",
-            "$schema",
-            "$id",
-        ];
-        let Some(target) = object.get("$ref") else {
-            return Ok(None);
-        };
-        let Value::String(target) = target else {
-            return refuse(path, "$ref must be a text");
-        };
-        let alone = object.keys().all(|key| ANNOTATIONS.contains(&key.as_str()));
-        Ok(alone.then_some(target))
-    }
-
-    fn resolve(&self, target: &str, path: &str) -> Result<(&'d Value, String)> {
-        let Some(fragment) = target.strip_prefix('#') else {
-            return refuse(
-                path,
-                format!("{target:?} is not in this document; remote references are not followed"),
-            );
-        };
-        let fragment = percent_decoded(fragment);
-        let pointer = match self.anchors.get(&fragment) {
-            Some(pointer) => pointer.clone(),
-            None => fragment,
-        };
-        match self.document.pointer(&pointer) {
-            Some(value) => Ok((value, pointer)),
-            None => refuse(path, format!("{target:?} names nothing in this document")),
-        }
-    }
-
-    fn find_anchors(&mut self, value: &Value, path: &mut String, depth: usize) -> Result<()> {
-        if depth > DEPTH_MAX * 2 {
-            return refuse(path, "it nests too deep");
-        }
-        let length = path.len();
-        match value {
-            Value::Object(object) => {
-                if let Some(Value::String(anchor)) = object.get("$anchor") {
-                    self.anchors.insert(anchor.clone(), path.clone());
-                }
-                for (key, child) in object {
-                    path.push('/');
-                    path.push_str(&escape(key));
-                    self.find_anchors(child, path, depth + 1)?;
-                    path.truncate(length);
-                }
-            }
-            Value::Array(list) => {
-                for (i, child) in list.iter().enumerate() {
-                    path.push('/');
-                    path.push_str(&i.to_string());
-                    self.find_anchors(child, path, depth + 1)?;
-                    path.truncate(length);
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-        Ok(())
-    }
-
-    /// A schema that applies itself to the same value would be checked for ever.
-    fn refuse_cycles(&self) -> Result<()> {
-        let mut state = vec![0_u8; self.rules.len()];
-        let mut edges: HashMap<SchemaId, Vec<(SchemaId, &str)>> = HashMap::new();
-        for (from, to, path) in &self.in_place {
-            edges.entry(*from).or_default().push((*to, path));
-        }
-        for start in 0..self.rules.len() as SchemaId {
-            let mut stack = vec![(start, 0_usize)];
-            while let Some((node, next)) = stack.pop() {
-                let Some(mark) = state.get_mut(node as usize) else {
-                    continue;
-                };
-                if next == 0 {
-                    if *mark != 0 {
-                        continue;
-                    }
-                    *mark = 1;
-                }
-                match edges.get(&node).and_then(|list| list.get(next)) {
-                    Some((child, path)) => {
-                        stack.push((node, next + 1));
-                        match state.get(*child as usize) {
-                            Some(1) => {
-                                return refuse(path, "it refers to itself without going down");
-                            }
-                            Some(0) => stack.push((*child, 0)),
-                            _ => {}
-                        }
-                    }
-                    None => {
-                        if let Some(mark) = state.get_mut(node as usize) {
-                            *mark = 2;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn refuse<T>(path: &str, message: impl Into<String>) -> Result<T> {
-    Err(SchemaError {
-        path: path.to_owned(),
-        message: message.into(),
-    })
-}
-
-/// Keywords that would change what is valid and that are not implemented: ignoring them would accept
-/// what the author refuses.
-fn refuse_unsupported(object: &Map<String, Value>, path: &str) -> Result<()> {
-    for keyword in ["$dynamicRef", "$recursiveRef", "unevaluatedItems"] {
-        if object.contains_key(keyword) {
-            return refuse(
-                path,
-                format!("{keyword} is not supported; write the schema without it"),
-            );
-        }
-    }
-    match object.get("unevaluatedProperties") {
-        None | Some(Value::Bool(_)) => Ok(()),
-        Some(_) => refuse(path, "unevaluatedProperties takes only true or false here"),
-    }
-}
-
-fn types(object: &Map<String, Value>, path: &str) -> Result<Types> {
-    let one = |name: &Value| match name.as_str() {
-        Some("null") => Ok(Types::NULL),
-        Some("boolean") => Ok(Types::BOOLEAN),
-        Some("integer") => Ok(Types::INTEGER),
-        Some("number") => Ok(Types::NUMBER),
-        Some("string") => Ok(Types::TEXT),
-        Some("array") => Ok(Types::ARRAY),
-        Some("object") => Ok(Types::OBJECT),
-        _ => refuse(
-            &format!("{path}/type"),
-            format!("{name} is none of null, boolean, integer, number, string, array, object"),
-        ),
-    };
-    let mut types = match object.get("type") {
-        None => return Ok(Types::ANY),
-        Some(Value::Array(list)) => list
-            .iter()
-            .try_fold(Types::NEVER, |types, name| Ok(types.with(one(name)?)))?,
-        Some(name) => one(name)?,
-    };
-    // OpenAPI 3.0's way of saying it; many generators still do.
-    if object.get("nullable") == Some(&Value::Bool(true)) {
-        types = types.with(Types::NULL);
-    }
-    Ok(types)
-}
-
-fn allowed(object: &Map<String, Value>, path: &str) -> Result<Option<Allowed>> {
-    let values: Vec<&Value> = match (object.get("const"), object.get("enum")) {
-        (Some(value), _) => vec![value],
-        (None, Some(Value::Array(values))) => values.iter().collect(),
-        (None, Some(_)) => return refuse(&format!("{path}/enum"), "it must be a list"),
-        (None, None) => return Ok(None),
-    };
-    let members: Vec<Member> = values.iter().map(|value| member(value)).collect();
-    let mut aliases = Vec::new();
-    if let Some(table) = map(object, ext::ENUM_ALIASES, path)? {
-        for name in table.keys() {
-            let Some(at) = members.iter().position(|member| member.text == *name) else {
-                return refuse(
-                    path,
-                    format!("{name:?} has aliases and is no member of the enum"),
-                );
-            };
-            aliases.extend(
-                names(table, name, path)?
-                    .iter()
-                    .map(|alias| (fold(alias), at)),
-            );
-        }
-    }
-    let folds = object.get(ext::CASE).and_then(Value::as_str) != Some("exact");
-    Ok(Some(Allowed {
-        members,
-        aliases,
-        folds,
-    }))
-}
-
-fn member(value: &Value) -> Member {
-    let (kind, text) = match value {
-        Value::Null => (Kind::Null, "null".to_owned()),
-        Value::Bool(true) => (Kind::True, "true".to_owned()),
-        Value::Bool(false) => (Kind::False, "false".to_owned()),
-        Value::Number(number) => (Kind::Number, number.to_string()),
-        Value::String(text) => (Kind::Text, text.clone()),
-        Value::Array(_) => (Kind::Array, String::new()),
-        Value::Object(_) => (Kind::Object, String::new()),
-    };
-    let container = matches!(kind, Kind::Array | Kind::Object);
-    Member {
-        kind,
-        number: (kind == Kind::Number)
-            .then(|| Decimal::parse(&text))
-            .flatten(),
-        folded: fold(&text),
-        json: container.then(|| crate::render::of_value(value)),
-        text,
-    }
-}
-
-impl Allowed {
-    fn types(&self) -> Types {
-        self.members.iter().fold(Types::NEVER, |types, member| {
-            types.with(match member.kind {
-                Kind::Null => Types::NULL,
-                Kind::False | Kind::True => Types::BOOLEAN,
-                Kind::Number if crate::number::is_whole(&member.text) => Types::INTEGER,
-                Kind::Number => Types::NUMBER,
-                Kind::Text => Types::TEXT,
-                Kind::Array => Types::ARRAY,
-                Kind::Object => Types::OBJECT,
-            })
-        })
-    }
-}
-
-fn number_rules(object: &Map<String, Value>, path: &str) -> Result<Option<NumberRules>> {
-    let bound = |key: &str| match object.get(key) {
-        None => Ok(None),
-        Some(Value::Number(number)) => Ok(Decimal::parse(&number.to_string())),
-        Some(_) => refuse(&format!("{path}/{key}"), "it must be a number"),
-    };
-    let rules = NumberRules {
-        minimum: bound("minimum")?,
-        maximum: bound("maximum")?,
-        exclusive_minimum: bound("exclusiveMinimum")?,
-        exclusive_maximum: bound("exclusiveMaximum")?,
-        multiple_of: bound("multipleOf")?,
-    };
-    let any = [
-        &rules.minimum,
-        &rules.maximum,
-        &rules.exclusive_minimum,
-        &rules.exclusive_maximum,
-        &rules.multiple_of,
-    ];
-    Ok(any.iter().any(|bound| bound.is_some()).then_some(rules))
-}
-
-fn text_rules(object: &Map<String, Value>, path: &str) -> Result<Option<TextRules>> {
-    let pattern = match object.get("pattern") {
-        None => None,
-        Some(Value::String(source)) => Some(pattern(source, &format!("{path}/pattern"))?),
-        Some(_) => return refuse(&format!("{path}/pattern"), "it must be a text"),
-    };
-    let rules = TextRules {
-        min_length: count(object, "minLength", path)?,
-        max_length: count(object, "maxLength", path)?,
-        pattern,
-        format: object
-            .get("format")
-            .and_then(Value::as_str)
-            .and_then(Format::named),
-    };
-    let any = rules.min_length.is_some()
-        || rules.max_length.is_some()
-        || rules.pattern.is_some()
-        || rules.format.is_some();
-    Ok(any.then_some(rules))
-}
-
-/// A pattern in ECMAScript's syntax. Look-around and back-references are refused: what is left runs
-/// in linear time, whatever the argument.
-fn pattern(source: &str, path: &str) -> Result<Pattern> {
-    let mut translated = String::with_capacity(source.len());
-    let mut characters = source.chars();
-    while let Some(character) = characters.next() {
-        translated.push(character);
-        if character == '\\' {
-            // ECMAScript's classes are ASCII.
-            match characters.next() {
-                Some('d') => replace_escape(&mut translated, "[0-9]"),
-                Some('D') => replace_escape(&mut translated, "[^0-9]"),
-                Some('w') => replace_escape(&mut translated, "[A-Za-z0-9_]"),
-                Some('W') => replace_escape(&mut translated, "[^A-Za-z0-9_]"),
-                Some('/') => replace_escape(&mut translated, "/"),
-                Some(escaped) => translated.push(escaped),
-                None => {}
-            }
-        }
-    }
-    match Regex::new(&translated) {
-        Ok(regex) => Ok(Pattern {
-            source: source.to_owned(),
-            regex,
-        }),
-        Err(error) => {
-            let reason = error.to_string();
-            let reason = reason
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
-            refuse(
-                path,
-                format!("the pattern {source:?} cannot be used: {reason}"),
-            )
-        }
-    }
-}
-
-fn replace_escape(translated: &mut String, class: &str) {
-    translated.pop();
-    translated.push_str(class);
-}
-
-fn extensions(rules: &mut Rules, object: &Map<String, Value>, path: &str) -> Result<()> {
-    let text = |key: &str| object.get(key).and_then(Value::as_str);
-    rules.kind = ValueKind::ALL
-        .into_iter()
-        .find(|kind| text(ext::KIND) == Some(kind.as_str()));
-    rules.truncate = object.get(ext::TRUNCATE) == Some(&Value::Bool(true));
-    rules.strict = match text(ext::LENIENCY) {
-        None => None,
-        Some("strict") => Some(true),
-        Some("lenient") => Some(false),
-        Some(_) => {
-            return refuse(
-                &format!("{path}/{}", ext::LENIENCY),
-                "it is strict or lenient",
-            );
-        }
-    };
-    rules.sensitivity = match text(ext::SENSITIVITY) {
-        None | Some("public") => Sensitivity::Public,
-        Some("personal") => Sensitivity::Personal,
-        Some("secret") => Sensitivity::Secret,
-        Some(_) => {
-            return refuse(
-                &format!("{path}/{}", ext::SENSITIVITY),
-                "it is public, personal or secret",
-            );
-        }
-    };
-    Ok(())
-}
-
-fn count(object: &Map<String, Value>, key: &str, path: &str) -> Result<Option<usize>> {
-    match object.get(key) {
-        None => Ok(None),
-        Some(value) => match value.as_u64().or_else(|| integral(value)) {
-            Some(count) => Ok(Some(usize::try_from(count).unwrap_or(usize::MAX))),
-            None => refuse(
-                &format!("{path}/{key}"),
-                "it must be a whole number from 0 on",
-            ),
-        },
-    }
-}
-
-/// `2.0` is a count to JSON Schema.
-fn integral(value: &Value) -> Option<u64> {
-    Decimal::parse(&value.to_string())?
-        .to_integer(20)?
-        .parse()
-        .ok()
-}
-
-fn names(object: &Map<String, Value>, key: &str, path: &str) -> Result<Vec<String>> {
-    let wrong = || refuse(&format!("{path}/{key}"), "it must be a list of texts");
-    match object.get(key) {
-        None => Ok(Vec::new()),
-        Some(Value::Array(list)) => {
-            match list.iter().map(|v| v.as_str().map(str::to_owned)).collect() {
-                Some(names) => Ok(names),
-                None => wrong(),
-            }
-        }
-        Some(_) => wrong(),
-    }
-}
-
-fn map<'d>(
-    object: &'d Map<String, Value>,
-    key: &str,
-    path: &str,
-) -> Result<Option<&'d Map<String, Value>>> {
-    match object.get(key) {
-        None => Ok(None),
-        Some(Value::Object(map)) => Ok(Some(map)),
-        Some(_) => refuse(&format!("{path}/{key}"), "it must be an object"),
-    }
-}
-
-/// A key as a part of a JSON pointer.
-pub(crate) fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let code = bytes
-            .get(at + 1..at + 3)
-            .and_then(|hex| std::str::from_utf8(hex).ok());
-        match code
-            .filter(|_| byte == b'%')
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
-        {
-            Some(code) => {
-                decoded.push(code);
-                at += 3;
-            }
-            None => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }

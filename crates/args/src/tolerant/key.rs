@@ -49,7 +49,7 @@ impl<'s> Reader<'_, '_, 's> {
         }
         let start = self.at;
         let key = match self.quote_here() {
-            Some(quote) => match self.quoted_key(quote)? {
+            Some(quote) => match self.quoted_key(quote) {
                 Some(key) => key,
                 None => return Ok(self.ended()),
             },
@@ -61,9 +61,8 @@ impl<'s> Reader<'_, '_, 's> {
         };
         self.filler();
         match self.byte() {
-            b':' => self.at += 1,
             b'=' if self.byte_at(self.at + 1) == b'>' => self.at += 2,
-            b'=' => self.at += 1,
+            b':' | b'=' => self.at += 1,
             0 if self.at_end() => return Ok(self.ended()),
             _ => self.note(IssueCode::StrayText, self.at, self.at),
         }

@@ -99,9 +99,9 @@ impl Reader<'_, '_, '_> {
     }
 
     /// A quoted key; none where the text ends inside it.
-    pub(super) fn quoted_key(&mut self, quote: Quote) -> Result<Option<Str>, NoRead> {
+    pub(super) fn quoted_key(&mut self, quote: Quote) -> Option<Str> {
         let (key, closed) = self.quoted(quote, Place::Key);
-        Ok(closed.then_some(key))
+        closed.then_some(key)
     }
 
     /// Reads a quoted text into the side buffer; also says whether it was closed.
