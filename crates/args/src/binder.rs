@@ -205,6 +205,12 @@ impl Binder {
         if found.reserved {
             return self.refused(raw, reserved());
         }
+        if let Some(at) = found.broken {
+            return self.refused(raw, broken(raw, at));
+        }
+        if found.elided {
+            return self.refused(raw, elided());
+        }
         let mut bound = Vec::with_capacity(found.candidates.len());
         let mut coercer = self.coercer(&mut tree, reading);
         for mut candidate in found.candidates {
@@ -223,11 +229,10 @@ impl Binder {
         if bound.iter().any(|(_, _, known)| *known) {
             bound.retain(|(_, _, known)| *known);
         }
-        match Self::only_fit(&tree, &bound) {
+        match Self::only_fit(&tree, &trail, &bound) {
             Ok(Some((candidate, outcome))) => {
                 self.conclude(&tree, &trail, outcome, &candidate.log, candidate.complete)
             }
-            Ok(None) if found.elided => self.refused(raw, elided()),
             Ok(None) => self.refused(raw, nothing_found(raw)),
             Err(issue) => self.refused(raw, *issue),
         }
@@ -236,6 +241,7 @@ impl Binder {
     /// The one document that fits; where none does, the one to report.
     fn only_fit<'b>(
         tree: &Tree<'_>,
+        trail: &Trail,
         bound: &'b [(Candidate, Outcome, bool)],
     ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Issue>> {
         let fits = || {
@@ -248,6 +254,16 @@ impl Binder {
             let reported = reported.or(bound.first());
             return Ok(reported.map(|(candidate, outcome, _)| (candidate, *outcome)));
         };
+        // A document beside it that only lacks something is a part of the same call.
+        let part = |(candidate, outcome, known): &&(Candidate, Outcome, bool)| {
+            *known
+                && candidate.complete
+                && outcome.node.is_none()
+                && trail.only_lacks(outcome.trail)
+        };
+        if let Some((other, ..)) = bound.iter().find(part) {
+            return Err(Box::new(two_documents(other)));
+        }
         if fits().nth(1).is_none() {
             return Ok(Some((first, *outcome)));
         }
@@ -260,14 +276,7 @@ impl Binder {
         };
         let wanted = value(outcome);
         if let Some((other, ..)) = fits().find(|(_, other, _)| value(other) != wanted) {
-            let mut issue = Issue::new(
-                IssueCode::Ambiguous,
-                "",
-                "the text has two different documents that fit; which is meant cannot be told",
-            );
-            issue.span = Some([other.span.range().start, other.span.range().end]);
-            issue.suggestion = Some("send one JSON object and nothing else".to_owned());
-            return Err(Box::new(issue));
+            return Err(Box::new(two_documents(other)));
         }
         Ok(Some((first, *outcome)))
     }
@@ -384,6 +393,23 @@ fn incomplete(raw: &str) -> Issue {
     let mut issue = Issue::new(IssueCode::Incomplete, "", sentence(IssueCode::Incomplete));
     issue.span = Some([raw.len(), raw.len()]);
     issue.suggestion = Some("send the whole arguments again".to_owned());
+    issue
+}
+
+fn two_documents(other: &Candidate) -> Issue {
+    let message = "the text has two different documents; which is meant cannot be told";
+    let mut issue = Issue::new(IssueCode::Ambiguous, "", message);
+    issue.span = Some([other.span.range().start, other.span.range().end]);
+    issue.suggestion = Some("send one JSON object and nothing else".to_owned());
+    issue
+}
+
+fn broken(raw: &str, at: usize) -> Issue {
+    let message = format!("the text cannot be read from byte {at} on without guessing");
+    let mut issue = Issue::new(IssueCode::Ambiguous, "", message);
+    issue.span = Some([at.min(raw.len()), raw.len()]);
+    issue.expected = Some("a JSON object".to_owned());
+    issue.suggestion = Some("send the arguments as one JSON object".to_owned());
     issue
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Found {
     pub(crate) elided: bool,
     /// Whether a document has a name that no call may have.
     pub(crate) reserved: bool,
+    /// Where a document cannot be read on without guessing.
+    pub(crate) broken: Option<usize>,
 }
 
 /// How much is read again when a document turns out to be none: twice the text, and a little more so
@@ -65,12 +67,12 @@ struct Finder<'f, 'r> {
 impl Finder<'_, '_> {
     fn text(&mut self, text: &str, nesting: usize) {
         let lead = lead(text);
-        let after_call = self.call(text, lead);
-        if after_call == 0 && self.members(text, lead) {
-            return;
-        }
         let before = self.found.candidates.len();
-        self.containers(text, after_call, nesting);
+        let mut from = self.calls(text, lead);
+        if from == 0 {
+            from = self.members(text, lead);
+        }
+        self.containers(text, from, nesting);
         let container = text.get(lead..).unwrap_or_default().starts_with(['{', '[']);
         if self.found.candidates.len() == before && !container && self.takes_scalars() {
             self.scalar(text);
@@ -98,25 +100,12 @@ impl Finder<'_, '_> {
             }
             match self.read(text, start, Shape::Bracketed) {
                 Ok((read, log)) => {
-                    let shares = self.names_are_known(read.node);
-                    at = if read.complete || shares {
-                        read.end
-                    } else {
-                        start + 1
-                    };
+                    at = read.end;
                     self.add(read, start, log);
                 }
                 Err(NoRead::Implausible(_)) => at = start + 1,
-                Err(NoRead::Elided) => {
-                    self.found.elided = true;
-                    at = start + 1;
-                }
-                Err(NoRead::Limit(limit)) => {
-                    self.found.limit = Some(limit);
-                    return;
-                }
-                Err(NoRead::Reserved) => {
-                    self.found.reserved = true;
+                Err(stop) => {
+                    self.stopped(stop);
                     return;
                 }
             }
@@ -144,53 +133,69 @@ impl Finder<'_, '_> {
                 .starts_with('{')
     }
 
-    /// `name(a=1, b=2)` anywhere in the text; gives back where the search goes on.
-    fn call(&mut self, text: &str, lead: usize) -> usize {
+    /// Every `name(a=1, b=2)` before the first container; gives back where the search goes on.
+    fn calls(&mut self, text: &str, lead: usize) -> usize {
         let bytes = text.as_bytes();
         let mut at = lead;
+        let mut end = 0;
         for _ in 0..self.limits.candidates_max {
-            let Some(offset) = bytes.get(at..).and_then(|rest| memchr::memchr(b'(', rest)) else {
-                return 0;
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(offset) = memchr::memchr3(b'(', b'{', b'[', rest) else {
+                break;
             };
             let open = at + offset;
-            let container = bytes
-                .get(lead..open)
-                .and_then(|b| memchr::memchr2(b'{', b'[', b));
-            if container.is_some() {
-                return 0;
+            if bytes.get(open) != Some(&b'(') {
+                break;
             }
+            at = open + 1;
             let named = open > 0
                 && bytes
                     .get(open - 1)
                     .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-            if named
-                && starts_with_assignment(text.get(open + 1..).unwrap_or_default())
-                && let Ok((read, mut log)) = self.read(text, open, Shape::Call)
-            {
-                log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
-                let end = read.end;
-                self.add(read, open, log);
-                return end;
+            if !named || !starts_with_assignment(text.get(at..).unwrap_or_default()) {
+                continue;
             }
-            at = open + 1;
+            match self.read(text, open, Shape::Call) {
+                Ok((read, mut log)) => {
+                    log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
+                    end = read.end;
+                    at = read.end;
+                    self.add(read, open, log);
+                }
+                Err(stop) => self.stopped(stop),
+            }
         }
-        0
+        end
     }
 
     /// `"a": 1, "b": 2}`: the members without their opening brace.
-    fn members(&mut self, text: &str, lead: usize) -> bool {
+    fn members(&mut self, text: &str, lead: usize) -> usize {
         let mut log = SyntaxLog::default();
         let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
         if !reader.starts_member(lead) {
-            return false;
+            return 0;
         }
         match self.read(text, lead, Shape::Members) {
             Ok((read, mut log)) => {
                 log.whole(IssueCode::BracesAdded, Span::new(lead, lead));
                 self.add(read, lead, log);
-                true
+                read.end
             }
-            Err(_) => false,
+            Err(stop) => {
+                self.stopped(stop);
+                0
+            }
+        }
+    }
+
+    /// Keeps why a document could not be read; what was no document at all is none.
+    fn stopped(&mut self, stop: NoRead) {
+        match stop {
+            NoRead::Implausible(_) => {}
+            NoRead::Broken(at) => self.found.broken = Some(at),
+            NoRead::Elided => self.found.elided = true,
+            NoRead::Limit(limit) => self.found.limit = Some(limit),
+            NoRead::Reserved => self.found.reserved = true,
         }
     }
 
@@ -251,7 +256,7 @@ impl Finder<'_, '_> {
         self.work += match &read {
             Ok(read) => read.end - start,
             Err(NoRead::Implausible(end)) => end.saturating_sub(start),
-            Err(NoRead::Elided | NoRead::Limit(_) | NoRead::Reserved) => text.len() - start,
+            Err(_) => text.len() - start,
         };
         read.map(|read| (read, log))
     }
@@ -267,15 +272,6 @@ impl Finder<'_, '_> {
             span,
             log,
         });
-    }
-
-    fn names_are_known(&self, node: NodeId) -> bool {
-        let object = self.schema.rules(self.schema.root).object.as_ref();
-        self.tree.children(node).any(|member| {
-            let name = self.tree.key(member);
-            crate::tolerant::WRAPPERS.contains(&name)
-                || object.is_none_or(|o| o.knows(name) || o.respelt(name).is_some())
-        })
     }
 }
 

@@ -1,11 +1,9 @@
 //! Spellings: what counts as the same name, and what is near enough to be suggested.
 
-/// The spelling that keys and enum members are compared by: case, spaces, `_`, `-` and what a model
-/// tends to leave around a word do not matter.
+/// The spelling that keys are compared by: case, spaces, `_`, `-` and what a model tends to leave
+/// around a word do not matter.
 pub(crate) fn fold(text: &str) -> String {
-    let trimmed = text.trim_matches(|c: char| {
-        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ':' | '.' | ',' | '“' | '”')
-    });
+    let trimmed = trim(text);
     let mut folded = String::with_capacity(trimmed.len());
     for character in trimmed.chars() {
         if !(character.is_whitespace() || matches!(character, '_' | '-')) {
@@ -13,6 +11,34 @@ pub(crate) fn fold(text: &str) -> String {
         }
     }
     folded
+}
+
+/// The spelling that enum members are compared by: as for keys, but a sign or a point at an end
+/// belongs to the value (`-1`, `.5`, `A-`).
+pub(crate) fn fold_value(text: &str) -> String {
+    let trimmed = trim(text);
+    let mut folded = String::with_capacity(trimmed.len());
+    let mut previous = None;
+    let mut characters = trimmed.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek();
+        let inside = previous.is_some() && next.is_some();
+        let sign =
+            previous.is_none_or(char::is_whitespace) && next.is_some_and(char::is_ascii_digit);
+        let separator = character.is_whitespace() || matches!(character, '_' | '-');
+        if !(separator && inside && !sign) {
+            folded.extend(character.to_lowercase());
+        }
+        previous = Some(character);
+    }
+    folded
+}
+
+/// Without the quotes and the punctuation behind a word.
+fn trim(text: &str) -> &str {
+    let around = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '“' | '”');
+    text.trim_start_matches(around)
+        .trim_end_matches(|c: char| around(c) || matches!(c, ':' | '.' | ','))
 }
 
 /// The candidates nearest to a text, best first: those within a third of its length.
@@ -83,6 +109,10 @@ mod tests {
             assert_eq!(fold(a), fold(b), "{a} {b}");
         }
         assert_ne!(fold("a.b"), fold("ab"));
+        for (a, b) in [("-1", "1"), (".5", "5"), ("A-", "A"), ("C++", "C")] {
+            assert_ne!(fold_value(a), fold_value(b), "{a} {b}");
+        }
+        assert_eq!(fold_value("credit_card."), fold_value("Credit Card"));
     }
 
     #[test]

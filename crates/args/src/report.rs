@@ -181,11 +181,13 @@ impl Schema {
             };
             found = found.max(here.map_or(Sensitivity::Public, |id| self.rules(id).sensitivity));
         }
-        // Below a union the way is not known; then what is sensitive anywhere is sensitive here.
-        if here.is_none() && self.has_sensitive() {
-            Sensitivity::Personal
-        } else {
+        // An excerpt of a container quotes what is inside it, and below a union the way is not
+        // known: then what is sensitive anywhere is sensitive here.
+        let scalar = here.is_some_and(|id| self.rules(id).is_scalar());
+        if scalar {
             found
+        } else {
+            found.max(Sensitivity::Personal)
         }
     }
 }

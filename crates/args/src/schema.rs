@@ -52,6 +52,11 @@ impl Types {
         self.0 & other.0 == other.0 && other.0 != 0
     }
 
+    /// Whether the two have a type in common.
+    const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -161,6 +166,11 @@ impl Rules {
         !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
             || self.not.is_some()
             || self.condition.is_some()
+    }
+
+    /// Whether only texts, numbers, booleans and null are wanted.
+    pub(crate) fn is_scalar(&self) -> bool {
+        !self.is_composed() && !self.types.meets(Types::ARRAY.with(Types::OBJECT))
     }
 
     /// What is expected here, in words.

@@ -34,6 +34,8 @@ pub(crate) struct Read {
 pub(crate) enum NoRead {
     /// What stands here is no container; it was looked at up to this byte.
     Implausible(usize),
+    /// It began as a container and cannot be read on from this byte without guessing.
+    Broken(usize),
     /// A part was left out on purpose (`...`): there is no whole to read.
     Elided,
     /// It goes beyond this limit.
@@ -70,13 +72,15 @@ enum Closer {
     Brace,
     Bracket,
     Parenthesis,
+    /// The parenthesis of a tuple.
+    Tuple,
     /// The end of the text, or a brace that nothing opened.
     End,
 }
 
 impl Closer {
     const fn is_list(self) -> bool {
-        matches!(self, Self::Bracket)
+        matches!(self, Self::Bracket | Self::Tuple)
     }
 }
 
@@ -103,6 +107,10 @@ pub(crate) struct Reader<'t, 'r, 's> {
     base_depth: usize,
     white: filler::WhiteCache,
     lookaheads: usize,
+    /// Where a choice between two readings would have been a guess.
+    broken: Option<usize>,
+    /// Whether the text that is being read has an escape that JSON does not have.
+    repaired_escape: bool,
 }
 
 impl<'t, 'r, 's> Reader<'t, 'r, 's> {
@@ -126,6 +134,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             base_depth: 0,
             white: filler::WhiteCache::default(),
             lookaheads: 0,
+            broken: None,
+            repaired_escape: false,
         }
     }
 
@@ -145,6 +155,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     ) -> Result<Read, NoRead> {
         self.at = start;
         self.stack.clear();
+        self.broken = None;
         let mut step = match shape {
             Shape::Bracketed => self.open(Str::EMPTY, schema)?,
             Shape::Members => self.enter(Kind::Object, Closer::End, Str::EMPTY, schema)?,
@@ -157,11 +168,15 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             if self.lookaheads > self.limits.lookaheads_max {
                 return Err(NoRead::Limit("lookaheads_max"));
             }
+            if let Some(at) = self.broken {
+                return Err(NoRead::Broken(at));
+            }
             step = match step {
-                Step::Value(key) => self.value(key)?,
-                Step::Key => self.key()?,
+                Step::Value(key) => self.value(key),
+                Step::Key => self.key(),
                 Step::Done(read) => return Ok(read),
-            };
+            }
+            .map_err(|stop| self.began(stop))?;
         }
     }
 
@@ -184,6 +199,20 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
+    /// What stops a container that has members already is not prose with a brace in it.
+    fn began(&self, stop: NoRead) -> NoRead {
+        let empty = self.stack.len() <= 1
+            && self
+                .stack
+                .first()
+                .is_none_or(|root| self.tree.node(root.node).count == 0);
+        match stop {
+            NoRead::Implausible(at) if !empty => NoRead::Broken(at),
+            NoRead::Elided if empty => NoRead::Implausible(self.at + 1),
+            stop => stop,
+        }
+    }
+
     /// Whether a member of the root object starts here.
     pub(crate) fn starts_member(&mut self, at: usize) -> bool {
         let root = Some(self.schema.root);
@@ -196,11 +225,14 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
 
     /// A value starts here.
     fn value(&mut self, key: Str) -> Result<Step, NoRead> {
-        self.filler();
+        self.value_filler();
         let list = self.in_list();
+        if list && self.quoted_key_at(self.at).is_some() {
+            return self.list_ends_before_key();
+        }
         match self.byte() {
             0 if self.at_end() => return Ok(self.ended()),
-            b'{' | b'[' => {
+            b'{' | b'[' | b'(' => {
                 let schema = self.child_schema(key);
                 return self.open(key, schema);
             }
@@ -209,7 +241,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 self.stray_comma();
                 return Ok(Step::Value(Str::EMPTY));
             }
-            b')' if list && self.has_open(Closer::Parenthesis) => return self.close(),
+            b')' if list && self.in_parentheses() => return self.close(),
             _ => {}
         }
         if self.is_ellipsis() {
@@ -237,14 +269,40 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.after_value()
     }
 
+    /// A key stands where an item should: the list was not closed, or the object not opened.
+    fn list_ends_before_key(&mut self) -> Result<Step, NoRead> {
+        let key = self.quoted_key_at(self.at).unwrap_or_default();
+        let parent = self
+            .stack
+            .len()
+            .checked_sub(2)
+            .and_then(|at| self.stack.get(at));
+        let belongs = parent.is_some_and(|frame| {
+            !frame.closer.is_list()
+                && frame
+                    .schema
+                    .is_some_and(|id| self.declares_by_name(id, key))
+        });
+        if !belongs {
+            return Err(NoRead::Broken(self.at));
+        }
+        self.note(IssueCode::CloserInserted, self.at, self.at);
+        self.stack.pop();
+        Ok(Step::Key)
+    }
+
     /// Behind a value: a comma, a closer, or a comma that is missing.
     fn after_value(&mut self) -> Result<Step, NoRead> {
         let list = self.in_list();
         self.filler();
         match self.byte() {
             0 if self.at_end() => return Ok(self.ended()),
-            b',' => {
-                self.at += 1;
+            _ if self.punctuation(self.at).0 == b',' => {
+                let (_, width) = self.punctuation(self.at);
+                if width > 1 {
+                    self.note(IssueCode::StrayText, self.at, self.at + width);
+                }
+                self.at += width;
                 if let Some(frame) = self.stack.last_mut() {
                     frame.comma = true;
                 }
@@ -254,7 +312,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 self.at += 1;
             }
             b'}' | b']' => return self.close(),
-            b')' if self.has_open(Closer::Parenthesis) => return self.close(),
+            b')' if self.in_parentheses() => return self.close(),
             _ => self.note(IssueCode::MissingComma, self.at, self.at),
         }
         Ok(if list {
@@ -268,6 +326,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     fn open(&mut self, key: Str, schema: Option<SchemaId>) -> Result<Step, NoRead> {
         let (kind, closer) = match self.byte() {
             b'{' => (Kind::Object, Closer::Brace),
+            b'(' => (Kind::Array, Closer::Tuple),
             _ => (Kind::Array, Closer::Bracket),
         };
         self.at += 1;
@@ -311,28 +370,37 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             _ => Closer::Parenthesis,
         };
         let start = self.at;
-        if closer == Closer::Brace && self.stack.len() == 1 && self.members_go_on() {
-            self.at += 1;
-            self.note(IssueCode::ExtraCloser, start, self.at);
-            return self.after_value();
+        let ends = |frame: &Frame| match closer {
+            Closer::Brace => matches!(frame.closer, Closer::Brace | Closer::End),
+            Closer::Parenthesis => matches!(frame.closer, Closer::Parenthesis | Closer::Tuple),
+            Closer::Bracket | Closer::Tuple | Closer::End => frame.closer == closer,
+        };
+        let found = self.stack.iter().rposition(ends);
+        // A closer that would end the document although its members go on is one too many, or of
+        // the wrong kind: then it ends the innermost container.
+        let innermost = self.stack.len() - 1;
+        let goes_on = found.is_none_or(|depth| depth == 0) && self.members_go_on();
+        let depth = match found {
+            Some(depth) if !goes_on => depth,
+            _ if innermost > 0 && goes_on => innermost,
+            _ => {
+                self.at += 1;
+                self.note(IssueCode::ExtraCloser, start, self.at);
+                return self.after_value();
+            }
+        };
+        if found != Some(depth) {
+            self.note(IssueCode::CloserInserted, start, start);
         }
-        let ends = |frame: &Frame| {
-            frame.closer == closer || (closer == Closer::Brace && frame.closer == Closer::End)
-        };
-        let Some(depth) = self.stack.iter().rposition(ends) else {
-            self.at += 1;
-            self.note(IssueCode::ExtraCloser, start, self.at);
-            return self.after_value();
-        };
         if depth + 1 < self.stack.len() {
             self.note(IssueCode::CloserInserted, start, start);
         }
         self.at += 1;
         while self.stack.len() > depth {
-            let Some(frame) = self.stack.pop() else { break };
-            if frame.comma {
+            if self.stack.last().is_some_and(|frame| frame.comma) {
                 self.note(IssueCode::TrailingComma, start, start);
             }
+            let Some(frame) = self.stack.pop() else { break };
             let end = self.span(start, self.at).end;
             self.tree.node_mut(frame.node).span.end = end;
             if self.stack.is_empty() {
@@ -356,16 +424,21 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         })
     }
 
-    /// Whether the brace here is one too many: behind it the same object goes on.
+    /// Whether members of the document follow the closer here.
     fn members_go_on(&mut self) -> bool {
-        let behind = self.skip_filler(self.at + 1);
-        if self.byte_at(behind) != b',' {
-            return false;
+        let mut next = self.skip_filler(self.at + 1);
+        let comma = self.byte_at(next) == b',';
+        if comma {
+            next = self.skip_filler(next + 1);
         }
-        let next = self.skip_filler(behind + 1);
-        let schema = self.stack.last().and_then(|frame| frame.schema);
-        self.quoted_key_at(next)
-            .is_some_and(|key| self.declares(schema, key))
+        let schema = self.stack.first().and_then(|frame| frame.schema);
+        if self.quoted_key_at(next).is_some() {
+            return true;
+        }
+        match self.bare_key_at(next) {
+            Some(key) => comma || schema.is_some_and(|id| self.declares_by_name(id, key)),
+            None => false,
+        }
     }
 
     fn push(&mut self, kind: Kind, text: Str, start: usize) -> Result<NodeId, NoRead> {
@@ -445,8 +518,26 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.stack.iter().any(|frame| frame.closer == closer)
     }
 
+    fn in_parentheses(&self) -> bool {
+        self.has_open(Closer::Parenthesis) || self.has_open(Closer::Tuple)
+    }
+
+    fn in_brackets(&self) -> bool {
+        self.has_open(Closer::Bracket)
+    }
+
     fn byte(&self) -> u8 {
         self.byte_at(self.at)
+    }
+
+    /// The punctuation at a place and its width; the full-width forms of Chinese text are read as
+    /// what they stand for.
+    fn punctuation(&self, at: usize) -> (u8, usize) {
+        match self.rest(at) {
+            [0xef, 0xbc, 0x9a, ..] => (b':', 3),
+            [0xef, 0xbc, 0x8c, ..] => (b',', 3),
+            _ => (self.byte_at(at), 1),
+        }
     }
 
     /// The byte at a place; 0 behind the end.

@@ -26,6 +26,10 @@ impl Coercer<'_, '_> {
         if let Some(decoded) = self.decoded(node, id) {
             return decoded;
         }
+        // A text that looks like a list and cannot be read as one is no item either.
+        if looks_like_a_list(self.tree.text(node)) {
+            return self.rejected(node, id);
+        }
         let wrapped = self.wrap(node, id);
         // A text for a list of texts is one item: "San Francisco, CA" is one place. Any other item
         // type decides by whether the whole or the pieces fit; if both do, there is no reading.
@@ -158,5 +162,14 @@ impl Coercer<'_, '_> {
             trail: self.trail.both(done, inner.trail),
             cost: Cost::of(IssueCode::ContainerDecoded).plus(inner.cost),
         })
+    }
+}
+
+fn looks_like_a_list(text: &str) -> bool {
+    let inside = text.trim().trim_start_matches(['"', '\'', '\\', '`']);
+    let quoted = |rest: &str| rest.trim_start().starts_with(['"', '\'', '\\', '{', '[']);
+    match inside.strip_prefix(['[', '(', '{']) {
+        Some(rest) => inside.starts_with('[') || quoted(rest),
+        None => false,
     }
 }

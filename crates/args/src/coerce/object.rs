@@ -8,7 +8,7 @@ use super::trail::{Cost, Event, Trail, TrailId};
 use super::{Coercer, Outcome};
 use crate::fold::nearest;
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
-use crate::tree::{Kind, NodeId};
+use crate::tree::{Kind, NodeId, Span};
 
 /// What becomes of one member.
 enum Fate {
@@ -222,9 +222,10 @@ impl Coercer<'_, '_> {
     }
 
     fn missing(&mut self, node: NodeId, property: &Property) -> TrailId {
-        let span = self.tree.node(node).span;
+        // Nothing came, so nothing is quoted: the place is the end of the object.
+        let end = self.tree.node(node).span.end;
         let expected = self.schema.rules(property.schema).describe();
-        let event = Event::new(IssueCode::MissingRequired, span)
+        let event = Event::new(IssueCode::MissingRequired, Span { start: end, end })
             .expected(expected)
             .suggestion(format!("send {:?}", property.name));
         let leaf = self.trail.leaf(event);

@@ -5,7 +5,7 @@ use countersign_contract::IssueCode;
 
 use super::trail::{Cost, Event};
 use super::{Coercer, Outcome};
-use crate::fold::fold;
+use crate::fold::fold_value;
 use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
 
@@ -83,7 +83,7 @@ impl Coercer<'_, '_> {
 /// The enum member that a text means in another spelling; exactly one, or none.
 fn member_meant(allowed: &Allowed, text: &str) -> Option<(String, IssueCode)> {
     let folded = if allowed.folds {
-        fold(text)
+        fold_value(text)
     } else {
         return None;
     };

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::compile::{Result, SchemaError};
 use super::{Allowed, Member, NumberRules, Pattern, Rules, TextRules, Types};
-use crate::fold::fold;
+use crate::fold::fold_value;
 use crate::format::Format;
 use crate::number::Decimal;
 use crate::tree::Kind;
@@ -85,7 +85,7 @@ pub(super) fn allowed(object: &Map<String, Value>, path: &str) -> Result<Option<
             aliases.extend(
                 names(table, name, path)?
                     .iter()
-                    .map(|alias| (fold(alias), at)),
+                    .map(|alias| (fold_value(alias), at)),
             );
         }
     }
@@ -113,7 +113,7 @@ fn member(value: &Value) -> Member {
         number: (kind == Kind::Number)
             .then(|| Decimal::parse(&text))
             .flatten(),
-        folded: fold(&text),
+        folded: fold_value(&text),
         json: container.then(|| crate::render::of_value(value)),
         text,
     }

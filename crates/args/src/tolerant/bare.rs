@@ -3,18 +3,26 @@
 use countersign_contract::IssueCode;
 
 use super::quote::{Place, Quote};
-use super::{Closer, NoRead, Reader};
+use super::{NoRead, Reader};
 use crate::number;
 use crate::tree::{Kind, NodeId, Str};
 
 impl Reader<'_, '_, '_> {
     /// A value without an opening quote; none where nothing stands here.
     pub(super) fn bare_value(&mut self) -> Result<Option<NodeId>, NoRead> {
-        let start = self.at;
         let place = self.value_place();
+        self.skip_prefix();
+        let start = self.at;
+        if let Some(quote) = self.quote_here() {
+            return self.quoted_value(quote);
+        }
         let (end, closing) = self.bare_end(place);
         let token = self.slice(start, end).trim();
         self.at = end + closing;
+        // One quote is a quote that lost its partner; any other is a text nobody can take apart.
+        if token.contains('"') && place != Place::Whole {
+            self.broken = self.broken.or(Some(start));
+        }
         if closing > 0 {
             self.note(IssueCode::QuoteInserted, start, start);
             let text = self.tree.intern(token);
@@ -24,6 +32,22 @@ impl Reader<'_, '_, '_> {
             return Ok(None);
         }
         self.classify(token, start).map(Some)
+    }
+
+    /// What may stand before a quote without meaning anything: a second colon, or Python's prefix
+    /// of a raw or byte string.
+    fn skip_prefix(&mut self) {
+        let start = self.at;
+        let meaningless = matches!(
+            self.rest(start),
+            [b':' | b'=', ..] | [b'b' | b'B' | b'r' | b'R' | b'u' | b'U', b'"' | b'\'', ..]
+        );
+        if !meaningless {
+            return;
+        }
+        self.at += 1;
+        self.filler();
+        self.note(IssueCode::StrayText, start, start + 1);
     }
 
     fn classify(&mut self, token: &str, start: usize) -> Result<NodeId, NoRead> {
@@ -46,6 +70,13 @@ impl Reader<'_, '_, '_> {
         if token.len() <= self.limits.number_digits_max
             && let Some(json) = number::from_token(token)
         {
+            // `1,000` in a list is two items to JSON and one number to whoever wrote it.
+            let before = self.slice(0, start).trim_end();
+            let close = before.len() == start && before.ends_with(',');
+            let grouped = close || before.ends_with(|c: char| c.is_ascii_digit());
+            if grouped && token.len() == 3 && token.starts_with('0') && self.in_list() {
+                self.broken = self.broken.or(Some(start));
+            }
             let spelt = self.tree.intern(token);
             if json == token {
                 return self.push(Kind::Number, spelt, start);
@@ -65,11 +96,18 @@ impl Reader<'_, '_, '_> {
     fn bare_end(&mut self, place: Place) -> (usize, usize) {
         let start = self.at;
         let mut end = start;
+        let mut depth = 0_usize;
         while end < self.bytes.len() {
             if self.lookaheads > self.limits.lookaheads_max {
                 return (self.bytes.len(), 0);
             }
             let byte = self.byte_at(end);
+            let opens = matches!(byte, b'{' | b'[' | b'(');
+            if opens || (depth > 0 && matches!(byte, b'}' | b']' | b')')) {
+                depth = if opens { depth + 1 } else { depth - 1 };
+                end += 1;
+                continue;
+            }
             let stop = match byte {
                 b',' => {
                     place == Place::Item
@@ -77,11 +115,11 @@ impl Reader<'_, '_, '_> {
                         || self.comma_ends_member(end)
                 }
                 b'}' => place != Place::Whole,
-                b']' => self.has_open(Closer::Bracket) || self.is_whole_token(start, end),
-                b')' => self.has_open(Closer::Parenthesis),
+                b']' => self.in_brackets() || self.is_whole_token(start, end),
+                b')' => self.in_parentheses(),
                 b'\n' => self.line_ends_value(place, end),
                 b'#' | b'/' => {
-                    let spaced = end == start || self.byte_at(end - 1).is_ascii_whitespace();
+                    let spaced = end > start && self.byte_at(end - 1).is_ascii_whitespace();
                     spaced && self.comment_end(end, 4).is_some()
                 }
                 b'\\' => {
@@ -134,8 +172,8 @@ impl Reader<'_, '_, '_> {
         let next = self.skip_filler(comma + 1);
         match self.byte_at(next) {
             b'}' => true,
-            b']' => self.has_open(Closer::Bracket),
-            b')' => self.has_open(Closer::Parenthesis),
+            b']' => self.in_brackets(),
+            b')' => self.in_parentheses(),
             _ => next >= self.bytes.len() || self.member_follows(next, true),
         }
     }

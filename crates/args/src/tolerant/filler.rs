@@ -16,6 +16,18 @@ pub(super) struct WhiteCache {
 }
 
 impl Reader<'_, '_, '_> {
+    /// Moves over filler before a value: there a `#` or `//` without a space behind it is one.
+    pub(super) fn value_filler(&mut self) {
+        self.at = self.skip_white(self.at);
+        let value = match self.rest(self.at) {
+            [b'#', next, ..] | [b'/', b'/', next, ..] => !next.is_ascii_whitespace(),
+            _ => false,
+        };
+        if !value {
+            self.filler();
+        }
+    }
+
     /// Moves over filler, and logs what is not plain white space.
     pub(super) fn filler(&mut self) {
         if self.byte() == b' ' {

@@ -37,7 +37,7 @@ impl<'s> Reader<'_, '_, 's> {
         match self.byte() {
             0 if self.at_end() => return Ok(self.ended()),
             b'}' | b']' => return self.close(),
-            b')' if call || self.has_open(Closer::Parenthesis) => return self.close(),
+            b')' if call || self.in_parentheses() => return self.close(),
             b',' => {
                 self.stray_comma();
                 return Ok(Step::Key);
@@ -60,9 +60,10 @@ impl<'s> Reader<'_, '_, 's> {
             },
         };
         self.filler();
-        match self.byte() {
+        let (separator, width) = self.punctuation(self.at);
+        match separator {
             b'=' if self.byte_at(self.at + 1) == b'>' => self.at += 2,
-            b':' | b'=' => self.at += 1,
+            b':' | b'=' => self.at += width,
             0 if self.at_end() => return Ok(self.ended()),
             _ => self.note(IssueCode::StrayText, self.at, self.at),
         }
@@ -127,7 +128,7 @@ impl<'s> Reader<'_, '_, 's> {
         while end - start < window {
             if let Some(closing) = quote.closing_at(self.rest(end)) {
                 let colon = self.skip_filler(end + closing);
-                let is_key = matches!(self.byte_at(colon), b':') || self.is_arrow(colon);
+                let is_key = self.punctuation(colon).0 == b':' || self.is_arrow(colon);
                 return (is_key && end > start).then(|| self.slice(start, end));
             }
             match self.byte_at(end) {
@@ -165,7 +166,7 @@ impl<'s> Reader<'_, '_, 's> {
             .stack
             .last()
             .is_some_and(|frame| frame.closer == Closer::Parenthesis);
-        match self.byte_at(separator) {
+        match self.punctuation(separator).0 {
             b':' => Some(word),
             b'=' if call && self.byte_at(separator + 1) != b'=' => Some(word),
             // The start of a missing quote: `city": …`.

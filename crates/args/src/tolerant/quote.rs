@@ -133,12 +133,19 @@ impl Reader<'_, '_, '_> {
                 return (self.tree.side_since(mark), false);
             }
             if let Some(width) = quote.closing_at(self.rest(self.at)) {
-                if let Some(text) = self.closed_before(place, mark) {
+                if place == Place::Member
+                    && let Some(text) = self.closed_before(place, mark)
+                {
                     return (text, true);
                 }
                 if self.closes(self.at + width, place, mark) {
                     self.at += width;
+                    self.check_escapes(opened, mark);
+                    self.check_partner(opened, quote, place);
                     return (self.tree.side_since(mark), true);
+                }
+                if place == Place::Item {
+                    self.closed_before(place, mark);
                 }
                 self.note(IssueCode::InnerQuoteEscaped, self.at, self.at + width);
                 self.take(width);
@@ -163,7 +170,7 @@ impl Reader<'_, '_, '_> {
             let closer = match frame.closer {
                 Closer::Brace | Closer::End => '}',
                 Closer::Bracket => ']',
-                Closer::Parenthesis => ')',
+                Closer::Parenthesis | Closer::Tuple => ')',
             };
             match kept.strip_suffix(closer) {
                 Some(inner) => kept = inner.trim_end(),
@@ -173,6 +180,45 @@ impl Reader<'_, '_, '_> {
         if kept.len() < text.trim_end().len() {
             let end = mark + kept.len();
             self.tree.side().truncate(end);
+        }
+    }
+
+    /// A text with an escape that JSON does not have and one that makes a control character is a
+    /// path, a regular expression or a formula: which of the two was meant is a guess.
+    fn check_escapes(&mut self, opened: usize, mark: usize) {
+        if !self.repaired_escape {
+            return;
+        }
+        self.repaired_escape = false;
+        let text = self.tree.side().get(mark..).unwrap_or_default();
+        let decoded = text.contains(['\u{8}', '\u{c}', '\n', '\r', '\t']);
+        let raw = self.slice(opened, self.at);
+        let escaped = ["\\b", "\\f", "\\n", "\\r", "\\t"]
+            .iter()
+            .any(|escape| raw.contains(escape));
+        if decoded && escaped {
+            self.broken = self.broken.or(Some(opened));
+        }
+    }
+
+    /// A text in other quotes that holds `", "key":` of a declared key was closed there by the wrong
+    /// quote.
+    fn check_partner(&mut self, opened: usize, quote: Quote, place: Place) {
+        if place != Place::Member || quote.style == Style::Double {
+            return;
+        }
+        let text = self.slice(opened, self.at);
+        let schema = self.stack.last().and_then(|frame| frame.schema);
+        for (at, _) in text.match_indices('"').take(16) {
+            let comma = self.skip_filler(opened + at + 1);
+            if self.byte_at(comma) != b',' {
+                continue;
+            }
+            let key = self.skip_filler(comma + 1);
+            let key = self.quoted_key_at(key);
+            if key.is_some_and(|key| schema.is_some_and(|id| self.declares_by_name(id, key))) {
+                self.broken = self.broken.or(Some(opened + at));
+            }
         }
     }
 
@@ -200,6 +246,7 @@ impl Reader<'_, '_, '_> {
         if !quoted || quote.style == Style::Double {
             self.note(IssueCode::EscapeRepaired, self.at, self.at + 1);
         }
+        self.repaired_escape |= !quoted;
         self.at += usize::from(quoted);
         let width = self.character_width();
         self.take(width);
@@ -213,17 +260,25 @@ impl Reader<'_, '_, '_> {
         if next >= self.bytes.len() {
             return true;
         }
-        let byte = self.byte_at(next);
+        let (byte, width) = self.punctuation(next);
         match place {
             Place::Whole => false,
             Place::Key => self.closes_key(next, byte, mark),
             Place::Member => match byte {
                 b'}' => self.brace_ends(next),
-                b']' => self.has_open(Closer::Bracket),
-                b')' => self.has_open(Closer::Parenthesis),
+                b']' => self.in_brackets(),
+                b')' => self.in_parentheses(),
                 b',' | b';' => {
-                    let then = self.skip_filler(next + 1);
-                    self.container_ends(then) || self.member_follows(then, true)
+                    let then = self.skip_filler(next + width);
+                    let ends = self.container_ends(then) || self.member_follows(then, true);
+                    if !ends && self.is_item_at(then) {
+                        self.broken = self.broken.or(Some(then));
+                    }
+                    ends
+                }
+                b'+' if self.is_quote_at(next + 1) => {
+                    self.broken = self.broken.or(Some(next));
+                    false
                 }
                 // The comma is missing: a quoted key after a space is a key, any other must be declared.
                 _ => {
@@ -234,10 +289,14 @@ impl Reader<'_, '_, '_> {
             Place::Item => match byte {
                 b']' => true,
                 b'}' => self.has_open(Closer::Brace) && self.brace_ends(next),
-                b')' => self.has_open(Closer::Parenthesis),
+                b')' => self.in_parentheses(),
                 b',' => {
-                    let then = self.skip_filler(next + 1);
+                    let then = self.skip_filler(next + width);
                     self.container_ends(then) || self.item_follows(then)
+                }
+                b'+' if self.is_quote_at(next + 1) => {
+                    self.broken = self.broken.or(Some(next));
+                    false
                 }
                 _ => next > behind && self.item_without_comma(next),
             },
@@ -247,7 +306,7 @@ impl Reader<'_, '_, '_> {
     fn closes_key(&mut self, next: usize, byte: u8, mark: usize) -> bool {
         match byte {
             b':' => true,
-            b'=' => self.has_open(Closer::Parenthesis) || self.byte_at(next + 1) == b'>',
+            b'=' => self.in_parentheses() || self.byte_at(next + 1) == b'>',
             // The colon is missing: only where the name is declared to the letter.
             _ => {
                 let schema = self.stack.last().and_then(|frame| frame.schema);
@@ -258,25 +317,74 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A brace right behind a quote ends the object, unless yet another quote follows it that opens
-    /// no member: then both belong to the text.
+    /// Whether a brace right behind a quote ends the object. Not where another quote follows that
+    /// opens no member, nor where the text goes on to a quote with a declared member behind it:
+    /// then the brace belongs to the text.
     fn brace_ends(&mut self, brace: usize) -> bool {
         let next = self.skip_filler(brace + 1);
         match Quote::at(self.rest(next)) {
             Some(Quote {
                 style: Style::Backtick,
                 ..
-            })
-            | None => true,
-            Some(_) => self.quoted_key_at(next).is_some(),
+            }) => return true,
+            Some(_) => return self.quoted_key_at(next).is_some(),
+            None => {}
         }
+        if matches!(self.byte_at(next), b',' | b'}' | b']' | b'{') || next >= self.bytes.len() {
+            return true;
+        }
+        let schema = self.stack.last().and_then(|frame| frame.schema);
+        let window = next + self.limits.lookahead_bytes_max.min(self.bytes.len() - next);
+        for at in next..window {
+            match self.byte_at(at) {
+                b'{' => return true,
+                b'"' => {
+                    let comma = self.skip_filler(at + 1);
+                    if self.byte_at(comma) == b',' {
+                        let member = self.skip_filler(comma + 1);
+                        let key = self.quoted_key_at(member);
+                        if key.is_some_and(|key| self.declares(schema, key)) {
+                            return false;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+
+    fn is_quote_at(&mut self, at: usize) -> bool {
+        let at = self.skip_filler(at);
+        Quote::at(self.rest(at)).is_some()
+    }
+
+    /// Whether a quoted text that can only be an item of a list stands here: what is before it would
+    /// then be one too, and the bracket is missing.
+    fn is_item_at(&mut self, at: usize) -> bool {
+        let Some(quote) = Quote::at(self.rest(at)) else {
+            return false;
+        };
+        let start = at + quote.width;
+        let window = start
+            + self
+                .limits
+                .lookahead_bytes_max
+                .min(self.bytes.len().saturating_sub(start));
+        for end in start..window {
+            if let Some(width) = quote.closing_at(self.rest(end)) {
+                let next = self.skip_filler(end + width);
+                return matches!(self.byte_at(next), b']' | b',');
+            }
+        }
+        false
     }
 
     /// Whether nothing but the end of the container follows.
     fn container_ends(&mut self, at: usize) -> bool {
         match self.byte_at(at) {
             b'}' | b']' => true,
-            b')' => self.has_open(Closer::Parenthesis),
+            b')' => self.in_parentheses(),
             _ => at >= self.bytes.len(),
         }
     }
@@ -318,15 +426,24 @@ impl Reader<'_, '_, '_> {
     /// The text whose closing quote is missing: it ended before a comma, and the quote here opens
     /// the next key. The reader is left at that comma.
     fn closed_before(&mut self, place: Place, mark: usize) -> Option<Str> {
+        let so_far = self.tree.side().get(mark..)?.trim_end();
+        let before_comma = so_far.strip_suffix(',')?.trim_end();
+        let kept = before_comma.len();
+        let foreign = before_comma.ends_with(['"', '\'', '`', '”', '’']);
+        if place == Place::Item && !self.byte_at(self.at + 1).is_ascii_whitespace() {
+            // Either the quote before the comma is missing or this one stands inside: a guess.
+            self.broken = self.broken.or(Some(self.at));
+        }
         if place != Place::Member {
             return None;
         }
-        let so_far = self.tree.side().get(mark..)?.trim_end();
-        let kept = so_far.strip_suffix(',')?.trim_end().len();
         let key = self.quoted_key_at(self.at)?;
         let schema = self.stack.last().and_then(|frame| frame.schema);
         if !self.declares(schema, key) {
             return None;
+        }
+        if foreign {
+            self.broken = self.broken.or(Some(self.at));
         }
         let comma = self.slice(0, self.at).rfind(',')?;
         self.note(IssueCode::QuoteInserted, comma, comma);
