@@ -353,8 +353,10 @@ pub(crate) enum Additional {
     Elsewhere,
     /// Properties are declared and nothing is said about others: refused or dropped by policy.
     Unexpected,
-    /// `additionalProperties: false`.
+    /// `additionalProperties: false`: whatever is not declared right here.
     Refused,
+    /// `unevaluatedProperties: false`: whatever is not declared here or in a schema beside it.
+    Unevaluated,
     /// They have a schema.
     Typed(SchemaId),
 }
@@ -400,18 +402,21 @@ impl ObjectRules {
             Additional::Welcome
             | Additional::Elsewhere
             | Additional::Unexpected
-            | Additional::Refused => None,
+            | Additional::Refused
+            | Additional::Unevaluated => None,
         }
     }
 
-    /// Whether a member of this name needs no property of its own here.
+    /// Whether a member of this name needs no property of its own here. What JSON Schema calls
+    /// additional is decided by this schema alone, whatever stands beside it.
     pub(crate) fn knows(&self, name: &str) -> bool {
+        let alone = matches!(self.additional, Additional::Refused | Additional::Typed(_));
         self.position(name, 0).is_some()
-            || self.known_beside.iter().any(|known| known == name)
             || self
                 .patterns
                 .iter()
                 .any(|(pattern, _)| pattern.regex.is_match(name))
+            || (!alone && self.known_beside.iter().any(|known| known == name))
     }
 
     /// The declared property that another spelling of its name means: an alias, or the only one

@@ -172,7 +172,7 @@ impl Validator<'_, '_> {
                 let absent = |name: &str| self.tree.member(node, name).is_none();
                 self.keeps_unknown && !meant.is_some_and(|(property, _)| absent(&property.name))
             }
-            Additional::Refused => false,
+            Additional::Refused | Additional::Unevaluated => false,
             Additional::Typed(id) => self.accepts(child, id),
         }
     }

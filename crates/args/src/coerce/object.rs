@@ -112,7 +112,9 @@ impl Coercer<'_, '_> {
                 (Fate::Keep(member), Trail::NOTHING, Cost::default())
             }
             Additional::Typed(schema) => self.mend_by(member, schema),
-            Additional::Unexpected | Additional::Refused => self.unknown(member, rules),
+            Additional::Unexpected | Additional::Refused | Additional::Unevaluated => {
+                self.unknown(member, rules)
+            }
         }
     }
 

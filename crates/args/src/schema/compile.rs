@@ -246,7 +246,7 @@ impl<'d> Compiler<'d> {
         mode: Mode,
         depth: usize,
     ) -> Result<Option<ObjectRules>> {
-        const KEYWORDS: [&str; 10] = [
+        const KEYWORDS: [&str; 11] = [
             "properties",
             "required",
             "additionalProperties",
@@ -257,6 +257,7 @@ impl<'d> Compiler<'d> {
             "dependentRequired",
             "dependentSchemas",
             "dependencies",
+            "unevaluatedProperties",
         ];
         if !KEYWORDS.iter().any(|key| object.contains_key(*key)) {
             return Ok(None);
@@ -278,6 +279,9 @@ impl<'d> Compiler<'d> {
             Some(schema) => {
                 let path = format!("{path}/additionalProperties");
                 Additional::Typed(self.schema(schema, &path, Mode::Own, depth + 1)?)
+            }
+            None if object.get("unevaluatedProperties") == Some(&Value::Bool(false)) => {
+                Additional::Unevaluated
             }
             None if mode == Mode::Part => Additional::Elsewhere,
             None if rules.properties.is_empty() => Additional::Welcome,

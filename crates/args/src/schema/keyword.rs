@@ -31,9 +31,15 @@ pub(super) fn refuse_unsupported(object: &Map<String, Value>, path: &str) -> Res
             );
         }
     }
+    // Which branch of a union was taken decides what it has evaluated; that is not followed.
+    let branches = ["anyOf", "oneOf", "if", "not", "dependentSchemas"];
     match object.get("unevaluatedProperties") {
-        None | Some(Value::Bool(_)) => Ok(()),
-        Some(_) => refuse(path, "unevaluatedProperties takes only true or false here"),
+        None | Some(Value::Bool(true)) => Ok(()),
+        Some(Value::Bool(false)) if !branches.iter().any(|key| object.contains_key(*key)) => Ok(()),
+        Some(_) => refuse(
+            path,
+            "unevaluatedProperties is supported as true, or as false without branches beside it",
+        ),
     }
 }
 
@@ -125,7 +131,6 @@ impl Allowed {
             types.with(match member.kind {
                 Kind::Null => Types::NULL,
                 Kind::False | Kind::True => Types::BOOLEAN,
-                Kind::Number if crate::number::is_whole(&member.text) => Types::INTEGER,
                 Kind::Number => Types::NUMBER,
                 Kind::Text => Types::TEXT,
                 Kind::Array => Types::ARRAY,

@@ -65,6 +65,15 @@ impl<'d> Compiler<'d> {
         let length = path.len();
         match value {
             Value::Object(object) => {
+                // A schema resource of its own has its own names; all of ours belong to the root.
+                let named_so =
+                    path.ends_with("/properties") || path.ends_with("/patternProperties");
+                if !path.is_empty()
+                    && !named_so
+                    && matches!(object.get("$id"), Some(Value::String(_)))
+                {
+                    return refuse(path, "$id is supported at the root only");
+                }
                 if let Some(Value::String(anchor)) = object.get("$anchor") {
                     self.anchors.insert(anchor.clone(), path.clone());
                 }

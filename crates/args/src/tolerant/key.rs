@@ -207,7 +207,9 @@ impl<'s> Reader<'_, '_, 's> {
                 return Declared::Yes;
             }
             match object.additional {
-                Additional::Unexpected | Additional::Refused => answer = Declared::No,
+                Additional::Unexpected | Additional::Refused | Additional::Unevaluated => {
+                    answer = Declared::No;
+                }
                 Additional::Welcome | Additional::Elsewhere | Additional::Typed(_) => {}
             }
         }
