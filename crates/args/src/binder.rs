@@ -158,16 +158,10 @@ impl Binder {
             duplicates,
         } = document;
         let memo = Memo::default();
-        let keeps_unknown = self.policy.unknown_keys == UnknownKeys::Keep;
-        let validator = Validator {
-            tree: &tree,
-            schema: &self.schema,
-            memo: &memo,
-            keeps_unknown,
-        };
+        let validator = self.validator(&tree, &memo);
         let accepted = !duplicates
             && validator.accepts(root, self.schema.root)
-            && !(keeps_unknown && self.may_wrap(&tree, root));
+            && !(validator.keeps_unknown && self.may_wrap(&tree, root));
         if accepted && self.declared && !self.schema.has_remarks() {
             let arguments = Arguments::from_checked(tree.raw().trim());
             return Bound {
@@ -219,7 +213,7 @@ impl Binder {
             {
                 return self.refused(raw, *issue);
             }
-            let known = coercer.shares_a_name(candidate.node);
+            let known = candidate.certain || coercer.shares_a_name(candidate.node);
             let outcome = coercer.bind_root(candidate.node);
             candidate.log.merge(std::mem::take(&mut coercer.log));
             bound.push((candidate, outcome, known));
@@ -229,9 +223,13 @@ impl Binder {
         if bound.iter().any(|(_, _, known)| *known) {
             bound.retain(|(_, _, known)| *known);
         }
-        match Self::only_fit(&tree, &trail, &bound) {
+        match Self::only_fit(&tree, &bound) {
             Ok(Some((candidate, outcome))) => {
-                self.conclude(&tree, &trail, outcome, &candidate.log, candidate.complete)
+                let mut log = candidate.log.clone();
+                if log.events().is_empty() && candidate.complete {
+                    log.whole(IssueCode::StrayText, candidate.span);
+                }
+                self.conclude(&tree, &trail, outcome, &log, candidate.complete)
             }
             Ok(None) => self.refused(raw, nothing_found(raw)),
             Err(issue) => self.refused(raw, *issue),
@@ -241,7 +239,6 @@ impl Binder {
     /// The one document that fits; where none does, the one to report.
     fn only_fit<'b>(
         tree: &Tree<'_>,
-        trail: &Trail,
         bound: &'b [(Candidate, Outcome, bool)],
     ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Issue>> {
         let fits = || {
@@ -254,29 +251,21 @@ impl Binder {
             let reported = reported.or(bound.first());
             return Ok(reported.map(|(candidate, outcome, _)| (candidate, *outcome)));
         };
-        // A document beside it that only lacks something is a part of the same call.
-        let part = |(candidate, outcome, known): &&(Candidate, Outcome, bool)| {
-            *known
-                && candidate.complete
-                && outcome.node.is_none()
-                && trail.only_lacks(outcome.trail)
-        };
-        if let Some((other, ..)) = bound.iter().find(part) {
-            return Err(Box::new(two_documents(other)));
-        }
-        if fits().nth(1).is_none() {
-            return Ok(Some((first, *outcome)));
-        }
-        let value = |outcome: &Outcome| {
+        // Whatever else the text has under names of this call must say the same; that it does not
+        // fit makes it no example, and this one no answer.
+        let value = |node: NodeId| {
             let mut json = String::new();
-            if let Some(node) = outcome.node {
-                crate::render::comparable(tree, node, &mut json);
-            }
+            crate::render::comparable(tree, node, &mut json);
             json
         };
-        let wanted = value(outcome);
-        if let Some((other, ..)) = fits().find(|(_, other, _)| value(other) != wanted) {
-            return Err(Box::new(two_documents(other)));
+        if bound.len() > 1 {
+            let wanted = outcome.node.map(value);
+            let differs = |(candidate, outcome, _): &&(Candidate, Outcome, bool)| {
+                !candidate.complete || outcome.node.map(value) != wanted
+            };
+            if let Some((other, ..)) = bound.iter().find(differs) {
+                return Err(Box::new(two_documents(other)));
+            }
         }
         Ok(Some((first, *outcome)))
     }
@@ -359,6 +348,7 @@ impl Binder {
             schema: &self.schema,
             memo,
             keeps_unknown,
+            by_value: false,
         }
     }
 

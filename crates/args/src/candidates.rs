@@ -18,6 +18,9 @@ pub(crate) struct Candidate {
     pub(crate) complete: bool,
     pub(crate) span: Span,
     pub(crate) log: SyntaxLog,
+    /// Whether it is a document whatever its names are: it has the form of a call, or it breaks off
+    /// behind a name.
+    pub(crate) certain: bool,
 }
 
 /// What was found.
@@ -152,7 +155,19 @@ impl Finder<'_, '_> {
                 && bytes
                     .get(open - 1)
                     .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-            if !named || !starts_with_assignment(text.get(at..).unwrap_or_default()) {
+            if !named {
+                continue;
+            }
+            let inside = text.get(at..).unwrap_or_default();
+            if !starts_with_assignment(inside) {
+                // A call by position does not say which parameter is meant.
+                if inside.trim_start().starts_with(['"', '\'', '-'])
+                    || inside
+                        .trim_start()
+                        .starts_with(|c: char| c.is_ascii_digit())
+                {
+                    self.found.broken = Some(open);
+                }
                 continue;
             }
             match self.read(text, open, Shape::Call) {
@@ -160,7 +175,11 @@ impl Finder<'_, '_> {
                     log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
                     end = read.end;
                     at = read.end;
+                    let empty = self.tree.node(read.node).count == 0;
                     self.add(read, open, log);
+                    if let Some(candidate) = self.found.candidates.last_mut() {
+                        candidate.certain = !empty;
+                    }
                 }
                 Err(stop) => self.stopped(stop),
             }
@@ -271,6 +290,7 @@ impl Finder<'_, '_> {
             complete: read.complete,
             span,
             log,
+            certain: read.named && !read.complete,
         });
     }
 }

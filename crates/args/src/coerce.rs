@@ -278,6 +278,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
             schema: self.schema,
             memo: &self.accepted,
             keeps_unknown: self.policy.unknown_keys == UnknownKeys::Keep,
+            by_value: false,
         }
     }
 
@@ -303,7 +304,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
     }
 
     /// The text of a node decoded into the container it holds, if it holds one and nothing else.
-    fn decode(&mut self, node: NodeId, id: SchemaId) -> Option<NodeId> {
+    fn decode(&mut self, node: NodeId, id: SchemaId) -> Option<(NodeId, SyntaxLog)> {
         if self.decoding >= self.limits.decode_nesting_max {
             return None;
         }
@@ -321,8 +322,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         if !read.complete || read.end < text.len() {
             return None;
         }
-        self.log.merge(log);
-        Some(read.node)
+        Some((read.node, log))
     }
 }
 

@@ -25,8 +25,10 @@ pub(crate) fn fold_value(text: &str) -> String {
         let inside = previous.is_some() && next.is_some();
         let sign =
             previous.is_none_or(char::is_whitespace) && next.is_some_and(char::is_ascii_digit);
+        let digits = previous.is_some_and(|c: char| c.is_ascii_digit())
+            && next.is_some_and(char::is_ascii_digit);
         let separator = character.is_whitespace() || matches!(character, '_' | '-');
-        if !(separator && inside && !sign) {
+        if !separator || !inside || sign || digits {
             folded.extend(character.to_lowercase());
         }
         previous = Some(character);
@@ -109,7 +111,13 @@ mod tests {
             assert_eq!(fold(a), fold(b), "{a} {b}");
         }
         assert_ne!(fold("a.b"), fold("ab"));
-        for (a, b) in [("-1", "1"), (".5", "5"), ("A-", "A"), ("C++", "C")] {
+        for (a, b) in [
+            ("-1", "1"),
+            (".5", "5"),
+            ("A-", "A"),
+            ("C++", "C"),
+            ("1-5", "15"),
+        ] {
             assert_ne!(fold_value(a), fold_value(b), "{a} {b}");
         }
         assert_eq!(fold_value("credit_card."), fold_value("Credit Card"));

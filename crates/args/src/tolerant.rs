@@ -18,6 +18,7 @@ use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
 use countersign_contract::IssueCode;
 pub(crate) use key::WRAPPERS;
 pub(crate) use log::{SyntaxEvent, SyntaxLog};
+use quote::Quote;
 
 /// A container that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) struct Read {
     pub(crate) end: usize,
     /// Whether it was closed; otherwise the text ended inside it.
     pub(crate) complete: bool,
+    /// Whether a name was read, be it without a value.
+    pub(crate) named: bool,
 }
 
 /// Why there is no container here.
@@ -111,6 +114,7 @@ pub(crate) struct Reader<'t, 'r, 's> {
     broken: Option<usize>,
     /// Whether the text that is being read has an escape that JSON does not have.
     repaired_escape: bool,
+    named: bool,
 }
 
 impl<'t, 'r, 's> Reader<'t, 'r, 's> {
@@ -136,6 +140,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             lookaheads: 0,
             broken: None,
             repaired_escape: false,
+            named: false,
         }
     }
 
@@ -156,6 +161,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.at = start;
         self.stack.clear();
         self.broken = None;
+        self.named = false;
         let mut step = match shape {
             Shape::Bracketed => self.open(Str::EMPTY, schema)?,
             Shape::Members => self.enter(Kind::Object, Closer::End, Str::EMPTY, schema)?,
@@ -194,6 +200,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 node,
                 end: self.at,
                 complete: true,
+                named: self.named,
             }),
             None => Err(NoRead::Implausible(self.at)),
         }
@@ -232,7 +239,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
         match self.byte() {
             0 if self.at_end() => return Ok(self.ended()),
-            b'{' | b'[' | b'(' => {
+            byte @ (b'{' | b'[' | b'(') if byte != b'(' || self.is_tuple() => {
                 let schema = self.child_schema(key);
                 return self.open(key, schema);
             }
@@ -260,13 +267,19 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 self.note(IssueCode::StrayText, start, self.at);
                 return Ok(Step::Value(Str::EMPTY));
             }
-            None => {
-                self.note(IssueCode::StrayText, start, self.at);
-                self.push(Kind::Null, Str::EMPTY, start)?
-            }
+            None => return Err(NoRead::Broken(start)),
         };
         self.attach(node, key)?;
         self.after_value()
+    }
+
+    /// Whether the parenthesis here opens a tuple and not a remark in a bare text.
+    fn is_tuple(&mut self) -> bool {
+        let inside = self.skip_filler(self.at + 1);
+        matches!(
+            self.byte_at(inside),
+            b'-' | b'0'..=b'9' | b'{' | b'[' | b'(' | b')'
+        ) || Quote::at(self.rest(inside)).is_some()
     }
 
     /// A key stands where an item should: the list was not closed, or the object not opened.
@@ -408,6 +421,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                     node: frame.node,
                     end: self.at,
                     complete: true,
+                    named: self.named,
                 }));
             }
         }
@@ -421,6 +435,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             node,
             end: self.at,
             complete: false,
+            named: self.named,
         })
     }
 

@@ -16,7 +16,7 @@ use crate::tree::{Kind, NONE, NodeId, Tree};
 /// Answers that were given before, for schemas with branches: without it, branches inside branches
 /// would take time exponential in their depth. Empty, and so free, for all others.
 #[derive(Debug, Default)]
-pub(crate) struct Memo(RefCell<HashMap<(NodeId, SchemaId), bool>>);
+pub(crate) struct Memo(RefCell<HashMap<(NodeId, SchemaId, bool), bool>>);
 
 /// A tree and the schema it is checked against.
 #[derive(Clone, Copy)]
@@ -26,6 +26,9 @@ pub(crate) struct Validator<'v, 'r> {
     pub(crate) memo: &'v Memo,
     /// Whether a member that nothing is said about is welcome.
     pub(crate) keeps_unknown: bool,
+    /// Whether `3.0` is an integer, as JSON Schema has it. A call is asked to spell it `3`; what is
+    /// only tested (`not`, `if`, `contains`) is taken by its value.
+    pub(crate) by_value: bool,
 }
 
 impl Validator<'_, '_> {
@@ -35,18 +38,24 @@ impl Validator<'_, '_> {
         if !rules.is_composed() {
             return self.accepts_own(rules, node);
         }
-        if let Some(answer) = self.memo.0.borrow().get(&(node, id)) {
+        if let Some(answer) = self.memo.0.borrow().get(&(node, id, self.by_value)) {
             return *answer;
         }
         let answer = self.accepts_own(rules, node) && self.accepts_parts(rules, node);
-        self.memo.0.borrow_mut().insert((node, id), answer);
+        self.memo
+            .0
+            .borrow_mut()
+            .insert((node, id, self.by_value), answer);
         answer
     }
 
     /// Whether the value is accepted, the schemas that apply beside these rules left aside.
     pub(crate) fn accepts_own(self, rules: &Rules, node: NodeId) -> bool {
         let tree = self.tree;
-        if !rules.types.has(type_of(tree, node)) {
+        let own = type_of(tree, node);
+        let typed =
+            rules.types.has(own) || (self.by_value && is_integral(tree, rules.types, own, node));
+        if !typed {
             return false;
         }
         if let Some(allowed) = &rules.allowed
@@ -107,7 +116,7 @@ impl Validator<'_, '_> {
             let hits = self
                 .tree
                 .children(node)
-                .filter(|item| self.accepts(*item, contains.schema))
+                .filter(|item| self.tests(*item, contains.schema))
                 .count();
             if hits < contains.min || contains.max.is_some_and(|max| hits > max) {
                 return Some(format!(
@@ -216,6 +225,15 @@ impl Validator<'_, '_> {
         None
     }
 
+    /// Whether a schema that is only tested accepts the value.
+    fn tests(self, node: NodeId, id: SchemaId) -> bool {
+        Self {
+            by_value: true,
+            ..self
+        }
+        .accepts(node, id)
+    }
+
     /// The schemas that apply to the same value.
     fn accepts_parts(self, rules: &Rules, node: NodeId) -> bool {
         let fits = |id: &SchemaId| self.accepts(node, *id);
@@ -229,15 +247,24 @@ impl Validator<'_, '_> {
         if !rules.one_of.is_empty() && !exactly_one() {
             return false;
         }
-        if rules.not.as_ref().is_some_and(fits) {
+        if rules.not.as_ref().is_some_and(|id| self.tests(node, *id)) {
             return false;
         }
         match &rules.condition {
-            Some(condition) if fits(&condition.test) => condition.then.as_ref().is_none_or(fits),
+            Some(condition) if self.tests(node, condition.test) => {
+                condition.then.as_ref().is_none_or(fits)
+            }
             Some(condition) => condition.otherwise.as_ref().is_none_or(fits),
             None => true,
         }
     }
+}
+
+/// Whether a number spelt with a fraction or an exponent is a whole one, and whole ones are wanted.
+fn is_integral(tree: &Tree<'_>, wanted: Types, own: Types, node: NodeId) -> bool {
+    own == Types::FRACTION
+        && wanted.has(Types::INTEGER)
+        && Decimal::parse(tree.text(node)).is_some_and(|number| number.to_integer(400).is_some())
 }
 
 /// Whether a name is what `propertyNames` asks for.

@@ -561,6 +561,31 @@ fn no_guess_is_run() {
         (r#"{"city": "a", "tags": "[\"x\", \"y\""}"#, None),
         (r#"{"city": "C:\dir\", "days": 3}"#, None),
         (r#"{"city": "C:\Users\name"}"#, None),
+        (
+            r#"Example: {"city":"Paris"}. Now: {"city":"Rome","days":"soon"}"#,
+            None,
+        ),
+        ("get(city='Paris')\nget(town='Rome')", None),
+        (r#"{"city":"Paris"} {"city": "#, None),
+        (r#"search("cats", {"city": "Paris"})"#, None),
+        (
+            r#"{"city": "Paris",, "days": 3}"#,
+            Some(r#"{"city":"Paris","days":3}"#),
+        ),
+        (r#"{"city": "Paris", "days" 3, "unit": "c"}"#, None),
+        (r#"{"city": "Paris", "unit" = "c"}"#, None),
+        (r#"{"city": "a", "tags": ["Lakers", Clippers"]}"#, None),
+        (r#"{"city": "Paris" or "Rome"}"#, None),
+        (r#"{"city": "Paris".strip(), "days": 3}"#, None),
+        (r#"{"days": 1, "city": "Depp {"k"} x"}"#, None),
+        (r#"f(city="say "hi") now", days=1)"#, None),
+        (r#"{"city": «Paris»}"#, Some(r#"{"city":"Paris"}"#)),
+        ("{city: &quot;Paris&quot;}", None),
+        ("{city: a, tags: [x, y, days: 3}", None),
+        (r#"{"city": ]}"#, None),
+        (r#"{"city": r"C:\new\table"}"#, None),
+        (r#"{"city": "1-5", "level": "1-"}"#, None),
+        (r#"{"city": "", "unit": }"#, None),
     ] {
         let bound = binder.bind(raw);
         let runs = bound

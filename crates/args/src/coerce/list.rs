@@ -148,12 +148,13 @@ impl Coercer<'_, '_> {
     /// A text decoded into the container it holds; none where it holds none that fits.
     pub(super) fn decoded(&mut self, node: NodeId, id: SchemaId) -> Option<Outcome> {
         let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
-        let container = self.decode(node, id)?;
+        let (container, log) = self.decode(node, id)?;
         self.tree.node_mut(container).key = key;
         self.decoding += 1;
         let inner = self.coerce(container, id);
         self.decoding -= 1;
         let made = inner.node?;
+        self.log.merge(log);
         let done = self
             .trail
             .leaf(Event::new(IssueCode::ContainerDecoded, span).after(made));

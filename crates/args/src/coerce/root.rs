@@ -144,12 +144,15 @@ impl Coercer<'_, '_> {
     /// The whole document as a text.
     fn unwrap_text(&mut self, node: NodeId) -> Outcome {
         let span = self.tree.node(node).span;
-        let Some(container) = self.decode(node, self.schema.root) else {
+        let Some((container, log)) = self.decode(node, self.schema.root) else {
             return self.rejected(node, self.schema.root);
         };
         self.decoding += 1;
         let inner = self.bind_root(container);
         self.decoding -= 1;
+        if inner.node.is_some() {
+            self.log.merge(log);
+        }
         self.unwrapped(inner, IssueCode::RootDecoded, span)
     }
 

@@ -142,16 +142,6 @@ impl Trail {
         errors
     }
 
-    /// Whether every refusal under `from` is that something is missing.
-    pub(crate) fn only_lacks(&self, from: TrailId) -> bool {
-        let mut only = true;
-        self.visit(from, |_, event| {
-            only &= event.code.severity() != Severity::Error
-                || event.code == IssueCode::MissingRequired;
-        });
-        only
-    }
-
     fn at(&mut self, step: Step, inner: TrailId) -> TrailId {
         if inner == Self::NOTHING {
             inner

@@ -20,7 +20,7 @@ impl Reader<'_, '_, '_> {
         let token = self.slice(start, end).trim();
         self.at = end + closing;
         // One quote is a quote that lost its partner; any other is a text nobody can take apart.
-        if token.contains('"') && place != Place::Whole {
+        if place != Place::Whole && self.is_entangled(token, place) {
             self.broken = self.broken.or(Some(start));
         }
         if closing > 0 {
@@ -34,6 +34,31 @@ impl Reader<'_, '_, '_> {
         self.classify(token, start).map(Some)
     }
 
+    /// Whether a bare text holds what cannot be part of one: a quote, an entity, or the next member.
+    fn is_entangled(&mut self, token: &str, place: Place) -> bool {
+        let quoted = token.char_indices().any(|(at, c)| match c {
+            '"' | '`' => true,
+            '\'' => {
+                let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+                !(word(token.get(..at).and_then(|t| t.chars().next_back()))
+                    && word(token.get(at + 1..).and_then(|t| t.chars().next())))
+            }
+            _ => false,
+        });
+        let parent = self
+            .stack
+            .len()
+            .checked_sub(2)
+            .and_then(|at| self.stack.get(at));
+        let member = place == Place::Item
+            && token.split_once(':').is_some_and(|(name, _)| {
+                parent
+                    .and_then(|frame| frame.schema)
+                    .is_some_and(|id| self.declares_by_name(id, name.trim()))
+            });
+        quoted || member || token.contains("&quot;")
+    }
+
     /// What may stand before a quote without meaning anything: a second colon, or Python's prefix
     /// of a raw or byte string.
     fn skip_prefix(&mut self) {
@@ -45,9 +70,16 @@ impl Reader<'_, '_, '_> {
         if !meaningless {
             return;
         }
+        let literal = !matches!(self.byte(), b':' | b'=');
         self.at += 1;
         self.filler();
         self.note(IssueCode::StrayText, start, start + 1);
+        // In a raw or byte string a backslash is not JSON's.
+        let rest = self.slice(self.at, self.bytes.len());
+        let content = rest.get(1..).unwrap_or_default().split(['"', '\'']).next();
+        if literal && content.is_some_and(|content| content.contains('\\')) {
+            self.broken = self.broken.or(Some(start));
+        }
     }
 
     fn classify(&mut self, token: &str, start: usize) -> Result<NodeId, NoRead> {
@@ -115,7 +147,7 @@ impl Reader<'_, '_, '_> {
                         || self.comma_ends_member(end)
                 }
                 b'}' => place != Place::Whole,
-                b']' => self.in_brackets() || self.is_whole_token(start, end),
+                b']' => end == start || self.in_brackets() || self.is_whole_token(start, end),
                 b')' => self.in_parentheses(),
                 b'\n' => self.line_ends_value(place, end),
                 b'#' | b'/' => {

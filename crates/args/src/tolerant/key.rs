@@ -59,6 +59,7 @@ impl<'s> Reader<'_, '_, 's> {
                 None => return Err(NoRead::Implausible(self.at.max(start + 1))),
             },
         };
+        self.named = true;
         self.filler();
         let (separator, width) = self.punctuation(self.at);
         match separator {

@@ -23,6 +23,18 @@ enum Style {
     SmartSingle,
     TripleDouble,
     TripleSingle,
+    /// `«…»`
+    Guillemet,
+    /// `「…」` and `『…』`
+    Corner,
+    /// `＂…＂`
+    FullWidth,
+    /// `＇…＇`
+    FullWidthSingle,
+    /// `″…″`
+    Prime,
+    /// `´…´`
+    Acute,
 }
 
 impl Quote {
@@ -36,6 +48,12 @@ impl Quote {
             [b'`', ..] => (Style::Backtick, 1),
             [0xe2, 0x80, 0x9c..=0x9e, ..] => (Style::SmartDouble, 3),
             [0xe2, 0x80, 0x98..=0x9a, ..] => (Style::SmartSingle, 3),
+            [0xc2, 0xab, ..] => (Style::Guillemet, 2),
+            [0xe3, 0x80, 0x8c | 0x8e, ..] => (Style::Corner, 3),
+            [0xef, 0xbc, 0x82, ..] => (Style::FullWidth, 3),
+            [0xef, 0xbc, 0x87, ..] => (Style::FullWidthSingle, 3),
+            [0xe2, 0x80, 0xb3, ..] => (Style::Prime, 3),
+            [0xc2, 0xb4, ..] => (Style::Acute, 2),
             _ => return None,
         };
         Some(Self { style, width })
@@ -47,7 +65,12 @@ impl Quote {
             (Style::Double, [b'"', ..])
             | (Style::Single, [b'\'', ..])
             | (Style::Backtick, [b'`', ..]) => Some(1),
-            (Style::SmartDouble, [0xe2, 0x80, 0x9c..=0x9e, ..])
+            (Style::Guillemet, [0xc2, 0xbb, ..]) | (Style::Acute, [0xc2, 0xb4, ..]) => Some(2),
+            (Style::Corner, [0xe3, 0x80, 0x8d | 0x8f, ..])
+            | (Style::FullWidth, [0xef, 0xbc, 0x82, ..])
+            | (Style::FullWidthSingle, [0xef, 0xbc, 0x87, ..])
+            | (Style::Prime, [0xe2, 0x80, 0xb3, ..])
+            | (Style::SmartDouble, [0xe2, 0x80, 0x9c..=0x9e, ..])
             | (Style::SmartSingle, [0xe2, 0x80, 0x98..=0x9a, ..])
             | (Style::TripleDouble, [b'"', b'"', b'"', ..])
             | (Style::TripleSingle, [b'\'', b'\'', b'\'', ..]) => Some(3),
@@ -63,7 +86,10 @@ impl Quote {
                 Style::Double | Style::TripleDouble => byte == b'"',
                 Style::Single | Style::TripleSingle => byte == b'\'',
                 Style::Backtick => byte == b'`',
-                Style::SmartDouble | Style::SmartSingle => byte == 0xe2,
+                Style::SmartDouble | Style::SmartSingle | Style::Prime => byte == 0xe2,
+                Style::Guillemet | Style::Acute => byte == 0xc2,
+                Style::Corner => byte == 0xe3,
+                Style::FullWidth | Style::FullWidthSingle => byte == 0xef,
             }
     }
 }
@@ -112,6 +138,7 @@ impl Reader<'_, '_, '_> {
         }
         self.at += quote.width;
         let mark = self.tree.side_mark();
+        let mut inner = Pairs::default();
         loop {
             let run = self.at;
             while self
@@ -136,18 +163,32 @@ impl Reader<'_, '_, '_> {
                 if place == Place::Member
                     && let Some(text) = self.closed_before(place, mark)
                 {
+                    // With a quote inside as well, which of the two was meant to close it?
+                    if inner.any {
+                        self.broken = self.broken.or(Some(opened));
+                    }
                     return (text, true);
                 }
                 if self.closes(self.at + width, place, mark) {
                     self.at += width;
                     self.check_escapes(opened, mark);
                     self.check_partner(opened, quote, place);
+                    let doubled = inner.any && self.is_quoted_twice(quote, mark);
+                    if doubled || !inner.are_closed() {
+                        self.broken = self.broken.or(Some(opened));
+                    }
                     return (self.tree.side_since(mark), true);
                 }
                 if place == Place::Item {
                     self.closed_before(place, mark);
                 }
                 self.note(IssueCode::InnerQuoteEscaped, self.at, self.at + width);
+                let before = self
+                    .slice(opened + quote.width, self.at)
+                    .chars()
+                    .next_back();
+                let after = self.slice(self.at + width, self.bytes.len()).chars().next();
+                inner.add(before, after, quote.style);
                 self.take(width);
             } else if self.byte() == b'\\' {
                 self.escape(quote);
@@ -222,6 +263,17 @@ impl Reader<'_, '_, '_> {
         }
     }
 
+    /// Whether a text has the same quotes inside its quotes: `""text""`.
+    fn is_quoted_twice(&mut self, quote: Quote, mark: usize) -> bool {
+        let text = self.tree.side().get(mark..).unwrap_or_default().as_bytes();
+        let last = text
+            .len()
+            .checked_sub(quote.width)
+            .and_then(|at| text.get(at..));
+        quote.closing_at(text).is_some()
+            && last.is_some_and(|last| quote.closing_at(last).is_some())
+    }
+
     /// Copies so many bytes as they are.
     fn take(&mut self, width: usize) {
         let piece = self.slice(self.at, self.at + width);
@@ -269,16 +321,12 @@ impl Reader<'_, '_, '_> {
                 b']' => self.in_brackets(),
                 b')' => self.in_parentheses(),
                 b',' | b';' => {
-                    let then = self.skip_filler(next + width);
+                    let then = self.skip_commas(next + width);
                     let ends = self.container_ends(then) || self.member_follows(then, true);
                     if !ends && self.is_item_at(then) {
                         self.broken = self.broken.or(Some(then));
                     }
                     ends
-                }
-                b'+' if self.is_quote_at(next + 1) => {
-                    self.broken = self.broken.or(Some(next));
-                    false
                 }
                 // The comma is missing: a quoted key after a space is a key, any other must be declared.
                 _ => {
@@ -291,12 +339,8 @@ impl Reader<'_, '_, '_> {
                 b'}' => self.has_open(Closer::Brace) && self.brace_ends(next),
                 b')' => self.in_parentheses(),
                 b',' => {
-                    let then = self.skip_filler(next + width);
+                    let then = self.skip_commas(next + width);
                     self.container_ends(then) || self.item_follows(then)
-                }
-                b'+' if self.is_quote_at(next + 1) => {
-                    self.broken = self.broken.or(Some(next));
-                    false
                 }
                 _ => next > behind && self.item_without_comma(next),
             },
@@ -354,9 +398,16 @@ impl Reader<'_, '_, '_> {
         true
     }
 
-    fn is_quote_at(&mut self, at: usize) -> bool {
-        let at = self.skip_filler(at);
-        Quote::at(self.rest(at)).is_some()
+    /// The first byte behind filler and commas that stand there once too often.
+    fn skip_commas(&mut self, at: usize) -> usize {
+        let mut at = self.skip_filler(at);
+        for _ in 0..4 {
+            if self.byte_at(at) != b',' {
+                break;
+            }
+            at = self.skip_filler(at + 1);
+        }
+        at
     }
 
     /// Whether a quoted text that can only be an item of a list stands here: what is before it would
@@ -450,5 +501,35 @@ impl Reader<'_, '_, '_> {
         self.tree.side().truncate(mark + kept);
         self.at = comma;
         Some(self.tree.side_since(mark))
+    }
+}
+
+/// Quotes inside a text: they must open and close in turn, as a person would set them. Any other
+/// order means that one of them was meant to end the text.
+#[derive(Debug, Default)]
+struct Pairs {
+    any: bool,
+    open: bool,
+    broken: bool,
+}
+
+impl Pairs {
+    fn add(&mut self, before: Option<char>, after: Option<char>, style: Style) {
+        let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let apostrophe = matches!(style, Style::Single | Style::SmartSingle);
+        if apostrophe && word(before) && word(after) {
+            return;
+        }
+        self.any = true;
+        let space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+        let opens =
+            !space(after) && !word(before) && !before.is_some_and(|c| matches!(c, ',' | ';'));
+        let closes = !space(before) && !word(after);
+        self.broken |= if self.open { !closes } else { !opens };
+        self.open = !self.open;
+    }
+
+    fn are_closed(&self) -> bool {
+        !self.open && !self.broken
     }
 }
