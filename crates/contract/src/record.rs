@@ -31,6 +31,9 @@ pub struct CallRecord {
     /// The conversation or visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Which revision of the policy decided about it; none where the call did not get that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_revision: Option<String>,
     /// The trace it is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,

@@ -26,7 +26,7 @@ pub trait Authorizer: Send + Sync + 'static {
 pub struct Decision {
     /// Whether the call may go on.
     pub verdict: Verdict,
-    /// Which policy said so; it is part of the log.
+    /// Which policy said so; it is part of the record and of the log.
     pub policy_revision: Arc<str>,
 }
 

@@ -30,7 +30,7 @@ impl Executor {
         let Resolved { entry, mut call } = resolved;
         let request = identify(&mut call, trail)?;
         let decision = self.decide(&call.principal, &entry).await?;
-        trail.policy_revision = Some(decision.policy_revision);
+        trail.record.policy_revision = Some(decision.policy_revision.to_string());
         let name = entry.name();
         let (code, message, hint) = match decision.verdict {
             Verdict::Allow => {

@@ -1,7 +1,6 @@
 //! What is known of a call so far: the record in the making. It exists from arrival on, so that a
 //! refusal leaves a record like any other call.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_contract::record::{BindSummary, PhaseTimes};
@@ -21,7 +20,6 @@ pub(super) struct Trail {
     /// When the call arrived, by the time of day and in the clock's monotonic time.
     pub(super) at: Timestamp,
     pub(super) arrived: Duration,
-    pub(super) policy_revision: Option<Arc<str>>,
 }
 
 /// The longest excerpt of an unknown tool name that is kept; a known one is no longer.
@@ -48,6 +46,7 @@ impl Executor {
             actor: call.principal.actor.clone(),
             user_id: call.principal.user_id.clone(),
             session_id: None,
+            policy_revision: None,
             trace: Some(trace.to_trace()),
             snapshot_id: None,
             at: at.to_string(),
@@ -65,7 +64,6 @@ impl Executor {
             trace,
             at,
             arrived: parts.clock.monotonic(),
-            policy_revision: None,
         }
     }
 
@@ -126,7 +124,7 @@ impl Trail {
             dry_run = record.dry_run,
             binding = ?record.binding.status,
             issues = ?record.binding.issues,
-            policy = self.policy_revision.as_deref(),
+            policy = record.policy_revision.as_deref(),
             queued_us = record.phases.queued_us,
             awaiting_approval_us = record.phases.awaiting_approval_us,
             executing_us = record.phases.executing_us,

@@ -36,6 +36,7 @@ async fn a_call_leaves_one_record() {
             "actor": {"type": "user", "id": "u_1"},
             "user_id": "u_1",
             "session_id": "s_1",
+            "policy_revision": "allow-all",
             "trace": {"trace_id": format!("{:032x}", 1), "span_id": format!("{:016x}", 1)},
             "at": "2026-11-15T12:00:00Z",
             "arguments_digest": digest(r#"{"a":2,"b":1}"#),

@@ -67,6 +67,7 @@ fn record() -> Box<CallRecord> {
         },
         user_id: "u_1".to_owned(),
         session_id: None,
+        policy_revision: None,
         trace: None,
         snapshot_id: None,
         at: String::new(),
