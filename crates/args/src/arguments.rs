@@ -2,12 +2,24 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// Arguments after binding: strict JSON text that the tool's declaration accepts.
 ///
 /// The text keeps every number as it was spelt, so nothing goes through a float.
+///
+/// # Example
+///
+/// ```
+/// use countersign_args::Arguments;
+///
+/// let arguments = Arguments::from_json(r#"{"price": 0.10}"#)?;
+/// assert_eq!(arguments.as_json(), r#"{"price": 0.10}"#);
+/// assert!(Arguments::from_json("[1]").is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     json: Arc<str>,
@@ -17,6 +29,19 @@ impl Arguments {
     /// For the binder, which has just checked the text.
     pub(crate) fn from_checked(json: impl Into<Arc<str>>) -> Self {
         Self { json: json.into() }
+    }
+
+    /// Takes a text that is one JSON object already, for arguments that no model wrote.
+    ///
+    /// The text is kept as it is; whether a declaration accepts it is for the caller to know.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is not JSON, or JSON of another type.
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        let json = json.trim_ascii();
+        serde_json::from_str::<AnyObject>(json)?;
+        Ok(Self::from_checked(json))
     }
 
     /// The JSON text.
@@ -32,5 +57,50 @@ impl Arguments {
     /// As a JSON value; integers beyond 64 bits and long decimals are rounded here, and only here.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or(Value::Null)
+    }
+}
+
+/// Reads an object to its end and keeps nothing of it.
+struct AnyObject;
+
+impl<'de> Deserialize<'de> for AnyObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnyObject {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let arguments = Arguments::from_json(text).ok();
+        assert_eq!(arguments.as_ref().map(Arguments::as_json), expected);
+    }
+
+    #[test]
+    fn one_whole_object_is_kept_as_it_is() {
+        check("{}", Some("{}"));
+        check(
+            " {\"n\": 1.10, \"m\": [{}]}\n",
+            Some("{\"n\": 1.10, \"m\": [{}]}"),
+        );
+        for other in ["", "null", "[]", "\"{}\"", "{} {}", "{\"a\": }", "{a: 1}"] {
+            check(other, None);
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::duplicates;
 use crate::limits::Limits;
 use crate::reading::Reading;
 use crate::report::{Report, sentence};
-use crate::schema::{Schema, SchemaError, SchemaId};
+use crate::schema::{Schema, SchemaError, SchemaId, Shown};
 use crate::strict::{self, Document, Stop};
 use crate::tolerant::{SyntaxLog, WRAPPERS};
 use crate::tree::{NodeId, Span, Tree};
@@ -103,6 +103,23 @@ impl Binder {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Whether every default and every example is a value that the declaration itself accepts; the
+    /// first that is not is refused with its path.
+    ///
+    /// Not a part of [`from_schema`](Binder::from_schema): somebody else's schema can be bound
+    /// against although it shows a wrong value.
+    pub fn check_shown(&self) -> Result<(), SchemaError> {
+        let wrong = |shown: &&Shown| !self.accepts_json(&shown.json, shown.schema);
+        let Some(shown) = self.schema.shown().iter().find(wrong) else {
+            return Ok(());
+        };
+        let expected = self.schema.rules(shown.schema).describe();
+        Err(SchemaError {
+            path: shown.path.clone(),
+            message: format!("the declaration does not accept it: expected {expected}"),
+        })
     }
 
     /// Binds a text.

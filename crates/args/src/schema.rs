@@ -106,6 +106,17 @@ pub(crate) struct Schema {
     sensitive: bool,
     remarks: bool,
     branches: bool,
+    shown: Vec<Shown>,
+}
+
+/// A default or an example: a value that a declaration shows to those who read it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// JSON pointer into the schema.
+    pub(crate) path: String,
+    pub(crate) json: String,
+    /// What it is declared for.
+    pub(crate) schema: SchemaId,
 }
 
 impl Schema {
@@ -115,6 +126,11 @@ impl Schema {
     )]
     pub(crate) fn rules(&self, id: SchemaId) -> &Rules {
         &self.rules[id as usize]
+    }
+
+    /// The declared defaults and examples.
+    pub(crate) fn shown(&self) -> &[Shown] {
+        &self.shown
     }
 
     /// Whether an accepted value may still be worth a remark.

@@ -226,10 +226,13 @@ impl Entry {
     fn new(tool: Arc<dyn DynTool>) -> Result<Self, Error> {
         let spec = tool.spec();
         let name = &spec.name;
-        let binder = Binder::new(spec).map_err(|source| Error::Schema {
+        let unusable = |source| Error::Schema {
             name: name.clone(),
             source,
-        })?;
+        };
+        let binder = Binder::new(spec).map_err(unusable)?;
+        // A default goes to the tool unbound, and a model copies an example: both must be right.
+        binder.check_shown().map_err(unusable)?;
         let declaration = serde_json::to_value(spec).unwrap_or_default();
         let digest = Digest::of_canonical(&declaration).map_err(|source| Error::Canonical {
             name: name.clone(),

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::LazyLock;
 
-use countersign_args::{Arguments, Binder};
+use countersign_args::Arguments;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
@@ -38,7 +37,8 @@ impl Defaults {
             return None;
         }
         let filled = self.fill_text(arguments.as_json())?;
-        PARSER.bind(&filled).arguments
+        // What is filled in is JSON between the braces of JSON.
+        Arguments::from_json(&filled).ok()
     }
 
     fn is_empty(&self) -> bool {
@@ -49,13 +49,11 @@ impl Defaults {
     }
 
     fn fill_text(&self, json: &str) -> Option<String> {
-        if let Some(items) = &self.items {
+        // A place may take a list or an object; what was sent decides.
+        if json.trim_start().starts_with('[') {
+            let items = self.items.as_deref()?;
             let sent: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-            return rewrite(
-                '[',
-                ']',
-                sent.iter().map(|item| (None, item.get(), &**items)),
-            );
+            return rewrite('[', ']', sent.iter().map(|item| (None, item.get(), items)));
         }
         let sent: Members<'_> = serde_json::from_str(json).ok()?;
         let mut filled = rewrite(
@@ -90,9 +88,6 @@ static NONE: Defaults = Defaults {
     items: None,
     values: None,
 };
-
-/// Strict JSON passes through it unchanged; it turns text into `Arguments`.
-static PARSER: LazyLock<Binder> = LazyLock::new(Binder::undeclared);
 
 /// Writes a list or an object again where one of its parts has something to fill in.
 fn rewrite<'a>(
@@ -144,10 +139,12 @@ fn collect<'a>(root: &'a Value, schema: &'a Value, open: &mut Vec<&'a str>) -> D
     let mut defaults = Defaults::default();
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
-        if let Some(default) = property.get("default") {
-            defaults.members.insert(name.clone(), default.to_string());
-        }
         let inside = collect(root, property, open);
+        if let Some(default) = property.get("default") {
+            let default = default.to_string();
+            let filled = inside.fill_text(&default).unwrap_or(default);
+            defaults.members.insert(name.clone(), filled);
+        }
         if !inside.is_empty() {
             defaults.inside.insert(name.clone(), inside);
         }

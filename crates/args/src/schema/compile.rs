@@ -13,7 +13,7 @@ use super::keyword::{
 };
 use super::{
     Additional, Condition, Contains, ListRules, ObjectRules, Property, Rules, Schema, SchemaId,
-    Types,
+    Shown, Types,
 };
 use crate::fold::fold;
 
@@ -40,6 +40,7 @@ impl Schema {
             done: HashMap::new(),
             in_place: Vec::new(),
             anchors: HashMap::new(),
+            shown: Vec::new(),
         };
         compiler.find_anchors(document, &mut String::new(), 0)?;
         let root = compiler.schema(document, "", Mode::Own, 0)?;
@@ -66,6 +67,7 @@ impl Schema {
             sensitive,
             remarks,
             branches,
+            shown: compiler.shown,
         })
     }
 
@@ -77,6 +79,7 @@ impl Schema {
             sensitive: false,
             remarks: false,
             branches: false,
+            shown: Vec::new(),
         }
     }
 }
@@ -97,6 +100,7 @@ pub(super) struct Compiler<'d> {
     /// Edges to schemas that apply to the same value; a cycle of them never ends.
     pub(super) in_place: Vec<(SchemaId, SchemaId, String)>,
     pub(super) anchors: HashMap<String, String>,
+    shown: Vec<Shown>,
 }
 
 pub(super) type Result<T, E = SchemaError> = std::result::Result<T, E>;
@@ -137,7 +141,9 @@ impl<'d> Compiler<'d> {
         // A reference with nothing beside it is the schema it names.
         if let Some(target) = Self::lone_reference(object, path)? {
             let (value, target) = self.resolve(target, path)?;
-            return self.schema(value, &target, mode, depth + 1);
+            let id = self.schema(value, &target, mode, depth + 1)?;
+            self.keep_shown(object, path, id);
+            return Ok(id);
         }
         let id = self.reserve(path, mode);
         let rules = self.rules_of(object, path, mode, depth, id)?;
@@ -181,7 +187,26 @@ impl<'d> Compiler<'d> {
         rules.object = self.object_rules(object, path, mode, depth)?;
         self.compose(&mut rules, object, path, mode, depth, id)?;
         extensions(&mut rules, object, path)?;
+        self.keep_shown(object, path, id);
         Ok(rules)
+    }
+
+    fn keep_shown(&mut self, object: &Map<String, Value>, path: &str, schema: SchemaId) {
+        let default = object
+            .get("default")
+            .map(|value| (value, format!("{path}/default")));
+        let examples = object.get("examples").and_then(Value::as_array);
+        let examples = examples.into_iter().flatten().enumerate();
+        let examples = examples.map(|(at, value)| (value, format!("{path}/examples/{at}")));
+        let shown = default
+            .into_iter()
+            .chain(examples)
+            .map(|(value, path)| Shown {
+                path,
+                json: value.to_string(),
+                schema,
+            });
+        self.shown.extend(shown);
     }
 
     fn list_rules(
