@@ -1,7 +1,9 @@
 //! What a conversation keeps of a call, and shows to the model again (B16).
 
-use countersign_contract::ReplyEnvelope;
+use countersign_contract::{Issue, ReplyEnvelope, Warning};
 use serde::{Deserialize, Serialize};
+
+use crate::dialect::{ProviderCall, text};
 
 /// One call in a conversation: asked, run, answered.
 ///
@@ -12,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// use countersign::history::HistoryEntry;
 ///
 /// let reply = ReplyEnvelope::success(RequestId::new("req_1")?, 3.into());
-/// let entry = HistoryEntry::new("call_1", "sample.count", "{}", reply);
+/// let entry = HistoryEntry::new("call_1", "sample_count", "{}", reply);
 /// assert_eq!(entry.content(), "3");
 /// assert!(!entry.is_error());
 /// # Ok::<(), countersign::contract::id::InvalidId>(())
@@ -21,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub struct HistoryEntry {
     /// The provider's id of the call, by which the answer finds its question.
     pub call_id: String,
-    /// The tool, as the model named it.
+    /// The tool, as the model named it: in front of a provider, its alias.
     pub tool: String,
     /// The arguments as the model wrote them, byte for byte (B7).
     pub arguments: String,
@@ -50,12 +52,30 @@ impl HistoryEntry {
         !self.reply.ok
     }
 
-    /// What the model reads: the data, or the error with its hint and issues; as JSON text.
+    /// What the model reads: the data and what there is to know about it, or the error and what to
+    /// do about it. Every dialect that sends one text sends this one.
     pub fn content(&self) -> String {
-        match &self.reply.error {
-            // An error body holds only texts and JSON values, which can always be written.
-            Some(error) => serde_json::to_string(error).unwrap_or_else(|_| error.to_string()),
-            None => self.reply.data.to_string(),
-        }
+        text::whole(&self.reply)
+    }
+
+    /// What the binder changed, or why it refused (B19).
+    pub fn issues(&self) -> impl Iterator<Item = &Issue> {
+        let refused = self.reply.error.iter().flat_map(|e| &e.details.issues);
+        let changed = self
+            .reply
+            .warnings
+            .iter()
+            .filter_map(|warning| match warning {
+                Warning::Issue(issue) => Some(issue),
+                Warning::Remark { .. } => None,
+            });
+        refused.chain(changed)
+    }
+}
+
+impl From<(ProviderCall, ReplyEnvelope)> for HistoryEntry {
+    /// A provider's call that has been answered.
+    fn from((call, reply): (ProviderCall, ReplyEnvelope)) -> Self {
+        Self::new(call.id_or_place(), call.name, call.arguments.text, reply)
     }
 }

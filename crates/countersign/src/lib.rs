@@ -9,8 +9,9 @@
 //! 4. [`executor`]: the life of a call, one function on one screen;
 //! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`store`], [`clock`], [`ids`]: what the
 //!    executor is given, each with an implementation in memory;
-//! 6. [`dialect`]: the same tools in front of every provider;
-//! 7. [`adapter`], [`history`], [`redact`], [`sample`]: what surrounds it.
+//! 6. [`dialect`]: the same tools in front of every provider; [`session`] and [`history`]: a model's
+//!    calls from its words to what the conversation keeps of them;
+//! 7. [`adapter`], [`redact`], [`sample`]: what surrounds it.
 //!
 //! # Example
 //!
@@ -68,6 +69,7 @@ pub mod limit;
 pub mod principal;
 pub mod redact;
 pub mod sample;
+pub mod session;
 pub mod store;
 pub mod tool;
 pub mod unavailable;

@@ -6,10 +6,10 @@
     reason = "a test that cannot read its files fails"
 )]
 
+#[path = "support/golden.rs"]
+mod golden;
 #[path = "support/specs.rs"]
 mod specs;
-
-use std::path::PathBuf;
 
 use countersign::dialect::{
     Dialect, NoteKind, Provenance, ProviderCall, StreamEvent, ToolListOptions,
@@ -19,6 +19,8 @@ use countersign_contract::{
     SnapshotId, Source, ToolSpec, Warning,
 };
 use serde_json::{Value, json};
+
+use golden::{check, read};
 
 /// B15: one declaration serves every provider.
 #[test]
@@ -165,7 +167,7 @@ fn replies() -> Vec<ReplyEnvelope> {
         "the tool knows no \"qurey\"",
     );
     issue.expected = Some("query, limit".to_owned());
-    issue.suggestion = Some("query".to_owned());
+    issue.suggestion = Some("did you mean \"query\"?".to_owned());
     wrong.details.issues = vec![issue];
 
     let busy = ErrorBody::new(ErrorCode::Conflict, "the first call has not finished")
@@ -216,39 +218,5 @@ fn event_json(event: &StreamEvent) -> Value {
         StreamEvent::CallStarted { index, id, name } => json!(["started", index, id, name]),
         StreamEvent::ArgumentsDelta { index, text } => json!(["arguments", index, text]),
         StreamEvent::CallFinished { index } => json!(["finished", index]),
-    }
-}
-
-fn path(dialect: Dialect, file: &str) -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    root.join(dialect.as_str()).join(file)
-}
-
-fn read(dialect: Dialect, file: &str) -> String {
-    let path = path(dialect, file);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Compares with a golden file by value, so that the order of members does not matter.
-#[track_caller]
-fn check(dialect: Dialect, file: &str, actual: &Value) {
-    let written = format!("{actual:#}\n");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(path(dialect, file), written).unwrap();
-        return;
-    }
-    let expected: Value = serde_json::from_str(&read(dialect, file)).unwrap();
-    if expected != *actual {
-        let expected = format!("{expected:#}\n");
-        let (at, (was, is)) = expected
-            .lines()
-            .zip(written.lines())
-            .enumerate()
-            .find(|(_, (was, is))| was != is)
-            .unwrap_or((0, ("the same up to the end of one", "")));
-        panic!(
-            "{dialect}/{file} line {}:\n- {was}\n+ {is}\n\nwhole:\n{written}",
-            at + 1
-        );
     }
 }

@@ -73,7 +73,7 @@ impl ProviderCall {
     }
 
     /// The id to answer under; where the provider gave none, one made from the place of the call.
-    pub(super) fn id_or_place(&self) -> String {
+    pub(crate) fn id_or_place(&self) -> String {
         self.id
             .clone()
             .unwrap_or_else(|| format!("call_{}", self.index))

@@ -10,7 +10,7 @@ mod error;
 mod raw;
 mod schema;
 mod stream;
-mod text;
+pub(crate) mod text;
 mod tokens;
 mod tools;
 

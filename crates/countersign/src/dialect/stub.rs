@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use countersign_contract::{ReplyEnvelope, RequestId};
+use countersign_contract::ReplyEnvelope;
 use serde_json::{Value, json};
 
 use super::call::{self, Provenance, ProviderCall};
@@ -16,13 +16,22 @@ use super::schema::{Form, PropertyNames};
 use super::stream::{Joiner, Key, contradiction};
 use super::tools::{Declaration, ToolListOptions, Wire};
 use super::{Dialect, RawText};
+use crate::history::HistoryEntry;
+use crate::session::Session;
 
-/// Runs one call: what stands between a provider and the tools.
+/// Runs one call: what stands between a provider and the tools. [`Session`] is the real one.
 ///
 /// It cannot fail: every failure is a reply envelope.
 pub trait Run {
-    /// Looks `name` up (an alias or a tool's own name), binds `raw` and answers.
-    fn run(&self, name: &str, raw: &str) -> impl Future<Output = ReplyEnvelope> + Send;
+    /// Looks the tool up by its alias or its own name, binds the arguments and answers. A call with
+    /// a [`refusal`](ProviderCall::refusal) is answered with it and never run.
+    fn run(&self, call: &ProviderCall) -> impl Future<Output = ReplyEnvelope> + Send;
+}
+
+impl Run for Session {
+    async fn run(&self, call: &ProviderCall) -> ReplyEnvelope {
+        Self::run(self, call).await
+    }
 }
 
 /// One turn of a script: what the model says and which calls it makes.
@@ -59,22 +68,20 @@ impl Turn {
 /// # Example
 ///
 /// ```
-/// use countersign::contract::{ReplyEnvelope, RequestId};
-/// use countersign::dialect::stub::{Run, ScriptedProvider, Turn};
-///
-/// struct Echo(RequestId);
-///
-/// impl Run for Echo {
-///     async fn run(&self, name: &str, raw: &str) -> ReplyEnvelope {
-///         ReplyEnvelope::success(self.0.clone(), format!("{name} got {raw}").into())
-///     }
-/// }
+/// use countersign::dialect::stub::{ScriptedProvider, Turn};
+/// use countersign::sample::MemorySearch;
+/// use countersign::session::Session;
+/// use countersign::{Catalog, Executor, Principal};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let catalog = Catalog::builder().tool(MemorySearch::new(["green tea"])).build()?;
+/// let session = Session::new(Executor::new(catalog), Principal::user("u_1"));
+///
 /// let script = [Turn::text("Let me see.").call("memory_search", "{query: 'tea'}")];
-/// let echo = Echo(RequestId::new("r_1")?);
-/// let transcript = ScriptedProvider::new(script).drive(&echo).await?;
-/// assert_eq!(transcript.replies().next().unwrap().data, "memory_search got {query: 'tea'}");
+/// let transcript = ScriptedProvider::new(script).drive(&session).await?;
+/// let entry = transcript.history().next().unwrap();
+/// assert_eq!(entry.arguments, "{query: 'tea'}");
+/// assert_eq!(entry.reply.data[0]["text"], "green tea");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -98,12 +105,7 @@ pub enum Entry {
     /// The model's message, as it was sent.
     Model(Value),
     /// A call as it was read, and its reply.
-    Call {
-        /// The call.
-        call: ProviderCall,
-        /// The reply.
-        reply: Box<ReplyEnvelope>,
-    },
+    Call(Box<HistoryEntry>),
     /// What the model was sent back.
     Results(Value),
 }
@@ -156,18 +158,12 @@ impl ScriptedProvider {
             transcript.entries.push(Entry::Model(message));
             let mut answered = Vec::new();
             for call in calls {
-                let reply = match call.refusal() {
-                    None => runner.run(&call.name, &call.arguments.text).await,
-                    Some(error) => ReplyEnvelope::failure(refused_id(&call), error),
-                };
+                let reply = runner.run(&call).await;
                 answered.push((call, reply));
             }
             let results = (!answered.is_empty()).then(|| self.dialect.results(&answered));
-            let calls = answered.into_iter().map(|(call, reply)| Entry::Call {
-                call,
-                reply: Box::new(reply),
-            });
-            transcript.entries.extend(calls);
+            let calls = answered.into_iter().map(HistoryEntry::from).map(Box::new);
+            transcript.entries.extend(calls.map(Entry::Call));
             transcript.entries.extend(results.map(Entry::Results));
         }
         Ok(transcript)
@@ -175,10 +171,10 @@ impl ScriptedProvider {
 }
 
 impl Transcript {
-    /// The replies, in order.
-    pub fn replies(&self) -> impl Iterator<Item = &ReplyEnvelope> {
+    /// What a conversation keeps: the calls with their replies, in order.
+    pub fn history(&self) -> impl Iterator<Item = &HistoryEntry> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::Call { reply, .. } => Some(&**reply),
+            Entry::Call(entry) => Some(&**entry),
             Entry::Model(_) | Entry::Results(_) => None,
         })
     }
@@ -187,10 +183,7 @@ impl Transcript {
     pub fn to_value(&self) -> Value {
         let entry = |entry: &Entry| match entry {
             Entry::Model(message) => json!({ "model": message }),
-            Entry::Call { call, reply } => json!({
-                "call": { "name": call.name, "arguments": call.arguments.text },
-                "reply": reply,
-            }),
+            Entry::Call(entry) => json!({ "call": entry }),
             Entry::Results(message) => json!({ "results": message }),
         };
         self.entries.iter().map(entry).collect()
@@ -278,10 +271,4 @@ impl Wire for Stub {
         };
         json!({ "text": text, "calls": calls.iter().map(written).collect::<Vec<_>>() })
     }
-}
-
-/// A call that is refused before it runs has no request of its own yet.
-fn refused_id(call: &ProviderCall) -> RequestId {
-    RequestId::new(format!("refused-{}", call.index))
-        .unwrap_or_else(|_| unreachable!("the text is visible ASCII and short"))
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 const SHOWN_MAX: usize = 16;
 
 /// The reply as one text: the data and what there is to know about it, or the error.
-pub(super) fn whole(reply: &ReplyEnvelope) -> String {
+pub(crate) fn whole(reply: &ReplyEnvelope) -> String {
     match &reply.error {
         Some(body) => error(body, &reply.warnings),
         None => match notes(reply) {
@@ -81,11 +81,14 @@ fn issue(issue: &Issue) -> String {
         &issue.path
     };
     let mut line = format!("- {path}: {} ({}", issue.message, issue.code);
-    if let Some(expected) = &issue.expected {
+    // The sentence of a refusal says already what was expected.
+    if let Some(expected) = &issue.expected
+        && !issue.message.contains(expected.as_str())
+    {
         line = format!("{line}; expected {expected}");
     }
     if let Some(suggestion) = &issue.suggestion {
-        line = format!("{line}; send {suggestion}");
+        line = format!("{line}; {suggestion}");
     }
     line + ")"
 }

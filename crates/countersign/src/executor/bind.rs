@@ -4,7 +4,9 @@
 use countersign_args::{Arguments, Reading};
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
-use countersign_contract::{Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Severity};
+use countersign_contract::{
+    BindStatus, Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Severity,
+};
 
 use super::Executor;
 use super::admit::Admitted;
@@ -33,10 +35,14 @@ pub(super) struct Bound {
 impl Executor {
     pub(super) async fn bind(&self, admitted: Admitted, trail: &mut Trail) -> Result<Bound, Stop> {
         let Admitted {
-            allowed,
+            mut allowed,
             scope,
             held,
         } = admitted;
+        if let Some(error) = allowed.call.refusal.take() {
+            trail.record.binding = BindSummary::new(BindStatus::Incomplete, &error.details.issues);
+            return Err(Stop::Refused(error));
+        }
         let (arguments, issues) = bind_text(&allowed, trail)?;
         let fingerprint = describe(&allowed.entry, &arguments, trail);
         let (scope, held) = match scope {
@@ -103,7 +109,7 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
         .find(|issue| issue.severity == Severity::Error);
     let message = first.map_or("the arguments cannot be read", |issue| &issue.message);
     let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message)
-        .hint("correct what details.issues names and send the call again");
+        .hint("correct each issue and send the call again");
     // The whole text has no place of its own to name.
     let place = first.filter(|issue| !issue.path.is_empty());
     error.details.field = place.map(|issue| issue.path.clone());

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{RequestEnvelope, TraceContext};
+use countersign_contract::{ErrorBody, RequestEnvelope, TraceContext};
 
 use crate::cancel::Cancellation;
+use crate::dialect::ProviderCall;
 use crate::extensions::Extensions;
 use crate::principal::Principal;
 
@@ -36,6 +37,8 @@ pub(super) struct CallParts {
     pub(super) extensions: Extensions,
     pub(super) cancellation: Cancellation,
     pub(super) timeout: Option<Duration>,
+    /// Why the arguments must not be bound, whatever they look like.
+    pub(super) refusal: Option<Box<ErrorBody>>,
 }
 
 impl ToolCall {
@@ -55,8 +58,17 @@ impl ToolCall {
                 extensions: Extensions::new(),
                 cancellation: Cancellation::never(),
                 timeout: None,
+                refusal: None,
             }),
         }
+    }
+
+    /// A model's call. One that was cut off is known, allowed and recorded like any other, but
+    /// refused with its [`refusal`](ProviderCall::refusal) where its arguments would be bound.
+    pub fn from_provider(call: &ProviderCall, principal: impl Into<Arc<Principal>>) -> Self {
+        let mut made = Self::new(&*call.name, &*call.arguments.text, principal);
+        made.parts.refusal = call.refusal().map(Box::new);
+        made
     }
 
     /// What the caller said about the call.

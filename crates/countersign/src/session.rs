@@ -1,0 +1,74 @@
+//! A conversation with a model: one principal whose calls go through one executor (B16).
+
+use std::sync::Arc;
+
+use countersign_contract::{ReplyEnvelope, RequestEnvelope};
+
+use crate::dialect::ProviderCall;
+use crate::executor::{Executor, ToolCall};
+use crate::principal::Principal;
+
+/// An executor on behalf of one principal: what stands between a provider and the tools.
+///
+/// # Example
+///
+/// ```
+/// use countersign::dialect::Dialect;
+/// use countersign::sample::MemorySearch;
+/// use countersign::session::Session;
+/// use countersign::{Catalog, Executor, Principal};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let catalog = Catalog::builder().tool(MemorySearch::new(["buy milk"])).build()?;
+/// let session = Session::new(Executor::new(catalog), Principal::user("u_1"));
+///
+/// let message = r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1",
+///     "name": "memory_search", "input": {"query": "milk"}}]}"#;
+/// let mut answered = Vec::new();
+/// for call in Dialect::Anthropic.calls(message)? {
+///     let reply = session.run(&call).await;
+///     answered.push((call, reply));
+/// }
+/// let results = Dialect::Anthropic.results(&answered);
+/// assert_eq!(results["content"][0]["tool_use_id"], "toolu_1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Session {
+    executor: Executor,
+    principal: Arc<Principal>,
+    envelope: RequestEnvelope,
+}
+
+impl Session {
+    /// A conversation of this principal.
+    pub fn new(executor: Executor, principal: impl Into<Arc<Principal>>) -> Self {
+        Self {
+            executor,
+            principal: principal.into(),
+            envelope: RequestEnvelope::default(),
+        }
+    }
+
+    /// What every call of the conversation says: session, locale, time zone, client.
+    ///
+    /// A `request_id` and an `idempotency_key` belong to one call, so they are left out.
+    pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
+        self.envelope = RequestEnvelope {
+            request_id: None,
+            idempotency_key: None,
+            ..envelope
+        };
+        self
+    }
+
+    /// Runs one call of a model; a call that was cut off is answered and never run.
+    pub async fn run(&self, call: &ProviderCall) -> ReplyEnvelope {
+        let call = ToolCall::from_provider(call, self.principal.clone());
+        self.executor
+            .execute(call.envelope(self.envelope.clone()))
+            .await
+    }
+}
