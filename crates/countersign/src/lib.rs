@@ -15,33 +15,60 @@
 //!
 //! # Example
 //!
+//! A tool is a struct, its arguments are another, and the reply of a call is always an envelope:
+//!
 //! ```
+//! use countersign::contract::ErrorCode;
 //! use countersign::{CallContext, Catalog, Executor, Principal, Tool, ToolArgs, ToolCall, ToolError};
 //!
 //! #[derive(serde::Deserialize, ToolArgs)]
-//! struct GreetArgs {
-//!     /// Whom to greet.
-//!     name: String,
+//! struct QuoteArgs {
+//!     /// Stock keeping unit of the item.
+//!     #[arg(example = "SKU-1042")]
+//!     sku: String,
+//!     /// How many; the model may send "3".
+//!     #[arg(default = 1, min = 1)]
+//!     quantity: u32,
 //! }
 //!
-//! struct Greet;
+//! #[derive(serde::Serialize)]
+//! struct Quote {
+//!     total_cents: u32,
+//! }
 //!
-//! impl Tool for Greet {
-//!     const NAME: &'static str = "sample.greet";
-//!     const DESCRIPTION: &'static str = "Greets somebody.";
-//!     type Args = GreetArgs;
-//!     type Output = String;
+//! struct GetQuote;
 //!
-//!     async fn call(&self, _: &CallContext, args: GreetArgs) -> Result<String, ToolError> {
-//!         Ok(format!("hello {}", args.name))
+//! impl Tool for GetQuote {
+//!     const NAME: &'static str = "pricing.get_quote";
+//!     const DESCRIPTION: &'static str = "The price of an item now.";
+//!     type Args = QuoteArgs;
+//!     type Output = Quote;
+//!
+//!     async fn call(&self, _: &CallContext, args: QuoteArgs) -> Result<Quote, ToolError> {
+//!         if args.sku != "SKU-1042" {
+//!             return Err(ToolError::not_found("there is no such item").field("/sku"));
+//!         }
+//!         Ok(Quote { total_cents: 250 * args.quantity })
 //!     }
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let executor = Executor::new(Catalog::builder().tool(Greet).build()?);
-//! let call = ToolCall::new("sample.greet", r#"{"name": "Ada"}"#, Principal::user("u_1"));
-//! let reply = executor.execute(call).await;
-//! assert_eq!(reply.data, "hello Ada");
+//! let catalog = Catalog::builder().tool(GetQuote).build()?;
+//! let executor = Executor::new(catalog); // in memory; `Executor::builder` takes other parts
+//!
+//! // What a model wrote: bound to the declared types, and the reply says what was changed.
+//! let written = r#"{"sku": "SKU-1042", "quantity": "3"}"#;
+//! let call = ToolCall::new("pricing.get_quote", written, Principal::user("u_1"));
+//! let reply = executor.execute(call).await; // never an Err
+//! assert_eq!(reply.data["total_cents"], 750);
+//! assert_eq!(reply.warnings[0].code(), "TEXT_TO_INTEGER");
+//!
+//! // What went wrong is in the reply as well: a closed code, and what to do.
+//! let written = r#"{"sku": "SKU-1042", "quantitty": 3}"#;
+//! let call = ToolCall::new("pricing.get_quote", written, Principal::user("u_1"));
+//! let error = executor.execute(call).await.error.unwrap();
+//! assert_eq!(error.code, ErrorCode::InvalidArgument);
+//! assert_eq!(error.details.issues[0].suggestion.as_deref(), Some("did you mean \"quantity\"?"));
 //! # Ok::<(), countersign::catalog::Error>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
