@@ -54,6 +54,11 @@ impl Redaction {
         Self { plan }
     }
 
+    /// Whether there is nothing to replace, whatever the arguments are.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.plan, Plan::Nothing)
+    }
+
     /// Replaces what is sensitive.
     pub fn apply(&self, arguments: &mut Value) {
         match &self.plan {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::BoxFuture;
 use crate::args::ToolArgs;
 use crate::context::CallContext;
+use crate::redact::Redaction;
 
 mod error;
 
@@ -134,12 +135,19 @@ pub(crate) fn erase<T: Tool>(tool: T) -> Result<Arc<dyn DynTool>, InvalidId> {
         output: T::output_schema(),
         ..spec
     };
-    Ok(Arc::new(Typed { tool, spec }))
+    let is_quotable = Redaction::of(&spec).is_empty();
+    Ok(Arc::new(Typed {
+        tool,
+        spec,
+        is_quotable,
+    }))
 }
 
 struct Typed<T> {
     tool: T,
     spec: ToolSpec,
+    /// Whether an error may quote an argument: not where a parameter is sensitive.
+    is_quotable: bool,
 }
 
 impl<T: Tool> DynTool for Typed<T> {
@@ -158,7 +166,7 @@ impl<T: Tool> DynTool for Typed<T> {
     ) -> BoxFuture<'a, Result<Reply, ToolError>> {
         Box::pin(async move {
             let args = T::Args::from_json(arguments.as_json())
-                .map_err(|error| ToolError::unreadable_arguments(&error))?;
+                .map_err(|error| ToolError::unreadable_arguments(&error, self.is_quotable))?;
             let output = self.tool.call(ctx, args).await?;
             serde_json::to_value(output)
                 .map(Reply::from)

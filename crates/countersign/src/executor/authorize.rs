@@ -5,6 +5,7 @@ use std::sync::Arc;
 use countersign_contract::{ErrorBody, ErrorCode};
 
 use super::call::CallParts;
+use super::envelope::is_name;
 use super::resolve::Resolved;
 use super::stop::Stop;
 use super::trail::Trail;
@@ -69,6 +70,13 @@ impl Executor {
 /// The whole request, with actor and user from the credential where the envelope names none.
 fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
     let principal = &call.principal;
+    // State is kept by user: nobody is a user that everybody without a name would share.
+    if !is_name(&principal.user_id) || !is_name(&principal.actor.id) {
+        let message = "the credential names no user, or none that can be";
+        return Err(ErrorBody::new(ErrorCode::Unauthorized, message)
+            .hint("use a credential with a user of 1 to 255 characters")
+            .into());
+    }
     let envelope = &mut call.envelope;
     let actor = match envelope.actor.take() {
         None => principal.actor.clone(),

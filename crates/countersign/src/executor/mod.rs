@@ -42,6 +42,7 @@ mod bind;
 mod call;
 mod claim;
 mod confirm;
+mod envelope;
 mod record;
 mod resolve;
 mod run;

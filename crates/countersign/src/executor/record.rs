@@ -94,6 +94,9 @@ impl Executor {
     }
 }
 
+/// The largest answer, as canonical JSON.
+const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// The digest of what the tool answered. Where evidence is required, an answer that has none is a
 /// failure of the tool; elsewhere the record goes without.
 fn digested(
@@ -101,19 +104,39 @@ fn digested(
     entry: &Entry,
     rule: EvidenceRule,
 ) -> Result<(Reply, Option<Digest>), ToolError> {
-    match (Digest::of_canonical(&reply.data), rule) {
-        (Ok(digest), _) => Ok((reply, Some(digest))),
-        (Err(_), EvidenceRule::Recorded) => Ok((reply, None)),
-        (Err(error), EvidenceRule::Required) => Err(unprovable(entry, error)),
+    let (bytes, digest) = match (canonical::to_vec(&reply.data), rule) {
+        (Ok(text), _) => (text.len(), Some(Digest::of_bytes(&text))),
+        // Nobody could read it back.
+        (Err(error @ canonical::Error::TooDeep { .. }), _) => {
+            let message = format!("the answer of {} nests too deep", entry.name());
+            let hint = format!(
+                "the tool has to answer with no more than {} levels",
+                canonical::DEPTH_MAX
+            );
+            return Err(unusable(message, hint).with_source(error));
+        }
+        (Err(_), EvidenceRule::Recorded) => (reply.data.to_string().len(), None),
+        (Err(error), EvidenceRule::Required) => {
+            let message = format!("the answer of {} has no canonical form", entry.name());
+            let hint = "the tool has to write large integers as texts";
+            return Err(unusable(message, hint).with_source(error));
+        }
+    };
+    if bytes > DATA_BYTES_MAX {
+        let message = format!("the answer of {} has {bytes} bytes", entry.name());
+        let hint = format!("the tool has to answer with no more than {DATA_BYTES_MAX} bytes");
+        return Err(unusable(message, hint));
     }
+    Ok((reply, digest))
 }
 
-fn unprovable(entry: &Entry, error: canonical::Error) -> ToolError {
-    let message = format!("the answer of {} has no canonical form", entry.name());
-    let body = ErrorBody::new(ErrorCode::UpstreamError, message)
+/// The same call would get the same answer, so sending it again does not help.
+fn unusable(message: String, hint: impl Into<String>) -> ToolError {
+    let mut body = ErrorBody::new(ErrorCode::UpstreamError, message)
         .source(FaultSource::Tool)
-        .hint("the tool has to write large integers as texts");
-    ToolError::from(body).with_source(error)
+        .hint(hint);
+    body.details.retryable = false;
+    ToolError::from(body)
 }
 
 /// Logged once, here, with the call's span around it; the caller never sees it.

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use countersign_contract::envelope::Warning;
@@ -147,15 +147,14 @@ async fn guarded<'a>(
         return Err(overdue(left).without_effect());
     }
     // A tool may panic before it has made its future.
-    let Ok(mut answer) = catch_unwind(AssertUnwindSafe(start)) else {
+    let Ok(answer) = catch_unwind(AssertUnwindSafe(start)) else {
         return Err(panicked());
     };
+    let mut answer = Contained(Some(answer));
     let mut watch = None;
     poll_fn(|cx| {
-        match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
-            Ok(Poll::Ready(answer)) => return Poll::Ready(answer),
-            Ok(Poll::Pending) => {}
-            Err(_) => return Poll::Ready(Err(panicked())),
+        if let Poll::Ready(answer) = answer.poll(cx) {
+            return Poll::Ready(answer);
         }
         let (stopped, late) = watch.get_or_insert_with(|| {
             let stopped: BoxFuture<'_, ()> = Box::pin(cancellation.cancelled());
@@ -170,6 +169,28 @@ async fn guarded<'a>(
         Poll::Pending
     })
     .await
+}
+
+/// A tool's future whose panics stay in it, also those of giving it up.
+struct Contained<'a>(Option<BoxFuture<'a, Result<Reply, ToolError>>>);
+
+impl Contained<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, ToolError>> {
+        let Some(future) = &mut self.0 else {
+            return Poll::Ready(Err(panicked()));
+        };
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
+            .unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    }
+}
+
+impl Drop for Contained<'_> {
+    fn drop(&mut self) {
+        let future = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+            tracing::error!("the tool panicked while it was given up");
+        }
+    }
 }
 
 fn overdue(after: Duration) -> ToolError {

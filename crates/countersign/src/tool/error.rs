@@ -143,11 +143,19 @@ impl ToolError {
     }
 
     /// The type refuses what the declaration accepts: an argument outside what the type holds.
-    pub(crate) fn unreadable_arguments(error: &serde_json::Error) -> Self {
-        Self::new(
-            ErrorCode::InvalidArgument,
-            format!("the arguments do not fit the tool: {error}"),
-        )
+    ///
+    /// What it says about it may quote the argument, so it is told only where nothing is sensitive.
+    pub(crate) fn unreadable_arguments(error: &serde_json::Error, is_quotable: bool) -> Self {
+        let message = "the arguments do not fit the tool";
+        let message = if is_quotable {
+            format!("{message}: {error}")
+        } else {
+            format!(
+                "{message}, see column {} of the bound arguments",
+                error.column()
+            )
+        };
+        Self::new(ErrorCode::InvalidArgument, message)
     }
 
     pub(crate) fn unwritable_output(error: serde_json::Error) -> Self {

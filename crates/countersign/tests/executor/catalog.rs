@@ -82,6 +82,73 @@ fn a_broken_declaration_is_refused_at_once() {
     assert!(matches!(misnamed, Err(Error::Name(_))));
 }
 
+/// B2: a default and an example are values that the declaration accepts; a wrong one is refused when
+/// the tool is registered, with the tool and the place.
+#[test]
+fn a_wrong_default_or_example_is_refused_at_once() {
+    let limit = || Parameter::new("limit", ValueKind::Integer, "").range(Some(1.into()), None);
+    let inside = |limit: Parameter| {
+        Parameter::new("lines", ValueKind::Object, "")
+            .fields(vec![limit])
+            .list()
+    };
+    let speed = || Parameter::one_of("speed", ["economy", "express"], "");
+    let referred = json!({
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/a", "default": 1}},
+        "$defs": {"a": {"type": "string"}},
+    });
+    let parameter = |parameter| Input::parameters([parameter]);
+    for (input, path) in [
+        (
+            parameter(limit().default_value("3")),
+            "/properties/limit/default",
+        ),
+        (
+            parameter(limit().default_value(0)),
+            "/properties/limit/default",
+        ),
+        (
+            parameter(limit().example(1.5)),
+            "/properties/limit/examples/0",
+        ),
+        (
+            parameter(speed().example("Express")),
+            "/properties/speed/examples/0",
+        ),
+        (
+            parameter(inside(limit().default_value(0))),
+            "/properties/lines/items/properties/limit/default",
+        ),
+        (
+            parameter(inside(limit()).default_value(json!([{}]))),
+            "/properties/lines/default",
+        ),
+        (Input::Schema(referred), "/properties/a/default"),
+    ] {
+        let tool = Arc::new(Probe::read("a.wrong").input(input));
+        let Err(error) = Catalog::builder().dyn_tool(tool).build() else {
+            panic!("{path} was registered");
+        };
+        let text = error.to_string();
+        assert!(
+            text.starts_with("the tool a.wrong cannot be registered"),
+            "{text}"
+        );
+        let Error::Schema { source, .. } = error else {
+            panic!("{text}");
+        };
+        assert_eq!(source.path, path, "{text}");
+    }
+    let right = [
+        limit().default_value(3),
+        inside(limit().example(2)),
+        speed().example("express"),
+    ];
+    let right = Arc::new(Probe::read("a.right").input(Input::parameters(right)));
+    assert!(Catalog::builder().dyn_tool(right).build().is_ok());
+}
+
 /// B14: a change is seen at once and whole; the declaration's digest changes with the declaration.
 #[test]
 fn tools_come_and_go() {

@@ -10,6 +10,7 @@
 mod catalog;
 mod dry_run;
 mod flow;
+mod hostile;
 mod keys;
 mod record;
 mod refusals;

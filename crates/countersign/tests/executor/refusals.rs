@@ -43,26 +43,6 @@ async fn an_unknown_tool_is_not_found() {
     assert_eq!(record.get("tool_version"), None);
 }
 
-#[tokio::test]
-async fn members_of_the_envelope_are_bounded() {
-    let world = World::new(Probe::write("sample.write"));
-    let long = "x".repeat(257);
-    for (name, value) in [
-        ("idempotency_key", ""),
-        ("user_id", &long),
-        ("locale", &long),
-    ] {
-        let reply = world
-            .send("sample.write", &json!({}), &json!({ (name): value }))
-            .await;
-        check_error(
-            &reply,
-            "INVALID_ARGUMENT",
-            &json!({ "field": format!("/{name}") }),
-        );
-    }
-}
-
 /// A3: who the envelope claims to be must be who was proved; the record names the proved one.
 #[tokio::test]
 async fn a_forged_actor_or_user_is_forbidden() {

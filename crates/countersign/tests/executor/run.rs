@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use countersign::cancel::Cancellation;
 use countersign::contract::{Input, Parameter, Source, TraceContext, ValueKind};
-use countersign::{CallContext, Catalog, Executor, Principal, Reply, Tool, ToolCall, ToolError};
+use countersign::{
+    CallContext, Catalog, Executor, Principal, Reply, Tool, ToolArgs, ToolCall, ToolError,
+};
 use serde_json::json;
 
 use crate::world::{Probe, World, call, check_error, check_ok};
@@ -255,6 +257,89 @@ async fn defaults_are_filled_in_after_binding() {
         world.send("note.add", &json!({}), &json!({})).await["data"]["limit"],
         4
     );
+}
+
+#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+struct OrderArgs {
+    /// What to order.
+    lines: Vec<Line>,
+    /// How to wrap it.
+    wrapping: Option<Wrapping>,
+    /// Where from.
+    #[arg(default = {"city": "Delft"})]
+    origin: Origin,
+}
+
+#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+struct Line {
+    /// Which item.
+    sku: String,
+    /// How many.
+    #[arg(default = 1)]
+    quantity: u32,
+    /// How to wrap it.
+    wrapping: Option<Wrapping>,
+}
+
+#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+struct Wrapping {
+    /// Of the paper.
+    #[arg(default = "brown")]
+    colour: String,
+}
+
+#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+struct Origin {
+    /// The city.
+    city: String,
+    /// The country.
+    #[arg(default = "NL")]
+    country: String,
+}
+
+struct Order;
+
+impl Tool for Order {
+    const NAME: &'static str = "sample.order";
+    const DESCRIPTION: &'static str = "Says what it would order.";
+    type Args = OrderArgs;
+    type Output = OrderArgs;
+
+    async fn call(&self, _: &CallContext, args: OrderArgs) -> Result<OrderArgs, ToolError> {
+        Ok(args)
+    }
+}
+
+/// B2: defaults inside objects, lists of objects and defaults are filled in; what is absent as a
+/// whole stays absent.
+#[tokio::test]
+async fn nested_defaults_are_filled_in() {
+    let executor = Executor::new(Catalog::builder().tool(Order).build().unwrap());
+    for (raw, expected) in [
+        (
+            r#"{"lines": [{"sku": "a"}, {"sku": "b", "quantity": 2, "wrapping": {}}]}"#,
+            json!({
+                "lines": [
+                    {"sku": "a", "quantity": 1, "wrapping": null},
+                    {"sku": "b", "quantity": 2, "wrapping": {"colour": "brown"}},
+                ],
+                "wrapping": null,
+                "origin": {"city": "Delft", "country": "NL"},
+            }),
+        ),
+        (
+            r#"{"lines": {"sku": "a"}, "wrapping": {}, "origin": {"city": "Gent", "country": "BE"}}"#,
+            json!({
+                "lines": [{"sku": "a", "quantity": 1, "wrapping": null}],
+                "wrapping": {"colour": "brown"},
+                "origin": {"city": "Gent", "country": "BE"},
+            }),
+        ),
+    ] {
+        let call = ToolCall::new("sample.order", raw, Principal::user("u_1"));
+        let reply = executor.execute(call).await;
+        assert_eq!(reply.data, expected, "{reply:?}");
+    }
 }
 
 /// A7, A8, A9: a window of validity, remarks and sources, and the hash of the canonical data.

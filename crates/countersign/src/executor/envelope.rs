@@ -1,0 +1,80 @@
+//! What the envelope says is bounded before anything is done with it: every member has a length, no
+//! control characters, and the form that its standard gives it.
+
+use countersign_contract::{ErrorBody, ErrorCode, RequestEnvelope};
+use jiff::tz::TimeZone;
+
+/// The longest member of an envelope, in characters.
+const MEMBER_CHARS_MAX: usize = 255;
+
+/// Refuses a member that cannot be what it says, with its place.
+pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), ErrorBody> {
+    let actor = envelope.actor.as_ref();
+    let client = envelope.client.as_ref();
+    let texts = [
+        ("/actor/id", actor.map(|actor| &actor.id)),
+        ("/user_id", envelope.user_id.as_ref()),
+        ("/session_id", envelope.session_id.as_ref()),
+        ("/client/app", client.map(|client| &client.app)),
+        (
+            "/client/version",
+            client.and_then(|client| client.version.as_ref()),
+        ),
+        ("/idempotency_key", envelope.idempotency_key.as_ref()),
+    ];
+    for (pointer, text) in texts {
+        if !text.is_none_or(|text| is_name(text)) {
+            let form =
+                format!("1 to {MEMBER_CHARS_MAX} characters, none of them a control character");
+            return Err(refusal(pointer, &form));
+        }
+    }
+    if !envelope.locale.as_deref().is_none_or(is_locale) {
+        return Err(refusal("/locale", "a BCP 47 tag such as en-US"));
+    }
+    if !envelope.currency.as_deref().is_none_or(is_currency) {
+        return Err(refusal("/currency", "an ISO 4217 code such as USD"));
+    }
+    // An unknown zone would be read as none, and times without a zone would mean another moment.
+    if !envelope.timezone.as_deref().is_none_or(is_timezone) {
+        return Err(refusal("/timezone", "an IANA name such as Europe/Berlin"));
+    }
+    Ok(())
+}
+
+/// Whether a text can be an id, a name or a key: empty counts as given, and none of them is empty.
+pub(super) fn is_name(text: &str) -> bool {
+    // A character has four bytes at most, so a long text is never counted to its end.
+    !text.is_empty()
+        && text.len() <= 4 * MEMBER_CHARS_MAX
+        && text.chars().count() <= MEMBER_CHARS_MAX
+        && !text.contains(char::is_control)
+}
+
+/// Well formed is enough: what is not known about a language is simply not used.
+fn is_locale(text: &str) -> bool {
+    let mut tags = text.split(['-', '_']);
+    let language = tags.next().unwrap_or_default();
+    (2..=8).contains(&language.len())
+        && language.bytes().all(|b| b.is_ascii_alphabetic())
+        && text.len() <= MEMBER_CHARS_MAX
+        && tags.all(|tag| {
+            (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric())
+        })
+}
+
+fn is_currency(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase())
+}
+
+fn is_timezone(text: &str) -> bool {
+    text.len() <= MEMBER_CHARS_MAX && TimeZone::get(text).is_ok()
+}
+
+fn refusal(pointer: &str, form: &str) -> ErrorBody {
+    let name = pointer.trim_start_matches('/').replace('/', ".");
+    let message = format!("{name} of the envelope is not {form}");
+    ErrorBody::new(ErrorCode::InvalidArgument, message)
+        .field(pointer)
+        .hint("correct it, or leave it out or send null where there is none")
+}
