@@ -4,11 +4,13 @@
 use countersign_contract::{ErrorBody, ErrorCode, RequestEnvelope};
 use jiff::tz::TimeZone;
 
+use super::stop::Stop;
+
 /// The longest member of an envelope, in characters.
 const MEMBER_CHARS_MAX: usize = 255;
 
 /// Refuses a member that cannot be what it says, with its place.
-pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), ErrorBody> {
+pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), Stop> {
     let actor = envelope.actor.as_ref();
     let client = envelope.client.as_ref();
     let texts = [
@@ -71,10 +73,11 @@ fn is_timezone(text: &str) -> bool {
     text.len() <= MEMBER_CHARS_MAX && TimeZone::get(text).is_ok()
 }
 
-fn refusal(pointer: &str, form: &str) -> ErrorBody {
+fn refusal(pointer: &str, form: &str) -> Stop {
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let message = format!("{name} of the envelope is not {form}");
     ErrorBody::new(ErrorCode::InvalidArgument, message)
         .field(pointer)
         .hint("correct it, or leave it out or send null where there is none")
+        .into()
 }

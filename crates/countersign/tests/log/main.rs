@@ -3,7 +3,11 @@
 //! Alone in its binary: whether a line is logged at all is decided once for the whole process, so
 //! other tests beside it would decide it by chance.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "../executor/world.rs"]
 #[expect(dead_code, reason = "the executor's tests use the rest of it")]
