@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::BoxFuture;
 use crate::context::CallContext;
+use crate::defaults::Defaults;
 use crate::executor;
 use crate::tool::{DynTool, Reply, ToolError};
 
@@ -106,17 +107,24 @@ impl<H: Handler> DynTool for HandlerTool<H> {
     }
 }
 
-/// A tool as an old-style handler: its arguments are still bound to its declaration.
+/// A tool as an old-style handler: its arguments are still bound to its declaration, and its defaults
+/// filled in.
 pub struct ToolHandler {
     tool: Arc<dyn DynTool>,
     binder: Binder,
+    defaults: Defaults,
 }
 
 impl ToolHandler {
     /// Prepares the tool's declaration.
     pub fn new(tool: Arc<dyn DynTool>) -> Result<Self, SchemaError> {
         let binder = Binder::new(tool.spec())?;
-        Ok(Self { tool, binder })
+        let defaults = Defaults::of(tool.spec());
+        Ok(Self {
+            tool,
+            binder,
+            defaults,
+        })
     }
 }
 
@@ -138,6 +146,7 @@ impl Handler for ToolHandler {
                 Some(arguments) if bound.status.is_executable() => arguments,
                 Some(_) | None => return Err(executor::refusal_of(bound.issues).into()),
             };
+            let arguments = self.defaults.fill(&arguments).unwrap_or(arguments);
             match self.tool.call(context, arguments).await {
                 Ok(reply) => Ok(HandlerResult { output: reply.data }),
                 Err(error) => Err(error.into_body().into()),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use arc_swap::ArcSwap;
 use countersign_args::{Binder, SchemaError};
 use countersign_contract::id::InvalidId;
-use countersign_contract::{Digest, Input, ToolName, ToolSpec, canonical};
+use countersign_contract::{Digest, ToolName, ToolSpec, canonical};
 
 use crate::adapter::{Handler, HandlerTool};
 use crate::alias::alias;
@@ -238,17 +238,13 @@ impl Entry {
             name: name.clone(),
             source,
         })?;
-        let defaults = match spec.input {
-            Input::Undeclared => Defaults::default(),
-            Input::Parameters(_) | Input::Schema(_) => Defaults::of(&spec.json_schema()),
-        };
         Ok(Self {
             alias: alias(name).into(),
             redaction: Redaction::of(spec),
+            defaults: Defaults::of(spec),
             warned: Once::new(),
             digest,
             binder,
-            defaults,
             tool,
         })
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use countersign_args::Arguments;
+use countersign_contract::{Input, ToolSpec};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
@@ -24,8 +25,15 @@ pub(crate) struct Defaults {
 }
 
 impl Defaults {
-    /// Reads a JSON Schema.
-    pub(crate) fn of(schema: &Value) -> Self {
+    /// Reads a tool's declaration.
+    pub(crate) fn of(spec: &ToolSpec) -> Self {
+        match spec.input {
+            Input::Undeclared => Self::default(),
+            Input::Parameters(_) | Input::Schema(_) => Self::of_schema(&spec.json_schema()),
+        }
+    }
+
+    fn of_schema(schema: &Value) -> Self {
         collect(schema, schema, &mut Vec::new())
     }
 
@@ -193,7 +201,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: &Value, arguments: &str, expected: Option<&str>) {
-        let filled = Defaults::of(schema).fill_text(arguments);
+        let filled = Defaults::of_schema(schema).fill_text(arguments);
         assert_eq!(filled.as_deref(), expected);
     }
 

@@ -279,8 +279,10 @@ async fn a_tool_serves_as_a_handler() {
             })
             .await
     };
-    let result = execute(r#"{"query": "milk", "limit": 1}"#).await.unwrap();
-    assert_eq!(result.output, json!([{"text": "buy milk", "score": 1.0}]));
+    for sent in [r#"{"query": "milk", "limit": "1"}"#, r#"{"query": "milk"}"#] {
+        let result = execute(sent).await.unwrap();
+        assert_eq!(result.output, json!([{"text": "buy milk", "score": 1.0}]));
+    }
     for refused in ["not at all", r#"{"limit": 1, "query": "mil"#] {
         let error = execute(refused).await.unwrap_err();
         assert_eq!(error.body.code.as_str(), "INVALID_ARGUMENT", "{refused}");
