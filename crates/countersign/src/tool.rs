@@ -52,7 +52,7 @@ pub trait Tool: Send + Sync + 'static {
     const DRY_RUN: DryRun = DryRun::Validate;
     /// What it takes.
     type Args: ToolArgs;
-    /// What it answers in `data`.
+    /// What it answers in `data`. JSON has no NaN and no infinity: such a float becomes null.
     type Output: Serialize + Send;
 
     /// How it behaves: a read, unless said otherwise.

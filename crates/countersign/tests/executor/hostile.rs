@@ -7,10 +7,15 @@ use std::time::Duration;
 
 use countersign::cancel::Cancellation;
 use countersign::contract::parameter::Sensitivity;
-use countersign::contract::{Input, Parameter, ValueKind};
-use countersign::{
-    CallContext, Catalog, Executor, Principal, Reply, Tool, ToolArgs, ToolCall, ToolError,
+use countersign::contract::{CallRecord, Input, Parameter, ValueKind};
+use countersign::store::{
+    self, ClaimAnswer, ClaimRequest, Durability, Held, MemoryStore, Scope, Settle, Store,
 };
+use countersign::{
+    BoxFuture, CallContext, Catalog, Executor, Principal, Reply, Tool, ToolArgs, ToolCall,
+    ToolError,
+};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call, check_error, check_ok};
@@ -134,6 +139,65 @@ async fn a_tool_that_is_removed_while_it_runs_finishes() {
     assert_eq!(
         (&reply["data"], &reply["replayed"]),
         (&json!("done"), &json!(true))
+    );
+}
+
+/// A store that takes its time to settle.
+#[derive(Default)]
+struct SlowStore(MemoryStore);
+
+impl Store for SlowStore {
+    fn lookup<'a>(
+        &'a self,
+        scope: &'a Scope,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<Held>, store::Error>> {
+        self.0.lookup(scope, at)
+    }
+
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+    ) -> BoxFuture<'a, Result<ClaimAnswer, store::Error>> {
+        self.0.claim(request)
+    }
+
+    fn settle(&self, settle: Settle) -> BoxFuture<'_, Result<(), store::Error>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            self.0.settle(settle).await
+        })
+    }
+
+    fn append(
+        &self,
+        record: Box<CallRecord>,
+        durability: Durability,
+    ) -> BoxFuture<'_, Result<(), store::Error>> {
+        self.0.append(record, durability)
+    }
+}
+
+/// A tool that has answered has answered: neither the switch nor the deadline undoes it while the
+/// answer is made durable.
+#[tokio::test(start_paused = true)]
+async fn cancellation_while_settling_changes_nothing() {
+    let probe = Probe::external("sample.send").with(|behaviour| behaviour.deadline_ms = 1_000);
+    let world = World::of([probe], |builder| {
+        builder.store(Arc::new(SlowStore::default()))
+    });
+    let cancellation = Cancellation::new();
+    let keyed = json!({"idempotency_key": "k1"});
+    let first = call("sample.send", &json!({}), &keyed).cancellation(cancellation.clone());
+    let (reply, ()) = tokio::join!(world.execute(first), async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        cancellation.cancel();
+    });
+    check_ok(&reply, "req_1", &json!({"run": 1}));
+    let reply = world.send("sample.send", &json!({}), &keyed).await;
+    assert_eq!(
+        (&reply["data"], &reply["replayed"]),
+        (&json!({"run": 1}), &json!(true))
     );
 }
 
