@@ -243,6 +243,11 @@ pub(crate) fn from_token(token: &str) -> Option<String> {
 /// refused: dropping them would change what was said.
 pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     let text = text.trim();
+    // To people who group with points "1.250" is a thousand and more; to JSON it is one and a bit.
+    let unsigned = text.trim_start_matches(['-', '+']);
+    if decimal_comma && unsigned.contains('.') && ungroup(unsigned, '.').is_some() {
+        return None;
+    }
     if let Some(json) = from_token(text) {
         return Some(Reading {
             json,
@@ -384,6 +389,8 @@ mod tests {
         assert_eq!(read("3,14").as_deref(), Some("3.14"));
         assert_eq!(read("1.234,56").as_deref(), Some("1234.56"));
         assert_eq!(read("1,234"), None);
+        assert_eq!(read("1.250"), None);
+        assert_eq!(read("0.125").as_deref(), Some("0.125"));
         assert_eq!(read("2.5").as_deref(), Some("2.5"));
     }
 
