@@ -233,6 +233,10 @@ impl Binder {
             let known = candidate.certain || coercer.shares_a_name(candidate.node);
             let outcome = coercer.bind_root(candidate.node);
             candidate.log.merge(std::mem::take(&mut coercer.log));
+            // Strict JSON would have been exact; something here is not, be it only a space.
+            if candidate.complete && candidate.log.events().is_empty() {
+                candidate.log.whole(IssueCode::StrayText, candidate.span);
+            }
             bound.push((candidate, outcome, known));
         }
         let trail = std::mem::take(&mut coercer.trail);
@@ -242,11 +246,7 @@ impl Binder {
         }
         match Self::only_fit(&tree, &bound) {
             Ok(Some((candidate, outcome))) => {
-                let mut log = candidate.log.clone();
-                if log.events().is_empty() && candidate.complete {
-                    log.whole(IssueCode::StrayText, candidate.span);
-                }
-                self.conclude(&tree, &trail, outcome, &log, candidate.complete)
+                self.conclude(&tree, &trail, outcome, &candidate.log, candidate.complete)
             }
             Ok(None) => self.refused(raw, nothing_found(raw)),
             Err(issue) => self.refused(raw, *issue),

@@ -172,6 +172,9 @@ impl<'c, 'r> Coercer<'c, 'r> {
 
     /// What is to be said about an accepted value.
     pub(crate) fn remarks(&mut self, node: NodeId, id: SchemaId) -> TrailId {
+        if !self.schema.has_remarks() {
+            return Trail::NOTHING;
+        }
         let rules = self.schema.rules(id);
         let format = rules.text.as_ref().and_then(|text| text.format);
         match (self.tree.kind(node), format) {

@@ -3,12 +3,13 @@
 
 use countersign_contract::parameter::Sensitivity;
 use countersign_contract::{Issue, IssueCode, Severity};
+use serde_json::Value;
 
 use crate::coerce::trail::{Event, Step, Trail, TrailId};
 use crate::limits::Limits;
 use crate::schema::{Schema, SchemaId};
 use crate::tolerant::SyntaxEvent;
-use crate::tree::{NodeId, Span, Tree};
+use crate::tree::{Kind, NodeId, Span, Tree};
 
 /// The longest excerpt of the raw text.
 const EXCERPT_BYTES_MAX: usize = 200;
@@ -102,6 +103,13 @@ impl<'p> Report<'p> {
         issue.expected = expected;
         issue.suggestion.clone_from(&event.suggestion);
         self.place(&mut issue, event.span, sensitive);
+        if let Some(name) = event.name {
+            issue.before = Some(excerpt(tree.str(name)));
+            issue.after = match path.last() {
+                Some(Step::Key(key)) => Some(Value::from(tree.str(*key))),
+                Some(Step::Index(_)) | None => None,
+            };
+        }
         if let Some(after) = event.after
             && !sensitive
         {
@@ -128,12 +136,24 @@ impl<'p> Report<'p> {
 }
 
 /// The value an event made, unless it is long.
-fn shown(tree: &Tree<'_>, node: NodeId) -> Option<serde_json::Value> {
-    let mut json = String::new();
-    crate::render::json(tree, node, &mut json);
-    (json.len() <= EXCERPT_BYTES_MAX)
-        .then(|| serde_json::from_str(&json).ok())
-        .flatten()
+fn shown(tree: &Tree<'_>, node: NodeId) -> Option<Value> {
+    match tree.kind(node) {
+        Kind::Null => Some(Value::Null),
+        Kind::False => Some(Value::Bool(false)),
+        Kind::True => Some(Value::Bool(true)),
+        Kind::Text => {
+            let text = tree.text(node);
+            (text.len() <= EXCERPT_BYTES_MAX).then(|| Value::from(text))
+        }
+        Kind::Number => serde_json::from_str(tree.text(node)).ok(),
+        Kind::Array | Kind::Object => {
+            let mut json = String::new();
+            crate::render::json(tree, node, &mut json);
+            (json.len() <= EXCERPT_BYTES_MAX)
+                .then(|| serde_json::from_str(&json).ok())
+                .flatten()
+        }
+    }
 }
 
 /// The start of a text, cut at a character.

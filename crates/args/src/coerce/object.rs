@@ -179,12 +179,10 @@ impl Coercer<'_, '_> {
             IssueCode::KeyFolded
         };
         let renamed = self.tree.copy(member);
-        let written = self.tree.key(member).to_owned();
         let key = self.tree.intern(&property.name);
         self.tree.node_mut(renamed).key = key;
-        let event = Event::new(code, self.tree.node(member).span)
-            .expected(format!("the name {:?}", property.name))
-            .suggestion(format!("{written:?} was read as {:?}", property.name));
+        let written = self.tree.node(member).key;
+        let event = Event::new(code, self.tree.node(member).span).name(written);
         let leaf = self.trail.leaf(event);
         let placed = self.trail.at_key(key, leaf);
         let (fate, trail, cost) = self.mend_property(renamed, property);

@@ -22,6 +22,8 @@ pub(crate) struct Event {
     pub(crate) suggestion: Option<String>,
     /// What came, in a word; the excerpt says the rest.
     pub(crate) came: Option<&'static str>,
+    /// The name as it was written, where a name was changed.
+    pub(crate) name: Option<Str>,
 }
 
 impl Event {
@@ -34,6 +36,7 @@ impl Event {
             schema: None,
             suggestion: None,
             came: None,
+            name: None,
         }
     }
 
@@ -63,6 +66,11 @@ impl Event {
 
     pub(crate) fn came(mut self, came: &'static str) -> Self {
         self.came = Some(came);
+        self
+    }
+
+    pub(crate) fn name(mut self, name: Str) -> Self {
+        self.name = Some(name);
         self
     }
 }
