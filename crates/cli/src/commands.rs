@@ -1,0 +1,49 @@
+//! One file a command; each knows its options, its help and how it is run.
+
+pub(crate) mod bind;
+pub(crate) mod call;
+pub(crate) mod tools;
+
+use countersign::contract::Issue;
+use jiff::tz::TimeZone;
+
+use crate::failure::Failure;
+use crate::table::Table;
+
+/// What the binder changed or refused, for people.
+fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
+    let mut table = Table::new(["SEVERITY", "CODE", "PATH", "BEFORE → AFTER", "MESSAGE"]);
+    for issue in issues {
+        let severity = serde_json::to_value(issue.severity).unwrap_or_default();
+        let after = issue.after.as_ref().map(ToString::to_string);
+        let change = match (&issue.before, after) {
+            (Some(before), Some(after)) => format!("{before} → {after}"),
+            (Some(before), None) => before.clone(),
+            (None, Some(after)) => format!("→ {after}"),
+            (None, None) => String::new(),
+        };
+        let message = match &issue.suggestion {
+            Some(suggestion) => format!("{}; {suggestion}", issue.message),
+            None => issue.message.clone(),
+        };
+        table.row([
+            severity.as_str().unwrap_or_default(),
+            issue.code.as_str(),
+            &issue.path,
+            &change,
+            &message,
+        ]);
+    }
+    table
+}
+
+/// The binder leaves out a time zone that it does not know; a person who misspells one is told.
+fn check_timezone(timezone: Option<&str>) -> Result<(), Failure> {
+    match timezone {
+        Some(name) if TimeZone::get(name).is_err() => {
+            Err(Failure::new(format!("there is no time zone {name:?}"))
+                .hint("use an IANA name such as Europe/Berlin"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

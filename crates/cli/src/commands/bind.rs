@@ -1,0 +1,153 @@
+//! `countersign bind`: what the binder makes of a text, without running anything.
+
+mod lines;
+
+use std::io::{IsTerminal as _, Read, Write as _, stdin};
+use std::path::{Path, PathBuf};
+
+use countersign::contract::BindStatus;
+use countersign::contract::tool::BindPolicy;
+use countersign_args::{Binder, Bound, Reading};
+use serde_json::Value;
+
+use super::{check_timezone, issue_table};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+use crate::{json, samples};
+
+/// Show what becomes of arguments as a model wrote them: the value, and every change
+///
+/// Without TOOL and --schema the text is only parsed. The value is on stdout; whether it may run and
+/// what was changed is on stderr. Exit code 1 where the text is refused or ends too early.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign bind memory.search --args \"{query: 'agent state', limit: '2',}\"
+  countersign bind --schema search.json --args-file answer.txt --json
+  pbpaste | countersign bind --schema search.json -
+  countersign bind --jsonl <calls.jsonl >bound.jsonl
+
+With --jsonl a line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"} and becomes a
+line {\"status\": …, \"value\": …, \"issues\": […]}. A line that cannot be read becomes a refusal that
+says so. The order stays, and the exit code is 0.")]
+pub(crate) struct Bind {
+    /// The tool that declares the arguments; `-` in its place reads the text from stdin
+    #[arg(value_name = "TOOL", conflicts_with_all = ["schema", "jsonl"])]
+    tool: Option<String>,
+
+    /// Read the text from stdin
+    #[arg(value_name = "-", value_parser = ["-"], conflicts_with_all = ["args", "args_file", "jsonl"])]
+    stdin: Option<String>,
+
+    /// A file with the JSON Schema of the arguments
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    schema: Option<PathBuf>,
+
+    /// The text
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["args_file", "jsonl"], allow_hyphen_values = true)]
+    args: Option<String>,
+
+    /// A file with the text
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    args_file: Option<PathBuf>,
+
+    /// Bind every line of stdin, each with its own schema
+    #[arg(long)]
+    jsonl: bool,
+
+    /// The text is still arriving: that it ends too early is no failure
+    #[arg(long)]
+    partial: bool,
+
+    /// How the author writes numbers, such as de-DE
+    #[arg(long, value_name = "LOCALE")]
+    locale: Option<String>,
+
+    /// Where times without an offset are, such as Europe/Berlin
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+}
+
+impl Bind {
+    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        check_timezone(self.timezone.as_deref())?;
+        let reading = Reading::new(self.locale.as_deref(), self.timezone.as_deref());
+        if self.jsonl {
+            lines::bind_lines(&mut stdin().lock(), terminal.data(), &reading)?;
+            return Ok(Exit::Ok);
+        }
+        let binder = self.binder()?;
+        let bound = binder.bind_with(&self.text()?, &reading);
+        if terminal.is_for_programs() {
+            writeln!(terminal.data(), "{}", lines::line_of(&bound))?;
+        } else {
+            show(terminal, &bound)?;
+        }
+        Ok(match bound.status {
+            BindStatus::Exact | BindStatus::Repaired => Exit::Ok,
+            BindStatus::Incomplete if self.partial => Exit::Ok,
+            BindStatus::Incomplete | BindStatus::Refused => Exit::Refused,
+        })
+    }
+
+    fn binder(&self) -> Result<Binder, Failure> {
+        match (self.tool.as_deref(), &self.schema) {
+            (Some("-") | None, None) => Ok(Binder::undeclared()),
+            (Some("-") | None, Some(path)) => {
+                let text = read_file(path)?;
+                let not_json = |error| {
+                    let message = format!("{} holds no JSON Schema: {error}", path.display());
+                    Failure::new(message)
+                };
+                let schema: Value = serde_json::from_str(&text).map_err(not_json)?;
+                Ok(Binder::from_schema(&schema, BindPolicy::default())?)
+            }
+            (Some(name), _) => Ok(samples::find(&samples::catalog()?, name)?.binder().clone()),
+        }
+    }
+
+    fn text(&self) -> Result<String, Failure> {
+        if let Some(text) = &self.args {
+            return Ok(text.clone());
+        }
+        if let Some(path) = self
+            .args_file
+            .as_deref()
+            .filter(|path| *path != Path::new("-"))
+        {
+            return read_file(path);
+        }
+        let asked =
+            self.stdin.is_some() || self.args_file.is_some() || self.tool.as_deref() == Some("-");
+        if !asked && stdin().is_terminal() {
+            return Err(Failure::new("there is no text to bind")
+                .hint("give --args TEXT or --args-file FILE, or `-` to read stdin"));
+        }
+        let mut text = String::new();
+        stdin()
+            .lock()
+            .take(TEXT_BYTES_MAX)
+            .read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// More than the binder reads: what is longer is refused by it, with its own words.
+const TEXT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+fn read_file(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))
+}
+
+fn show(terminal: &mut Terminal, bound: &Bound) -> Result<(), Failure> {
+    if let Some(arguments) = &bound.arguments {
+        writeln!(terminal.data(), "{}", json::pretty(arguments.as_json()))?;
+    }
+    terminal.say(lines::status(bound.status))?;
+    let table = issue_table(&bound.issues);
+    if !table.is_empty() {
+        terminal.say(table)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! `countersign call`: one call through the executor, with everything in memory.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use countersign::contract::{
+    CallRecord, ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, Warning,
+};
+use countersign::store::MemoryStore;
+use countersign::{Executor, Principal, ToolCall};
+
+use super::{check_timezone, issue_table};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::{Table, visible};
+use crate::terminal::Terminal;
+use crate::{json, samples};
+
+/// Call a tool and show its reply
+///
+/// The data of the reply is on stdout; warnings, evidence and times are on stderr. With --json the
+/// whole reply envelope is on stdout. Exit code 1 where the reply is an error.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign call memory.search --args \"{query: 'agent state', limit: '2',}\"
+  countersign call diagnostics.echo --args '{\"note\": \"hello\"}' --json
+  countersign call memory.search --args '{\"query\": \"milk\"}' --user u_7 --dry-run
+
+Everything is kept in memory and gone when the command ends: a key is remembered only within it.")]
+pub(crate) struct Call {
+    /// The tool, by its name or provider alias
+    #[arg(value_name = "TOOL")]
+    tool: String,
+
+    /// The arguments, as a model wrote them
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "{}",
+        allow_hyphen_values = true
+    )]
+    args: String,
+
+    /// On whose behalf
+    #[arg(long, value_name = "USER", default_value = "u_local")]
+    user: String,
+
+    /// The key that makes a write happen at most once
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Show what would happen, change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How the caller writes numbers, such as de-DE
+    #[arg(long, value_name = "LOCALE")]
+    locale: Option<String>,
+
+    /// The caller's currency, such as EUR
+    #[arg(long, value_name = "CODE")]
+    currency: Option<String>,
+
+    /// Where times without an offset are, such as Europe/Berlin
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+}
+
+impl Call {
+    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        check_timezone(self.timezone.as_deref())?;
+        let catalog = samples::catalog()?;
+        samples::find(&catalog, &self.tool)?;
+        let store = Arc::new(MemoryStore::new());
+        let executor = Executor::builder(catalog).store(store.clone()).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
+        let reply = runtime.block_on(executor.execute(self.call()));
+        if terminal.is_for_programs() {
+            let mut line = String::new();
+            json::compact(&serde_json::to_string(&reply)?, &mut line);
+            writeln!(terminal.data(), "{line}")?;
+        } else {
+            let record = store.records_of(&reply.request_id).pop();
+            show(terminal, &reply, record.as_ref())?;
+        }
+        Ok(if reply.ok { Exit::Ok } else { Exit::Refused })
+    }
+
+    fn call(&self) -> ToolCall {
+        let envelope = RequestEnvelope {
+            locale: self.locale.clone(),
+            currency: self.currency.clone(),
+            timezone: self.timezone.clone(),
+            dry_run: self.dry_run,
+            idempotency_key: self.key.clone(),
+            ..RequestEnvelope::default()
+        };
+        ToolCall::new(
+            self.tool.as_str(),
+            self.args.as_str(),
+            Principal::user(self.user.as_str()),
+        )
+        .envelope(envelope)
+    }
+}
+
+fn show(
+    terminal: &mut Terminal,
+    reply: &ReplyEnvelope,
+    record: Option<&CallRecord>,
+) -> Result<(), Failure> {
+    if reply.ok {
+        writeln!(
+            terminal.data(),
+            "{}",
+            json::pretty(&serde_json::to_string(&reply.data)?)
+        )?;
+    }
+    match &reply.error {
+        Some(error) => show_error(terminal, error)?,
+        None => terminal.say(match (reply.dry_run, reply.replayed) {
+            (true, _) => "ok (dry run: nothing was changed)",
+            (false, true) => "ok (the stored answer of an earlier call)",
+            (false, false) => "ok",
+        })?,
+    }
+    show_warnings(terminal, &reply.warnings)?;
+    if let Some(seconds) = reply.ttl_seconds {
+        terminal.say(format_args!("holds for: {seconds} s"))?;
+    }
+    if let Some(evidence) = &reply.evidence {
+        terminal.say(format_args!("evidence: {}", evidence.snapshot_id))?;
+    }
+    terminal.say(format_args!(
+        "request: {}",
+        visible(reply.request_id.as_str())
+    ))?;
+    if let Some(record) = record {
+        let phases = &record.phases;
+        terminal.say(format_args!("at: {}", record.at))?;
+        terminal.say(format_args!(
+            "took: {} µs to the tool, {} µs in it, {} µs to settle",
+            phases.queued_us, phases.executing_us, phases.settling_us,
+        ))?;
+    }
+    Ok(())
+}
+
+fn show_error(terminal: &mut Terminal, error: &ErrorBody) -> Result<(), Failure> {
+    let details = &error.details;
+    terminal.say(format_args!("{}: {}", error.code, visible(&error.message)))?;
+    if let Some(hint) = &details.hint {
+        terminal.say(format_args!("hint: {}", visible(hint)))?;
+    }
+    if let Some(field) = &details.field {
+        terminal.say(format_args!("field: {}", visible(field)))?;
+    }
+    if let Some(reason) = details.reason {
+        terminal.say(format_args!("reason: {}", reason.as_str()))?;
+    }
+    let retry = match (details.retryable, details.retry_after_ms) {
+        (false, _) => "no, the same call fails again".to_owned(),
+        (true, None) => "yes".to_owned(),
+        (true, Some(wait)) => format!("yes, after {wait} ms"),
+    };
+    terminal.say(format_args!("retry: {retry}"))?;
+    let table = issue_table(&details.issues);
+    if !table.is_empty() {
+        terminal.say(table)?;
+    }
+    Ok(())
+}
+
+fn show_warnings(terminal: &mut Terminal, warnings: &[Warning]) -> Result<(), Failure> {
+    let mut remarks = Table::new(["REMARK", "MESSAGE"]);
+    let mut issues: Vec<&Issue> = Vec::new();
+    for warning in warnings {
+        match warning {
+            Warning::Issue(issue) => issues.push(issue),
+            Warning::Remark { code, message } => remarks.row([code, message]),
+        }
+    }
+    for table in [issue_table(issues), remarks] {
+        if !table.is_empty() {
+            terminal.say(table)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! `countersign tools`: which tools there are, in the words of whoever asks.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use countersign::catalog::Entry;
+use countersign::contract::{Effect, Input, ToolSpec, markdown};
+use countersign::dialect::{Dialect, NoteKind, ToolListOptions};
+use serde_json::{Map, Value};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::{Table, visible};
+use crate::terminal::Terminal;
+use crate::{json, samples};
+
+/// List the tools, or show one, in a provider's words if asked
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign tools
+  countersign tools memory.search --format markdown
+  countersign tools --format openai --strict --max-tokens 150
+
+What was cut to keep the budget, and what a provider cannot express, is said on stderr.")]
+pub(crate) struct Tools {
+    /// Only this tool
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// How they are written [default: table, or json with --json]
+    #[arg(long, value_enum, hide_default_value = true)]
+    format: Option<Format>,
+
+    /// Ask the provider to hold the model to the schema, where it can
+    #[arg(long)]
+    strict: bool,
+
+    /// Cut descriptions and examples until the list takes about so many tokens
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<usize>,
+}
+
+/// How tools are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Names, effects and parameters, for people
+    Table,
+    /// The whole declarations
+    Json,
+    /// A page for each tool
+    Markdown,
+    /// The JSON Schema of the arguments, by tool
+    Jsonschema,
+    /// `tools` of OpenAI's Chat Completions
+    Openai,
+    /// `tools` of OpenAI's Responses
+    OpenaiResponses,
+    /// `tools` of Anthropic's Messages
+    Anthropic,
+    /// `tools` of Gemini's generateContent
+    Gemini,
+    /// `tools` of an MCP server
+    Mcp,
+}
+
+impl Format {
+    fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Table | Self::Json | Self::Markdown | Self::Jsonschema => None,
+            Self::Openai => Some(Dialect::OpenAi),
+            Self::OpenaiResponses => Some(Dialect::OpenAiResponses),
+            Self::Anthropic => Some(Dialect::Anthropic),
+            Self::Gemini => Some(Dialect::Gemini),
+            Self::Mcp => Some(Dialect::Mcp),
+        }
+    }
+}
+
+impl Tools {
+    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let catalog = samples::catalog()?;
+        let entries = match &self.name {
+            Some(name) => vec![samples::find(&catalog, name)?],
+            None => catalog.list(),
+        };
+        let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+        let usual = if terminal.is_for_programs() {
+            Format::Json
+        } else {
+            Format::Table
+        };
+        let format = self.format.unwrap_or(usual);
+        if let Some(dialect) = format.dialect() {
+            return self.in_dialect(terminal, dialect, &specs);
+        }
+        if self.strict || self.max_tokens.is_some() {
+            return Err(
+                Failure::new("--strict and --max-tokens are for a provider's format")
+                    .hint("add --format openai, openai-responses, anthropic, gemini or mcp"),
+            );
+        }
+        match format {
+            Format::Markdown => {
+                let pages: Vec<String> =
+                    specs.iter().map(|spec| markdown::tool_page(spec)).collect();
+                write!(terminal.data(), "{}", pages.join("\n"))?;
+            }
+            Format::Json => write_json(terminal, &serde_json::to_value(&specs)?)?,
+            Format::Jsonschema => write_json(terminal, &self.schemas(&specs))?,
+            // Those with a dialect have been answered above.
+            Format::Table
+            | Format::Openai
+            | Format::OpenaiResponses
+            | Format::Anthropic
+            | Format::Gemini
+            | Format::Mcp => writeln!(terminal.data(), "{}", table(&entries))?,
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// The schema of one tool, or those of all by name.
+    fn schemas(&self, specs: &[&ToolSpec]) -> Value {
+        if let ([only], Some(_)) = (specs, &self.name) {
+            return only.json_schema();
+        }
+        let by_name = specs
+            .iter()
+            .map(|spec| (spec.name.to_string(), spec.json_schema()));
+        Value::Object(by_name.collect::<Map<_, _>>())
+    }
+
+    fn in_dialect(
+        &self,
+        terminal: &mut Terminal,
+        dialect: Dialect,
+        specs: &[&ToolSpec],
+    ) -> Result<Exit, Failure> {
+        let options = ToolListOptions {
+            strict: self.strict,
+            max_tokens: self.max_tokens,
+            ..ToolListOptions::default()
+        };
+        let list = dialect.tools(specs, &options)?;
+        write_json(terminal, &list.json)?;
+        let mut cuts = Table::new(["CUT", "TOOL", "TOKENS"]);
+        for trimmed in &list.trimmed {
+            let tokens = format!("{} → {}", trimmed.tokens_before, trimmed.tokens_after);
+            cuts.row([trimmed.cut.as_str(), trimmed.tool.as_str(), &tokens]);
+        }
+        if !cuts.is_empty() {
+            terminal.say(cuts)?;
+        }
+        for note in &list.notes {
+            terminal.say(format_args!(
+                "note: {}: {}",
+                note.tool,
+                visible(&sentence(&note.kind))
+            ))?;
+        }
+        terminal.say(format_args!("about {} tokens", list.tokens))?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// What a provider cannot express, in one sentence.
+fn sentence(note: &NoteKind) -> String {
+    match note {
+        NoteKind::NotStrict { path, keyword } => {
+            format!("not strict, because of {keyword} at {path:?}")
+        }
+        NoteKind::Widened { path, keyword } => {
+            format!(
+                "{keyword} at {path:?} is shown as something wider; a call is still checked by it"
+            )
+        }
+    }
+}
+
+fn write_json(terminal: &mut Terminal, value: &Value) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)?;
+    let written = if terminal.is_for_programs() {
+        let mut line = String::with_capacity(text.len());
+        json::compact(&text, &mut line);
+        line
+    } else {
+        json::pretty(&text)
+    };
+    Ok(writeln!(terminal.data(), "{written}")?)
+}
+
+fn table(entries: &[Arc<Entry>]) -> Table {
+    let mut table = Table::new(["NAME", "EFFECT", "PARAMETERS", "DESCRIPTION"]);
+    for entry in entries {
+        let spec = entry.spec();
+        let effect = match spec.behaviour.effect {
+            Effect::Read => "read",
+            Effect::Write => "write",
+            Effect::External => "external",
+        };
+        table.row([
+            spec.name.as_str(),
+            effect,
+            &parameters(&spec.input),
+            &spec.description,
+        ]);
+    }
+    table
+}
+
+/// The names of the parameters; optional ones have a question mark.
+fn parameters(input: &Input) -> String {
+    let declared = match input {
+        Input::Parameters(parameters) => parameters.clone(),
+        Input::Schema(schema) => countersign::contract::schema::to_parameters(schema),
+        Input::Undeclared => return "any".to_owned(),
+    };
+    let name = |parameter: &countersign::contract::Parameter| {
+        let mark = if parameter.is_required() { "" } else { "?" };
+        format!("{}{mark}", parameter.name)
+    };
+    declared.iter().map(name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,62 @@
+//! Where a command writes: data to stdout, everything about it to stderr, in an order that holds
+//! also where both are the same screen.
+
+use std::fmt::Display;
+use std::io::{BufWriter, Result, Stderr, Stdout, Write, stderr, stdout};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::visible;
+
+/// The two outputs of a command.
+pub(crate) struct Terminal {
+    json: bool,
+    out: BufWriter<Stdout>,
+    err: Stderr,
+}
+
+impl Terminal {
+    pub(crate) fn new(json: bool) -> Self {
+        Self {
+            json,
+            out: BufWriter::with_capacity(64 * 1024, stdout()),
+            err: stderr(),
+        }
+    }
+
+    /// Whether a program reads what we write.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.json
+    }
+
+    /// Where data goes; buffered until [`flush`](Terminal::flush).
+    pub(crate) fn data(&mut self) -> &mut impl Write {
+        &mut self.out
+    }
+
+    /// A line about the data. What was written before it is on the screen before it.
+    pub(crate) fn say(&mut self, line: impl Display) -> Result<()> {
+        self.out.flush()?;
+        writeln!(self.err, "{line}")
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    /// Says why the command could not be carried out. A reader that has gone is no failure.
+    pub(crate) fn report(&mut self, failure: &Failure) -> Exit {
+        if failure.is_broken_pipe() {
+            return Exit::Ok;
+        }
+        // Where stderr is gone as well, the exit code is all that can be said.
+        let _ = self.say(format_args!(
+            "error: {}",
+            visible(&format!("{:#}", failure.error))
+        ));
+        if let Some(hint) = &failure.hint {
+            let _ = self.say(format_args!("hint: {}", visible(hint)));
+        }
+        Exit::Usage
+    }
+}
