@@ -1,2 +1,129 @@
-//! Chores.
-fn main() {}
+//! The project's chores as one program, so that a machine with Rust and a C compiler needs nothing
+//! else: `cargo xtask test|bench|generate|fuzz`.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+mod fuzz;
+mod step;
+mod test;
+
+use step::Step;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+Commands:
+  test                  format, lints, tests, documentation, generated files: what a change must pass
+  bench [--quick]       measure, and print one table with the targets
+  generate              write the generated files anew
+  fuzz [--seconds N] [TARGET...]
+                        run each fuzz target for N seconds (600); needs a nightly toolchain";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result<()> {
+    match words {
+        ["test"] => test::run(),
+        ["bench"] => bench(&[]),
+        ["bench", "--quick"] => bench(&["--quick"]),
+        ["generate"] => generate(),
+        ["fuzz", rest @ ..] => {
+            let (seconds, targets) = fuzz_options(rest)?;
+            fuzz::run(seconds, &targets)
+        }
+        [] | ["help" | "--help" | "-h"] => {
+            eprintln!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("cannot run {:?}\n\n{HELP}", words.join(" ")),
+    }
+}
+
+fn bench(options: &[&str]) -> Result<()> {
+    let run = [
+        "run",
+        "--profile",
+        "bench",
+        "--locked",
+        "--package",
+        "countersign-benches",
+        "--",
+    ];
+    Step::cargo("benchmarks", &[&run, options].concat()).run()
+}
+
+fn generate() -> Result<()> {
+    let contracts = [
+        "run",
+        "--locked",
+        "--package",
+        "countersign-contract",
+        "--features",
+        "schemars",
+        "--example",
+        "write_contracts",
+    ];
+    Step::cargo("contracts/", &contracts).run()?;
+    let pages = [
+        "test",
+        "--locked",
+        "--package",
+        "countersign-cli",
+        "--test",
+        "cmd",
+    ];
+    Step::cargo("crates/cli/tests/cmd/", &pages)
+        .env("TRYCMD", "overwrite")
+        .run()
+}
+
+fn fuzz_options<'w>(words: &[&'w str]) -> Result<(u32, Vec<&'w str>)> {
+    let mut seconds = 600;
+    let mut targets = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--seconds" => {
+                let number = words.next().context("--seconds needs a number")?;
+                seconds = number
+                    .parse()
+                    .with_context(|| format!("{number:?} is no number of seconds"))?;
+            }
+            option if option.starts_with('-') => bail!("there is no option {option}\n\n{HELP}"),
+            target => targets.push(target),
+        }
+    }
+    Ok((seconds, targets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_fuzz_are_read_in_any_order() {
+        let (seconds, targets) = fuzz_options(&["binder", "--seconds", "5", "canonical"]).unwrap();
+        assert_eq!((seconds, targets), (5, vec!["binder", "canonical"]));
+        assert!(fuzz_options(&["--seconds"]).is_err());
+        assert!(fuzz_options(&["--seconds", "soon"]).is_err());
+        assert!(fuzz_options(&["--second", "5"]).is_err());
+    }
+
+    #[test]
+    fn an_unknown_chore_is_an_error() {
+        assert!(run(&["tset"]).is_err());
+        assert!(run(&["test", "--fast"]).is_err());
+    }
+}

@@ -13,7 +13,7 @@ fn start() -> Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap()
+        .expect("cargo has built the command before its tests")
 }
 
 /// Lines of every kind; the number of a line is in what it becomes.
