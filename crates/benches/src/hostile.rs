@@ -1,0 +1,86 @@
+//! Texts of about one megabyte that are made to be expensive: each aims at a place where a reader
+//! that looks back or ahead without a bound needs time that grows with the square of the length.
+
+use serde_json::{Value, json};
+
+/// One such text, with the schema it is bound against.
+#[derive(Debug, Clone)]
+pub struct Hostile {
+    /// What it aims at.
+    pub name: &'static str,
+    /// The schema.
+    pub schema: Value,
+    /// The text.
+    pub text: String,
+}
+
+/// How long the texts are, about.
+pub const BYTES: usize = 1024 * 1024;
+
+/// All of them.
+pub fn all() -> Vec<Hostile> {
+    let search = json!({
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+    });
+    let branch = |name: &str| {
+        json!({
+            "type": "object",
+            "properties": {"kind": {"const": name}, "next": {"$ref": "#/$defs/node"}},
+            "required": ["kind"],
+        })
+    };
+    let names: Vec<String> = (0..16).map(|number| format!("k{number}")).collect();
+    let branches: Vec<Value> = names.iter().map(|name| branch(name)).collect();
+    let union = json!({"$ref": "#/$defs/node", "$defs": {"node": {"anyOf": branches}}});
+    let case = |name, text: String| Hostile {
+        name,
+        schema: search.clone(),
+        text,
+    };
+    vec![
+        case("open brackets", fill("", "[", "")),
+        case("open objects", fill("", "{\"a\":", "")),
+        case("open keys", fill("{", "\"query\": \"a\", ", "")),
+        case("inner quotes", fill("{\"query\": \"", "a \"b\" ", "\"}")),
+        case("quotes and commas", fill("{\"query\": '", "', '", "'}")),
+        case("documents in a row", fill("", "{\"query\": \"a\"}\n", "")),
+        case("open fences", fill("", "```json\n{", "")),
+        case("comments", fill("{", "/* ", "")),
+        case("short comments", fill("{", "// a\n", "\"query\": \"b\"}")),
+        case("a long number", fill("{\"limit\": ", "9", "}")),
+        case(
+            "many long numbers",
+            fill(
+                "{\"query\": \"a\", \"limit\": [",
+                &format!("{}, ", "9".repeat(399)),
+                "1]}",
+            ),
+        ),
+        case("backslashes", fill("{\"query\": \"", "\\", "\"}")),
+        case("bare words", fill("{query: ", "word word, ", "}")),
+        case(
+            "texts in texts",
+            fill("{\"query\": \"", "{\\\"a\\\": ", "\"}"),
+        ),
+        Hostile {
+            name: "deep unions",
+            schema: union.clone(),
+            text: "{\"kind\": \"k15\", \"next\": ".repeat(60)
+                + "{\"kind\": \"none\"}"
+                + &"}".repeat(60),
+        },
+        Hostile {
+            name: "wide unions",
+            schema: json!({"type": "array", "items": union.pointer("/$defs/node").cloned(), "$defs": union.get("$defs")}),
+            text: fill("[", "{\"kind\": \"none\"}, ", "0]"),
+        },
+    ]
+}
+
+/// `start`, as many `middle` as make a megabyte, `end`.
+fn fill(start: &str, middle: &str, end: &str) -> String {
+    let times = (BYTES - start.len() - end.len()) / middle.len();
+    [start, &middle.repeat(times), end].concat()
+}
