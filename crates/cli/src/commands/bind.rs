@@ -6,7 +6,6 @@ use std::io::{IsTerminal as _, Read, Write as _, stdin};
 use std::path::{Path, PathBuf};
 
 use countersign::contract::BindStatus;
-use countersign::contract::tool::BindPolicy;
 use countersign_args::{Binder, Bound, Reading};
 use serde_json::Value;
 
@@ -18,7 +17,8 @@ use crate::{json, samples};
 
 /// Show what becomes of arguments as a model wrote them: the value, and every change
 ///
-/// Without TOOL and --schema the text is only parsed. The value is on stdout; whether it may run and
+/// Without TOOL and --schema the text is only parsed. A schema of your own is taken at its word: names
+/// that it does not mention are kept unless it forbids them. The value is on stdout; whether it may run and
 /// what was changed is on stderr. Exit code 1 where the text is refused or ends too early.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -56,8 +56,8 @@ pub(crate) struct Bind {
     #[arg(long)]
     jsonl: bool,
 
-    /// The text is still arriving: that it ends too early is no failure
-    #[arg(long)]
+    /// The text is still arriving: show only what no later byte can change
+    #[arg(long, conflicts_with = "jsonl")]
     partial: bool,
 
     /// How the author writes numbers, such as de-DE
@@ -78,6 +78,9 @@ impl Bind {
             return Ok(Exit::Ok);
         }
         let binder = self.binder()?;
+        if self.partial {
+            return self.show_partial(terminal, &binder, reading);
+        }
         let bound = binder.bind_with(&self.text()?, &reading);
         if terminal.is_for_programs() {
             writeln!(terminal.data(), "{}", lines::line_of(&bound))?;
@@ -86,9 +89,28 @@ impl Bind {
         }
         Ok(match bound.status {
             BindStatus::Exact | BindStatus::Repaired => Exit::Ok,
-            BindStatus::Incomplete if self.partial => Exit::Ok,
             BindStatus::Incomplete | BindStatus::Refused => Exit::Refused,
         })
+    }
+
+    /// What is certain of a text that still arrives. That there is more to come is no failure.
+    fn show_partial(
+        &self,
+        terminal: &mut Terminal,
+        binder: &Binder,
+        reading: Reading,
+    ) -> Result<Exit, Failure> {
+        let mut stream = binder.stream_with(reading);
+        stream.push(&self.text()?);
+        let certain = stream.snapshot().unwrap_or_default().to_string();
+        if terminal.is_for_programs() {
+            let line = lines::line(BindStatus::Incomplete, &certain, &[]);
+            writeln!(terminal.data(), "{line}")?;
+        } else {
+            writeln!(terminal.data(), "{}", json::pretty(&certain))?;
+            terminal.say("certain so far")?;
+        }
+        Ok(Exit::Ok)
     }
 
     fn binder(&self) -> Result<Binder, Failure> {
@@ -101,7 +123,7 @@ impl Bind {
                     Failure::new(message)
                 };
                 let schema: Value = serde_json::from_str(&text).map_err(not_json)?;
-                Ok(Binder::from_schema(&schema, BindPolicy::default())?)
+                Ok(Binder::from_schema(&schema, lines::POLICY)?)
             }
             (Some(name), _) => Ok(samples::find(&samples::catalog()?, name)?.binder().clone()),
         }

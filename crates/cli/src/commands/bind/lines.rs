@@ -4,14 +4,22 @@
 use std::borrow::Cow;
 use std::io::{BufRead, Result, Write};
 
-use countersign::contract::tool::BindPolicy;
-use countersign::contract::{BindStatus, Issue, IssueCode};
+use countersign::contract::parameter::Leniency;
+use countersign::contract::tool::{BindPolicy, UnknownKeys};
+use countersign::contract::{BindStatus, Issue, IssueCode, Severity};
 use countersign_args::{Binder, Bound, Reading};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json;
+
+/// A bare schema is taken at its word: what it does not forbid is kept.
+pub(super) const POLICY: BindPolicy = BindPolicy {
+    leniency: Leniency::Lenient,
+    max_severity: Severity::Lossy,
+    unknown_keys: UnknownKeys::Keep,
+};
 
 /// The longest line that is read; a longer one is refused without being kept.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -50,13 +58,16 @@ pub(super) fn bind_lines(
 
 /// A binding as one line of JSON. The value is written as it was bound, number by number.
 pub(super) fn line_of(bound: &Bound) -> String {
-    let value = bound
-        .arguments
-        .as_ref()
-        .map_or("null", |arguments| arguments.as_json());
+    let arguments = bound.arguments.as_ref();
+    let value = arguments.map_or("null", |arguments| arguments.as_json());
+    line(bound.status, value, &bound.issues)
+}
+
+/// One line of JSON with a value that is JSON already.
+pub(super) fn line(status: BindStatus, value: &str, issues: &[Issue]) -> String {
     // An issue is texts, numbers and JSON values: there is nothing in it that cannot be written.
-    let issues = serde_json::to_string(&bound.issues).unwrap_or_else(|_| "[]".to_owned());
-    let status = status(bound.status);
+    let issues = serde_json::to_string(issues).unwrap_or_else(|_| "[]".to_owned());
+    let status = self::status(status);
     let whole = format!(r#"{{"status":"{status}","value":{value},"issues":{issues}}}"#);
     let mut line = String::with_capacity(whole.len());
     json::compact(&whole, &mut line);
@@ -125,7 +136,7 @@ fn prepare(text: &str) -> std::result::Result<Binder, String> {
     if schema.is_null() {
         return Ok(Binder::undeclared());
     }
-    Binder::from_schema(&schema, BindPolicy::default()).map_err(|error| error.to_string())
+    Binder::from_schema(&schema, POLICY).map_err(|error| error.to_string())
 }
 
 enum Length {
