@@ -27,7 +27,7 @@ pub fn all() -> Vec<Hostile> {
     let branch = |name: &str| {
         json!({
             "type": "object",
-            "properties": {"kind": {"const": name}, "next": {"$ref": "#/$defs/node"}},
+            "properties": {"kind": {"const": name}, "pad": {"type": "string"}, "next": {"$ref": "#/$defs/node"}},
             "required": ["kind"],
         })
     };
@@ -65,18 +65,39 @@ pub fn all() -> Vec<Hostile> {
             fill("{\"query\": \"", "{\\\"a\\\": ", "\"}"),
         ),
         Hostile {
-            name: "deep unions",
-            schema: union.clone(),
-            text: "{\"kind\": \"k15\", \"next\": ".repeat(60)
-                + "{\"kind\": \"none\"}"
-                + &"}".repeat(60),
+            name: "unions in unions",
+            schema: list_of_nodes(&union),
+            text: fill("[", &chain(), "0]"),
         },
         Hostile {
             name: "wide unions",
-            schema: json!({"type": "array", "items": union.pointer("/$defs/node").cloned(), "$defs": union.get("$defs")}),
+            schema: list_of_nodes(&union),
             text: fill("[", "{\"kind\": \"none\"}, ", "0]"),
         },
     ]
+}
+
+/// A list of what the union takes.
+fn list_of_nodes(union: &Value) -> Value {
+    json!({
+        "type": "array",
+        "items": {"$ref": "#/$defs/node"},
+        "$defs": union.get("$defs"),
+    })
+}
+
+/// Sixty levels, each a union, of which only the innermost does not fit. The padding keeps a
+/// megabyte of them below the limit on values, which would end the search at once.
+fn chain() -> String {
+    let pad = "x".repeat(40);
+    let level = format!("{{\"kind\": \"k15\", \"pad\": \"{pad}\", \"next\": ");
+    [
+        &level.repeat(60),
+        "{\"kind\": \"none\"}",
+        &"}".repeat(60),
+        ", ",
+    ]
+    .concat()
 }
 
 /// `start`, as many `middle` as make a megabyte, `end`.

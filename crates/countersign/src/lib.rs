@@ -121,3 +121,8 @@ pub mod __private {
     pub use countersign_contract as contract;
     pub use serde_json;
 }
+
+/// The guide for tool authors is compiled and run as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-tool.md")]
+struct AddingATool;
