@@ -248,8 +248,9 @@ impl Finder<'_, '_> {
     fn scalar(&mut self, text: &str) {
         let mut log = SyntaxLog::default();
         let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
-        if let Ok(read) = reader.read_scalar() {
-            self.add(read, 0, log);
+        match reader.read_scalar() {
+            Ok(read) => self.add(read, 0, log),
+            Err(stop) => self.stopped(stop),
         }
     }
 

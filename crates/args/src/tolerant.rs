@@ -190,12 +190,18 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     pub(crate) fn read_scalar(&mut self) -> Result<Read, NoRead> {
         self.at = 0;
         self.stack.clear();
+        self.broken = None;
         self.filler();
         let node = match self.quote_here() {
             Some(quote) => self.quoted_value(quote)?,
             None => self.bare_value()?,
         };
+        self.filler();
+        if let Some(at) = self.broken {
+            return Err(NoRead::Broken(at));
+        }
         match node {
+            Some(_) if !self.at_end() => Err(NoRead::Implausible(self.at)),
             Some(node) => Ok(Read {
                 node,
                 end: self.at,

@@ -160,6 +160,30 @@ fn integers() {
     check_kind(cut(), "-3.7", r#"repaired {"v":-3} [INTEGER_TRUNCATED /v]"#);
 }
 
+/// A value that is no object is read as a whole, or not at all.
+#[test]
+fn roots_that_are_no_objects() {
+    for (schema, raw, expected) in [
+        ("number", "12,111.5", "repaired 12111.5 [TEXT_TO_NUMBER]"),
+        ("number", "12 or 13", "refused -"),
+        (
+            "string",
+            "plain words",
+            "repaired \"plain words\" [VALUE_UNQUOTED ]",
+        ),
+        ("string", "'a' and 'b'", "refused -"),
+        ("boolean", "True", "repaired true [PYTHON_LITERAL ]"),
+    ] {
+        let schema = json!({ "type": schema });
+        let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+        let shown = shown(&binder.bind(raw));
+        assert!(
+            shown.starts_with(expected.split(" [").next().unwrap()),
+            "{raw}: {shown}"
+        );
+    }
+}
+
 /// B6: numbers.
 #[test]
 fn numbers() {

@@ -145,7 +145,7 @@ impl Coercer<'_, '_> {
     fn unwrap_text(&mut self, node: NodeId) -> Outcome {
         let span = self.tree.node(node).span;
         let Some((container, log)) = self.decode(node, self.schema.root) else {
-            return self.rejected(node, self.schema.root);
+            return self.coerce_rejected(node, self.schema.root);
         };
         self.decoding += 1;
         let inner = self.bind_root(container);

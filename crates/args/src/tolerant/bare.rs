@@ -126,6 +126,9 @@ impl Reader<'_, '_, '_> {
 
     /// Where a bare value ends, and how wide the closing quote is that ends it.
     fn bare_end(&mut self, place: Place) -> (usize, usize) {
+        if place == Place::Whole {
+            return (self.bytes.len(), 0);
+        }
         let start = self.at;
         let mut end = start;
         let mut depth = 0_usize;
@@ -146,7 +149,7 @@ impl Reader<'_, '_, '_> {
                         || self.is_whole_token(start, end)
                         || self.comma_ends_member(end)
                 }
-                b'}' => place != Place::Whole,
+                b'}' => true,
                 b']' => end == start || self.in_brackets() || self.is_whole_token(start, end),
                 b')' => self.in_parentheses(),
                 b'\n' => self.line_ends_value(place, end),
