@@ -412,9 +412,13 @@ fn two_documents(other: &Candidate) -> Issue {
 }
 
 fn broken(raw: &str, at: usize) -> Issue {
+    let mut at = at.min(raw.len());
+    while !raw.is_char_boundary(at) {
+        at -= 1;
+    }
     let message = format!("the text cannot be read from byte {at} on without guessing");
     let mut issue = Issue::new(IssueCode::Ambiguous, "", message);
-    issue.span = Some([at.min(raw.len()), raw.len()]);
+    issue.span = Some([at, raw.len()]);
     issue.expected = Some("a JSON object".to_owned());
     issue.suggestion = Some("send the arguments as one JSON object".to_owned());
     issue

@@ -211,7 +211,10 @@ impl Finder<'_, '_> {
     fn stopped(&mut self, stop: NoRead) {
         match stop {
             NoRead::Implausible(_) => {}
-            NoRead::Broken(at) => self.found.broken = Some(at),
+            // A place in a decoded text is no place in the raw one.
+            NoRead::Broken(at) => {
+                self.found.broken = Some(self.origin.map_or(at, |span| span.range().start));
+            }
             NoRead::Elided => self.found.elided = true,
             NoRead::Limit(limit) => self.found.limit = Some(limit),
             NoRead::Reserved => self.found.reserved = true,

@@ -619,6 +619,27 @@ fn no_guess_is_run() {
     }
 }
 
+/// A place in a text inside the text is told as a place in the raw one, at a character.
+#[test]
+fn places_lie_in_the_raw_text() {
+    let long = format!("{{\"city\": \"a\", {}", "é".repeat(200));
+    for raw in [
+        "{\\\"a\\\": 1, \\\"ʣ\\\" [",
+        "n[\\\"\\[\\\"u1ʣ[{n{[[",
+        &long,
+    ] {
+        for binder in [
+            Binder::from_schema(&object(), BindPolicy::default()).unwrap(),
+            Binder::undeclared(),
+        ] {
+            for issue in binder.bind(raw).issues {
+                let [start, end] = issue.span.unwrap_or_default();
+                assert!(raw.get(start..end).is_some(), "{raw} {issue:?}");
+            }
+        }
+    }
+}
+
 /// B9: a refusal says where, what was expected, what came, and what to send.
 #[test]
 fn a_refusal_can_be_acted_on() {
