@@ -374,11 +374,12 @@ impl Binder {
     }
 
     fn beyond(&self, raw: &str, limit: &'static str) -> Bound {
-        let mut issue = Issue::new(
-            IssueCode::LimitExceeded,
-            "",
-            format!("{}: {limit}", sentence(IssueCode::LimitExceeded)),
-        );
+        let what = sentence(IssueCode::LimitExceeded);
+        let message = match self.limits.named(limit) {
+            Some(most) => format!("{what}: {limit} is {most}"),
+            None => format!("{what}: {limit}"),
+        };
+        let mut issue = Issue::new(IssueCode::LimitExceeded, "", message);
         issue.span = Some([0, raw.len()]);
         issue.expected = Some(format!("no more than {limit} allows"));
         issue.suggestion = Some("send fewer or shorter arguments".to_owned());

@@ -42,6 +42,20 @@ impl Limits {
     /// setting moves.
     pub const DEPTH_HARD_MAX: usize = 128;
 
+    /// The value of a limit by the name that a refusal has for it.
+    pub(crate) fn named(&self, name: &str) -> Option<usize> {
+        Some(match name {
+            "raw_bytes_max" => self.raw_bytes_max,
+            "depth_max" => self.depth(),
+            "nodes_max" => self.nodes_max,
+            "candidates_max" => self.candidates_max,
+            "lookaheads_max" => self.lookaheads_max,
+            "number_digits_max" => self.number_digits_max,
+            "members_max" => self.members_max,
+            _ => return None,
+        })
+    }
+
     pub(crate) fn depth(&self) -> usize {
         self.depth_max.min(Self::DEPTH_HARD_MAX)
     }

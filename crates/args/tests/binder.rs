@@ -906,7 +906,7 @@ fn limits() {
         let bound = Binder::undeclared().with_limits(limits).bind(raw);
         assert_eq!(bound.issues[0].code, IssueCode::LimitExceeded, "{name}");
         assert!(
-            bound.issues[0].message.contains(name),
+            bound.issues[0].message.contains(&format!("{name} is ")),
             "{name}: {}",
             bound.issues[0].message
         );

@@ -10,6 +10,9 @@ use jiff::tz::TimeZone;
 use crate::failure::Failure;
 use crate::table::Table;
 
+/// Said where the text stands alone on the command line.
+const BEHIND_ARGS: &str = "the text goes behind --args";
+
 /// What the binder changed or refused, for people.
 fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
     let mut table = Table::new(["SEVERITY", "CODE", "PATH", "BEFORE → AFTER", "MESSAGE"]);

@@ -1,7 +1,7 @@
 //! Why a command could not be carried out, and what to do about it.
 
+use std::fmt::Display;
 use std::io::{Error, ErrorKind};
-use std::path::Path;
 
 /// A command that could not be carried out.
 #[derive(Debug)]
@@ -19,9 +19,13 @@ impl Failure {
         }
     }
 
-    /// A file that cannot be read.
-    pub(crate) fn unreadable(path: &Path, error: Error) -> Self {
-        let context = format!("cannot read {}", path.display());
+    /// A file, or stdin, that cannot be read. The system's words for text that is none help nobody.
+    pub(crate) fn unreadable(what: impl Display, error: Error) -> Self {
+        if error.kind() == ErrorKind::InvalidData {
+            return Self::new(format!("cannot read {what}: it is not UTF-8"))
+                .hint("save it as UTF-8 and try again");
+        }
+        let context = format!("cannot read {what}");
         anyhow::Error::new(error).context(context).into()
     }
 

@@ -27,7 +27,7 @@ mod terminal;
     name = "countersign",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 ok, 1 the call answered an error, 2 wrong use.\n\
+    after_help = "Exit codes: 0 ok, 1 the call answered an error or the text is not bound, 2 wrong use.\n\
                   What a command computes is on stdout, everything else on stderr."
 )]
 struct Cli {

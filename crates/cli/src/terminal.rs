@@ -49,13 +49,16 @@ impl Terminal {
         if failure.is_broken_pipe() {
             return Exit::Ok;
         }
-        // Where stderr is gone as well, the exit code is all that can be said.
-        let _ = self.say(format_args!(
+        // That stdout cannot be written may be the failure, so stderr does not wait for it; where
+        // stderr is gone as well, the exit code is all that can be said.
+        let _ = self.out.flush();
+        let _ = writeln!(
+            self.err,
             "error: {}",
             visible(&format!("{:#}", failure.error))
-        ));
+        );
         if let Some(hint) = &failure.hint {
-            let _ = self.say(format_args!("hint: {}", visible(hint)));
+            let _ = writeln!(self.err, "hint: {}", visible(hint));
         }
         Exit::Usage
     }

@@ -1,9 +1,8 @@
-//! The README's commands do what the README shows.
+//! The commands of the READMEs do what the READMEs show, in every language.
 
 use std::path::Path;
 
-/// The README with its commands as the tests run them, and with what differs from run to run left
-/// open.
+/// A page with its commands as the tests run them, and with what differs from run to run left open.
 fn runnable(readme: &str) -> String {
     let line = |line: &str| {
         let varying = ["request: ", "at: ", "took: "]
@@ -18,14 +17,16 @@ fn runnable(readme: &str) -> String {
 }
 
 #[test]
-fn the_readme_shows_what_its_commands_do() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let page = runnable(&std::fs::read_to_string(own).unwrap());
-    assert!(
-        page.contains("$ countersign call memory.search"),
-        "the quick start is there"
-    );
-    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.md");
-    std::fs::write(&copy, page).unwrap();
-    trycmd::TestCases::new().case(copy).run();
+fn the_readmes_show_what_their_commands_do() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cases = trycmd::TestCases::new();
+    for name in ["README.md", "README.zh-CN.md"] {
+        let page = runnable(&std::fs::read_to_string(folder.join(name)).unwrap());
+        let commands = page.matches("$ countersign ").count();
+        assert_eq!(commands, 2, "the quick start is in {name}");
+        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&copy, page).unwrap();
+        cases.case(copy);
+    }
+    cases.run();
 }

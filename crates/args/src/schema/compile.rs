@@ -19,12 +19,20 @@ use crate::fold::fold;
 
 /// The schema cannot be bound against.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the schema cannot be used at {path:?}: {message}")]
+#[error("the schema cannot be used at {}: {message}", place(path))]
 pub struct SchemaError {
     /// JSON pointer into the schema.
     pub path: String,
     /// What is wrong there, and what to do.
     pub message: String,
+}
+
+/// Where in the schema, for people: the root's pointer is empty and would be overlooked.
+fn place(path: &str) -> String {
+    match path {
+        "" => "its root".to_owned(),
+        path => format!("{path:?}"),
+    }
 }
 
 /// A schema may come from somebody else's server: it has bounds like any other input.

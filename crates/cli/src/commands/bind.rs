@@ -9,7 +9,7 @@ use countersign::contract::BindStatus;
 use countersign_args::{Binder, Bound, Reading};
 use serde_json::Value;
 
-use super::{check_timezone, issue_table};
+use super::{BEHIND_ARGS, check_timezone, issue_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
@@ -37,7 +37,7 @@ pub(crate) struct Bind {
     tool: Option<String>,
 
     /// Read the text from stdin
-    #[arg(value_name = "-", value_parser = ["-"], conflicts_with_all = ["args", "args_file", "jsonl"])]
+    #[arg(value_name = "-", value_parser = only_stdin, conflicts_with_all = ["args", "args_file", "jsonl"])]
     stdin: Option<String>,
 
     /// A file with the JSON Schema of the arguments
@@ -119,11 +119,15 @@ impl Bind {
             (Some("-") | None, Some(path)) => {
                 let text = read_file(path)?;
                 let not_json = |error| {
-                    let message = format!("{} holds no JSON Schema: {error}", path.display());
-                    Failure::new(message)
+                    let message = format!("{} is not JSON: {error}", path.display());
+                    Failure::new(message).hint("--schema takes a file with one JSON Schema")
                 };
                 let schema: Value = serde_json::from_str(&text).map_err(not_json)?;
-                Ok(Binder::from_schema(&schema, lines::POLICY)?)
+                let unusable = |error| {
+                    let context = format!("cannot bind against {}", path.display());
+                    anyhow::Error::new(error).context(context)
+                };
+                Ok(Binder::from_schema(&schema, lines::POLICY).map_err(unusable)?)
             }
             (Some(name), _) => Ok(samples::find(&samples::catalog()?, name)?.binder().clone()),
         }
@@ -150,8 +154,17 @@ impl Bind {
         stdin()
             .lock()
             .take(TEXT_BYTES_MAX)
-            .read_to_string(&mut text)?;
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::unreadable("stdin", error))?;
         Ok(text)
+    }
+}
+
+/// The mistake of everybody's first minute is to give the text without `--args`.
+fn only_stdin(word: &str) -> Result<String, String> {
+    match word {
+        "-" => Ok(word.to_owned()),
+        _ => Err(BEHIND_ARGS.to_owned()),
     }
 }
 
@@ -159,7 +172,7 @@ impl Bind {
 const TEXT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 fn read_file(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))
+    std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path.display(), error))
 }
 
 fn show(terminal: &mut Terminal, bound: &Bound) -> Result<(), Failure> {

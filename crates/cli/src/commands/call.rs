@@ -1,5 +1,6 @@
 //! `countersign call`: one call through the executor, with everything in memory.
 
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use countersign::contract::{
 use countersign::store::MemoryStore;
 use countersign::{Executor, Principal, ToolCall};
 
-use super::{check_timezone, issue_table};
+use super::{BEHIND_ARGS, check_timezone, issue_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::table::{Table, visible};
@@ -32,6 +33,10 @@ pub(crate) struct Call {
     /// The tool, by its name or provider alias
     #[arg(value_name = "TOOL")]
     tool: String,
+
+    /// Nothing stands here; who puts the arguments here is told where they go.
+    #[arg(hide = true, value_name = "TEXT", value_parser = misplaced)]
+    misplaced: Option<Infallible>,
 
     /// The arguments, as a model wrote them
     #[arg(
@@ -105,6 +110,10 @@ impl Call {
         )
         .envelope(envelope)
     }
+}
+
+fn misplaced(_: &str) -> Result<Infallible, String> {
+    Err(BEHIND_ARGS.to_owned())
 }
 
 fn show(
