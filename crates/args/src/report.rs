@@ -262,7 +262,6 @@ pub(crate) const fn sentence(code: IssueCode) -> &'static str {
         IssueCode::EmptyDropped => "an empty text for an optional parameter counts as absent",
         IssueCode::UnknownKeyDropped => "the declaration does not know this name; it was left out",
         IssueCode::IntegerTruncated => "a decimal was cut to an integer",
-        IssueCode::DefaultFilled => "the declared default was filled in",
         IssueCode::NotFound => "no arguments were found in the text",
         IssueCode::Ambiguous => "more than one reading fits",
         IssueCode::Incomplete => "the text ends inside something",

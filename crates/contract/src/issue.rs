@@ -154,8 +154,6 @@ issue_codes! {
 
     /// A decimal was cut to an integer, because the parameter allows it.
     IntegerTruncated => ("INTEGER_TRUNCATED", Lossy),
-    /// The declared default was filled in.
-    DefaultFilled => ("DEFAULT_FILLED", Note),
 
     /// No document was found in the text.
     NotFound => ("NOT_FOUND", Error),
