@@ -1,5 +1,5 @@
-//! `bind --jsonl` as a process: every line is answered, in order, and a reader that goes away is no
-//! failure.
+//! The command as a process: `bind --jsonl` answers every line, in order, and what goes wrong with
+//! stdin or stdout is said, but for a reader that goes away.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -103,4 +103,37 @@ fn a_reader_that_goes_away_is_no_failure() {
         output.status.success() && output.stderr.is_empty(),
         "{output:?}"
     );
+}
+
+#[test]
+fn a_text_that_is_not_utf8_is_told_in_plain_words() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["bind", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"\xff{}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: cannot read stdin: it is not UTF-8\nhint: save it as UTF-8 and try again\n"
+    );
+}
+
+/// What stdout did not take must not keep stderr from saying so.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .arg("tools")
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.starts_with("error: No space left"), "{told:?}");
 }
