@@ -25,7 +25,7 @@ use crate::{json, samples};
 Examples:
   countersign bind memory.search --args \"{query: 'agent state', limit: '2',}\"
   countersign bind --schema search.json --args-file answer.txt --json
-  pbpaste | countersign bind --schema search.json -
+  countersign bind --schema search.json - <answer.txt
   countersign bind --jsonl <calls.jsonl >bound.jsonl
 
 With --jsonl a line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"} and becomes a
