@@ -52,17 +52,20 @@ fn run(words: &[&str]) -> Result<()> {
 }
 
 fn bench(options: &[&str]) -> Result<()> {
-    // The name of the bench keeps cargo from running the others' test harness with our options.
-    let run = [
-        "bench",
-        "--locked",
-        "--package",
-        "countersign-benches",
-        "--bench",
-        "table",
-        "--",
-    ];
-    Step::cargo("benchmarks", &[&run, options].concat()).run()
+    // Criterion's estimates first: the table shows them.
+    for name in ["estimates", "table"] {
+        let run = [
+            "bench",
+            "--locked",
+            "--package",
+            "countersign-benches",
+            "--bench",
+            name,
+            "--",
+        ];
+        Step::cargo("benchmarks", &[&run, options].concat()).run()?;
+    }
+    Ok(())
 }
 
 fn generate() -> Result<()> {

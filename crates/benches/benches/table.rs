@@ -1,182 +1,88 @@
 //! `cargo xtask bench`: one table of what binding and executing cost, with the targets.
 //!
-//! What is compared is measured in turns: a round of ours, a round of the peer, in alternating
-//! order, and the ratio is the median over the rounds. A machine that is busy with something else
-//! slows both sides of a round, so the ratio holds where the single times do not. The peer is
-//! `serde_json` into a value and a prepared `jsonschema` validator: a reader that repairs nothing.
-//! Nothing here fails for being slow; the table says what is over its target.
+//! Times and ratios are criterion's, of the run before this one. Beside them stand the two ratios
+//! that have a target, measured in turns: a round of ours, a round of the peer, in alternating
+//! order, and the median over the rounds. A machine that is busy with something else slows both
+//! sides of a round, so this ratio holds where the others drift: it decides what is over its target.
+//! Nothing here fails for being slow.
 
+use std::fs;
 use std::hint::black_box;
 use std::io::{Result, Write, stdout};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use countersign::contract::canonical;
-use countersign::contract::tool::BindPolicy;
-use countersign::{CallContext, Catalog, Executor, Principal, Tool, ToolCall, ToolError};
-use countersign_args::{Binder, Limits};
-use countersign_benches::calls::{self, Call};
-use countersign_benches::{damage, hostile};
-use jsonschema::Validator;
+use countersign_args::Limits;
+use countersign_benches::hostile;
+use countersign_benches::work::{self, Binding, Executing};
 use serde_json::Value;
 
-/// How much is measured: fewer rounds show the order of magnitude in seconds.
+/// How much is measured in turns.
 struct Effort {
     rounds: usize,
     passes: usize,
 }
 
 fn main() -> Result<()> {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let effort = if quick {
-        Effort {
-            rounds: 9,
-            passes: 5,
-        }
-    } else {
-        Effort {
-            rounds: 101,
-            passes: 20,
-        }
+    let has = |option: &str| std::env::args().any(|argument| argument == option);
+    let (rounds, passes) = match (has("--bench"), has("--quick")) {
+        (true, false) => (101, 20),
+        // Shows the order of magnitude in seconds.
+        (true, true) => (9, 5),
+        // Not `cargo bench` but `cargo test`: only whether it runs.
+        (false, _) => (1, 1),
     };
+    let effort = Effort { rounds, passes };
     let mut table = Table::default();
     binding(&effort, &mut table);
-    executing(&effort, &mut table);
+    executing(&mut table);
     hostile_texts(&effort, &mut table);
     table.print(&mut stdout().lock())
 }
 
 fn binding(effort: &Effort, table: &mut Table) {
-    let schemas = calls::schemas();
-    let binders: Vec<Binder> = schemas.iter().map(prepared).collect();
-    let validators: Vec<Validator> = schemas
-        .iter()
-        .map(|schema| {
-            jsonschema::validator_for(schema).expect("the inputs' test prepares them all")
-        })
-        .collect();
-    let calls = calls::all();
-    let texts: Vec<String> = damage::all(&calls)
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect();
+    let binding = Binding::prepare();
+    let count = binding.count();
+    let estimate = |id| estimate(id, count);
+    let peer = estimate("bind/peer");
+    let in_turns = |ours: &dyn Fn()| in_turns(effort, ours, &|| binding.peer());
 
-    let ours = || {
-        for_each(&calls, &binders, |call, binder| {
-            black_box(binder.bind(&call.text));
-        });
-    };
-    let peer = || {
-        for_each(&calls, &validators, |call, validator| {
-            let value = serde_json::from_str::<Value>(&call.text).unwrap_or_default();
-            black_box(validator.is_valid(&value));
-        });
-    };
-    let damaged = || {
-        for (call, text) in calls.iter().zip(&texts) {
-            if let Some(binder) = binders.get(call.tool) {
-                black_box(binder.bind(text));
-            }
-        }
-    };
-    let forms = || {
-        for call in &calls {
-            let _ = black_box(canonical::from_json_text(&call.text));
-        }
-    };
-
-    let count = calls.len();
-    let pair = in_turns(effort, count, &ours, &peer);
+    let ours = estimate("bind/well_formed");
+    let turns = in_turns(&|| binding.well_formed());
     let target = Target::AtMost(1.3);
-    table.row(
-        "bind, well-formed call",
-        &time(pair.ours),
-        &format!("peer {}", time(pair.peer)),
-        pair.ratio,
-        target,
-    );
-    let pair = in_turns(effort, count, &damaged, &peer);
+    table.compared("bind, well-formed call", ours, peer, Some((turns, target)));
+    let ours = estimate("bind/damaged");
+    let turns = in_turns(&|| binding.damaged());
     let target = Target::AtMost(5.0);
-    table.row(
-        "bind, damaged call",
-        &time(pair.ours),
-        &format!("peer, undamaged {}", time(pair.peer)),
-        pair.ratio,
-        target,
-    );
-    let pair = in_turns(effort, count, &forms, &peer);
-    table.row(
-        "canonical form of a call",
-        &time(pair.ours),
-        &format!("peer {}", time(pair.peer)),
-        pair.ratio,
-        Target::None,
-    );
+    table.compared("bind, damaged call", ours, peer, Some((turns, target)));
+    let ours = estimate("canonical/form");
+    table.compared("canonical form of a call", ours, peer, None);
 }
 
-fn for_each<P>(calls: &[Call], prepared: &[P], run: impl Fn(&Call, &P)) {
-    for call in calls {
-        if let Some(prepared) = prepared.get(call.tool) {
-            run(call, prepared);
-        }
-    }
-}
-
-/// A read that does nothing: what is left is the executor.
-struct Nothing;
-
-impl Tool for Nothing {
-    const NAME: &'static str = "bench.nothing";
-    const DESCRIPTION: &'static str = "Does nothing.";
-    type Args = ();
-    type Output = ();
-
-    async fn call(&self, _: &CallContext, (): ()) -> std::result::Result<(), ToolError> {
-        Ok(())
-    }
-}
-
-/// How many calls a pass has.
-const CALLS: usize = 200;
-
-fn executing(effort: &Effort, table: &mut Table) {
-    let catalog = Catalog::builder()
-        .tool(Nothing)
-        .build()
-        .expect("one good tool is a catalog");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .expect("a runtime without I/O needs nothing");
-    let executor = Executor::new(catalog.clone());
-    let principal = std::sync::Arc::new(Principal::user("u_1"));
-    let run = || {
-        runtime.block_on(async {
-            for _ in 0..CALLS {
-                let call = ToolCall::new(Nothing::NAME, "{}", principal.clone());
-                black_box(executor.execute(call).await);
-            }
-        });
-    };
-    let look_up = || {
-        for _ in 0..CALLS {
-            black_box(catalog.get(black_box(Nothing::NAME)));
-        }
-    };
-    let pair = in_turns(effort, CALLS, &run, &look_up);
-    table.row(
+fn executing(table: &mut Table) {
+    let read = estimate("executor/no_op_read", Executing::COUNT);
+    let micros = read.map(|read| read.as_secs_f64() * 1e6);
+    table.row([
         "execute a read that does nothing",
-        &time(pair.ours),
+        &time(read),
         "",
-        pair.ours.as_secs_f64() * 1e6,
-        Target::Micros(3.0),
-    );
-    table.row(
-        "look a tool up",
-        &time(pair.peer),
         "",
-        pair.peer.as_secs_f64() * 1e6,
-        Target::None,
-    );
+        "",
+        &Target::Micros(3.0).against(micros),
+    ]);
+    let look_up = estimate("catalog/look_up", Executing::COUNT);
+    table.row(["look a tool up", &time(look_up), "", "", "", ""]);
+}
+
+/// Criterion's median of the time a call took. None where it has not measured that yet, which the
+/// table shows as a gap.
+fn estimate(id: &str, count: usize) -> Option<Duration> {
+    // Criterion writes beside the folder that cargo gives every bench.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("criterion");
+    let json = fs::read(folder.join(id).join("new/estimates.json")).ok()?;
+    let estimates: Value = serde_json::from_slice(&json).ok()?;
+    let nanos = estimates.pointer("/median/point_estimate")?.as_f64()?;
+    Some(Duration::from_secs_f64(nanos / 1e9) / u32::try_from(count).ok()?)
 }
 
 fn hostile_texts(effort: &Effort, table: &mut Table) {
@@ -185,7 +91,7 @@ fn hostile_texts(effort: &Effort, table: &mut Table) {
         ..Limits::default()
     };
     for hostile in hostile::all() {
-        let binder = prepared(&hostile.schema).with_limits(limits);
+        let binder = work::binder(&hostile.schema).with_limits(limits);
         let mut times: Vec<Duration> = (0..effort.rounds.min(7))
             .map(|_| {
                 let started = Instant::now();
@@ -201,18 +107,15 @@ fn hostile_texts(effort: &Effort, table: &mut Table) {
             "{} KB, peak {per_byte:.1} B a byte",
             hostile.text.len() / 1024
         );
-        table.row(
+        table.row([
             &format!("1 MB of {}", hostile.name),
-            &time(took),
+            &time(Some(took)),
             &size,
-            millis,
-            Target::Millis(50.0),
-        );
+            "",
+            "",
+            &Target::Millis(50.0).against(Some(millis)),
+        ]);
     }
-}
-
-fn prepared(schema: &Value) -> Binder {
-    Binder::from_schema(schema, BindPolicy::default()).expect("the inputs' test prepares them all")
 }
 
 /// A count as a fraction can be taken of it; counts here are far below 2^32.
@@ -220,15 +123,8 @@ fn precise(count: u64) -> f64 {
     u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
-/// Times a call, and the median of the rounds' ratios.
-struct Pair {
-    ours: Duration,
-    peer: Duration,
-    ratio: f64,
-}
-
-/// Measures two things in turns, each over `count` calls a pass.
-fn in_turns(effort: &Effort, count: usize, ours: &dyn Fn(), peer: &dyn Fn()) -> Pair {
+/// Measures two things in turns: the median of the rounds' ratios.
+fn in_turns(effort: &Effort, ours: &dyn Fn(), peer: &dyn Fn()) -> f64 {
     let timed = |run: &dyn Fn()| {
         let started = Instant::now();
         for _ in 0..effort.passes {
@@ -238,26 +134,20 @@ fn in_turns(effort: &Effort, count: usize, ours: &dyn Fn(), peer: &dyn Fn()) -> 
     };
     timed(ours);
     timed(peer);
-    let (mut own, mut others, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..effort.rounds {
-        let (a, b) = if round % 2 == 0 {
-            let a = timed(ours);
-            (a, timed(peer))
-        } else {
-            let b = timed(peer);
-            (timed(ours), b)
-        };
-        own.push(a);
-        others.push(b);
-        ratios.push(a.as_secs_f64() / b.as_secs_f64());
-    }
+    let mut ratios: Vec<f64> = (0..effort.rounds)
+        .map(|round| {
+            let (ours, peer) = if round % 2 == 0 {
+                let ours = timed(ours);
+                (ours, timed(peer))
+            } else {
+                let peer = timed(peer);
+                (timed(ours), peer)
+            };
+            ours.as_secs_f64() / peer.as_secs_f64()
+        })
+        .collect();
     ratios.sort_by(f64::total_cmp);
-    let calls = u32::try_from(count * effort.passes).unwrap_or(u32::MAX);
-    Pair {
-        ours: median(&mut own) / calls,
-        peer: median(&mut others) / calls,
-        ratio: ratios.get(ratios.len() / 2).copied().unwrap_or_default(),
-    }
+    ratios.get(ratios.len() / 2).copied().unwrap_or_default()
 }
 
 fn median(times: &mut [Duration]) -> Duration {
@@ -265,7 +155,10 @@ fn median(times: &mut [Duration]) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-fn time(time: Duration) -> String {
+fn time(time: Option<Duration>) -> String {
+    let Some(time) = time else {
+        return "not measured".to_owned();
+    };
     let nanos = time.as_secs_f64() * 1e9;
     match nanos {
         small if small < 1e3 => format!("{small:.0} ns"),
@@ -280,51 +173,61 @@ enum Target {
     AtMost(f64),
     Micros(f64),
     Millis(f64),
-    None,
 }
+
+impl Target {
+    /// The target as the table shows it, and whether the figure is over it.
+    fn against(self, figure: Option<f64>) -> String {
+        let (shown, most) = match self {
+            Self::AtMost(most) => (format!("≤ {most} ×"), most),
+            Self::Micros(most) => (format!("≤ {most} µs"), most),
+            Self::Millis(most) => (format!("≤ {most} ms"), most),
+        };
+        match figure {
+            Some(figure) if figure > most => format!("{shown}, OVER"),
+            Some(_) | None => shown,
+        }
+    }
+}
+
+const HEAD: [&str; 6] = ["what", "ours", "beside", "ratio", "in turns", "target"];
 
 /// Rows of Markdown, so that the table can be pasted.
 #[derive(Default)]
 struct Table {
-    rows: Vec<[String; 5]>,
+    rows: Vec<[String; HEAD.len()]>,
 }
 
 impl Table {
-    fn row(&mut self, what: &str, ours: &str, beside: &str, figure: f64, target: Target) {
-        let (shown, target, holds) = match target {
-            Target::AtMost(most) => (
-                format!("{figure:.2} ×"),
-                format!("≤ {most} ×"),
-                figure <= most,
-            ),
-            Target::Micros(most) => (
-                format!("{figure:.2} µs"),
-                format!("≤ {most} µs"),
-                figure <= most,
-            ),
-            Target::Millis(most) => (
-                format!("{figure:.1} ms"),
-                format!("< {most} ms"),
-                figure < most,
-            ),
-            Target::None => (String::new(), String::new(), true),
-        };
-        let target = if holds {
-            target
-        } else {
-            format!("{target}, OVER")
-        };
-        self.rows.push([
-            what.to_owned(),
-            ours.to_owned(),
-            beside.to_owned(),
-            shown,
-            target,
+    fn row(&mut self, cells: [&str; HEAD.len()]) {
+        self.rows.push(cells.map(str::to_owned));
+    }
+
+    /// Ours beside the peer, which reads the undamaged calls; and the ratio in turns, with its target.
+    fn compared(
+        &mut self,
+        what: &str,
+        ours: Option<Duration>,
+        peer: Option<Duration>,
+        turns: Option<(f64, Target)>,
+    ) {
+        let ratio = ours
+            .zip(peer)
+            .map(|(ours, peer)| ours.div_duration_f64(peer));
+        let shown = |ratio: Option<f64>| ratio.map(|ratio| format!("{ratio:.2} ×"));
+        let target = turns.map(|(turns, target)| target.against(Some(turns)));
+        self.row([
+            what,
+            &time(ours),
+            &format!("peer {}", time(peer)),
+            &shown(ratio).unwrap_or_default(),
+            &shown(turns.map(|(turns, _)| turns)).unwrap_or_default(),
+            &target.unwrap_or_default(),
         ]);
     }
 
     fn print(&self, out: &mut impl Write) -> Result<()> {
-        let head = ["what", "ours", "beside", "figure", "target"].map(str::to_owned);
+        let head = HEAD.map(str::to_owned);
         let all = || std::iter::once(&head).chain(&self.rows);
         let width = |column: usize| {
             all()
