@@ -129,7 +129,7 @@ impl Binder {
 
     /// Binds a text whose author has a locale and a time zone.
     pub fn bind_with(&self, raw: &str, reading: &Reading) -> Bound {
-        if raw.len() > self.limits.raw_bytes_max {
+        if raw.len() > self.limits.raw_bytes() {
             return self.beyond(raw, "raw_bytes_max");
         }
         match strict::parse(raw, &self.limits) {

@@ -166,13 +166,13 @@ impl Finder<'_, '_> {
                         .trim_start()
                         .starts_with(|c: char| c.is_ascii_digit())
                 {
-                    self.found.broken = Some(open);
+                    self.stopped(NoRead::Broken(open));
                 }
                 continue;
             }
             match self.read(text, open, Shape::Call) {
                 Ok((read, mut log)) => {
-                    log.whole(IssueCode::CallSyntax, Span::new(open, read.end));
+                    log.whole(IssueCode::CallSyntax, self.span(open, read.end));
                     end = read.end;
                     at = read.end;
                     let empty = self.tree.node(read.node).count == 0;
@@ -196,7 +196,7 @@ impl Finder<'_, '_> {
         }
         match self.read(text, lead, Shape::Members) {
             Ok((read, mut log)) => {
-                log.whole(IssueCode::BracesAdded, Span::new(lead, lead));
+                log.whole(IssueCode::BracesAdded, self.span(lead, lead));
                 self.add(read, lead, log);
                 read.end
             }
@@ -212,9 +212,7 @@ impl Finder<'_, '_> {
         match stop {
             NoRead::Implausible(_) => {}
             // A place in a decoded text is no place in the raw one.
-            NoRead::Broken(at) => {
-                self.found.broken = Some(self.origin.map_or(at, |span| span.range().start));
-            }
+            NoRead::Broken(at) => self.found.broken = Some(self.span(at, at).range().start),
             NoRead::Elided => self.found.elided = true,
             NoRead::Limit(limit) => self.found.limit = Some(limit),
             NoRead::Reserved => self.found.reserved = true,
@@ -238,7 +236,7 @@ impl Finder<'_, '_> {
             at += width;
         }
         let origin = self.origin;
-        let span = origin.unwrap_or(Span::new(start, text.len()));
+        let span = self.span(start, text.len());
         self.origin = Some(span);
         let before = self.found.candidates.len();
         self.text(&decoded, nesting + 1);
@@ -284,8 +282,13 @@ impl Finder<'_, '_> {
         read.map(|read| (read, log))
     }
 
+    /// Where something stands in the raw text; of a decoded text, where that stands.
+    fn span(&self, start: usize, end: usize) -> Span {
+        self.origin.unwrap_or(Span::new(start, end))
+    }
+
     fn add(&mut self, read: Read, start: usize, mut log: SyntaxLog) {
-        let span = self.origin.unwrap_or(Span::new(start, read.end));
+        let span = self.span(start, read.end);
         if self.origin.is_none() {
             skipped(self.raw, start, read.end, &mut log);
         }

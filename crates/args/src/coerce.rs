@@ -19,13 +19,17 @@ use countersign_contract::IssueCode;
 use countersign_contract::parameter::Leniency;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};
 
+use crate::fold::nearest;
 use crate::limits::Limits;
 use crate::reading::Reading;
 use crate::schema::{Rules, Schema, SchemaId, Types};
 use crate::tolerant::{Reader, Shape, SyntaxLog};
-use crate::tree::{Kind, NodeId, Tree};
+use crate::tree::{Kind, NodeId, Str, Tree};
 use crate::validate::{Memo, Validator, is_allowed, type_of};
 use trail::{Cost, Event, Trail, TrailId};
+
+/// How often a near name is looked for in one text.
+const SUGGESTIONS_MAX: usize = 256;
 
 /// What became of one value under one schema.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +54,8 @@ pub(crate) struct Coercer<'c, 'r> {
     memo: HashMap<(NodeId, SchemaId), Outcome>,
     accepted: Memo,
     attempts: usize,
+    /// How many suggestions were looked for.
+    suggestions: usize,
     depth: usize,
     decoding: usize,
 }
@@ -73,6 +79,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
             memo: HashMap::new(),
             accepted: Memo::default(),
             attempts: 0,
+            suggestions: 0,
             depth: 0,
             decoding: 0,
         }
@@ -93,7 +100,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         {
             return *done;
         }
-        if self.tree.len() >= self.limits.nodes_max {
+        if self.tree.len() >= self.limits.nodes() {
             return self.fail(Event::limit("nodes_max", self.tree.node(node).span));
         }
         if self.depth >= self.limits.depth() * 2 {
@@ -247,6 +254,33 @@ impl<'c, 'r> Coercer<'c, 'r> {
         self.rejected(node, id)
     }
 
+    /// A container after each of its children: none where some child has no safe reading.
+    fn mended(
+        &mut self,
+        node: NodeId,
+        id: SchemaId,
+        children: Option<&[NodeId]>,
+        trail: TrailId,
+        cost: Cost,
+    ) -> Outcome {
+        let Some(children) = children else {
+            return Outcome {
+                node: None,
+                trail,
+                cost,
+            };
+        };
+        let old = *self.tree.node(node);
+        let made = self.tree.container(old.kind, old.span, children);
+        self.tree.node_mut(made).key = old.key;
+        let checked = self.checked_container(made, id);
+        Outcome {
+            node: checked.node,
+            trail: self.trail.both(trail, checked.trail),
+            cost,
+        }
+    }
+
     /// A container whose children are accepted already: what is left are the rules about the whole.
     fn checked_container(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
@@ -295,6 +329,20 @@ impl<'c, 'r> Coercer<'c, 'r> {
     fn rejected(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let event = self.explain(node, id);
         self.fail(event)
+    }
+
+    /// The name that is nearest to a text. Comparing with every name is dear and only a few issues
+    /// are listed, so the search ends after so many; branches that lose count as well.
+    fn nearest_to<'n>(
+        &mut self,
+        text: Str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Option<&'n str> {
+        self.suggestions += 1;
+        if self.suggestions > SUGGESTIONS_MAX {
+            return None;
+        }
+        nearest(self.tree.str(text), names).first().copied()
     }
 
     fn fail(&mut self, event: Event) -> Outcome {

@@ -50,19 +50,12 @@ fn collapse_one(
             Some(_) => return Err(Box::new(conflict(tree, member, object, root))),
         }
     }
+    tree.node_mut(object).count = 0;
     let mut last = NONE;
-    for member in &kept {
-        if last == NONE {
-            tree.node_mut(object).first = *member;
-        } else {
-            tree.node_mut(last).next = *member;
-        }
-        last = *member;
+    for member in kept {
+        tree.node_mut(member).next = NONE;
+        tree.append(object, &mut last, member);
     }
-    if last != NONE {
-        tree.node_mut(last).next = NONE;
-    }
-    tree.node_mut(object).count = kept.len() as u32;
     Ok(())
 }
 
@@ -81,24 +74,33 @@ fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Is
     issue
 }
 
-/// The pointer from one node to another below it; only walked where a call is refused.
+/// The pointer from one node to another below it; only walked where a call is refused. Each
+/// container remembers its parent, so that no path is written but the one that was asked for.
 fn path_to(tree: &Tree<'_>, root: NodeId, target: NodeId) -> String {
-    let mut stack = vec![(root, String::new())];
-    while let Some((node, path)) = stack.pop() {
+    let mut found: Vec<(NodeId, usize, String)> = vec![(root, 0, String::new())];
+    let mut at = 0;
+    while let Some(&(node, ..)) = found.get(at) {
         if node == target {
-            return path;
+            break;
         }
-        let list = tree.kind(node) == Kind::Array;
         for (i, child) in tree.children(node).enumerate() {
-            if tree.node(child).count > 0 || child == target {
-                let step = if list {
-                    i.to_string()
-                } else {
-                    escape(tree.key(child))
-                };
-                stack.push((child, format!("{path}/{step}")));
+            if tree.node(child).count > 0 {
+                found.push((child, at, step(tree, node, child, i)));
             }
         }
+        at += 1;
     }
-    String::new()
+    let mut steps = Vec::new();
+    while let Some((_, parent, step)) = found.get(at).filter(|_| at > 0) {
+        steps.push(step.as_str());
+        at = *parent;
+    }
+    steps.iter().rev().map(|step| format!("/{step}")).collect()
+}
+
+fn step(tree: &Tree<'_>, parent: NodeId, child: NodeId, index: usize) -> String {
+    match tree.kind(parent) {
+        Kind::Array => index.to_string(),
+        _ => escape(tree.key(child)),
+    }
 }

@@ -13,11 +13,12 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest raw text.
+    /// The longest raw text; at most [`Limits::SIZE_HARD_MAX`].
     pub raw_bytes_max: usize,
     /// How deep containers may nest, decoded ones included; at most [`Limits::DEPTH_HARD_MAX`].
     pub depth_max: usize,
-    /// How many values there may be, those made by coercion included.
+    /// How many values there may be, those made by coercion included; at most
+    /// [`Limits::SIZE_HARD_MAX`].
     pub nodes_max: usize,
     /// How many documents in one text are looked at.
     pub candidates_max: usize,
@@ -29,7 +30,7 @@ pub struct Limits {
     pub lookaheads_max: usize,
     /// How many union branches are tried, as a multiple of the number of values.
     pub union_attempts_per_node_max: usize,
-    /// How many issues are listed; the rest is counted.
+    /// How many issues are listed, the gravest at least; the rest is counted.
     pub issues_max: usize,
     /// How many digits a number may have.
     pub number_digits_max: usize,
@@ -42,18 +43,35 @@ impl Limits {
     /// setting moves.
     pub const DEPTH_HARD_MAX: usize = 128;
 
+    /// Places in a text and values are counted in 32 bits. Repairs may copy a text several times, so
+    /// that the end no setting moves is well below.
+    pub const SIZE_HARD_MAX: usize = 1 << 28;
+
     /// The value of a limit by the name that a refusal has for it.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         Some(match name {
-            "raw_bytes_max" => self.raw_bytes_max,
+            "raw_bytes_max" => self.raw_bytes(),
             "depth_max" => self.depth(),
-            "nodes_max" => self.nodes_max,
+            "nodes_max" => self.nodes(),
             "candidates_max" => self.candidates_max,
             "lookaheads_max" => self.lookaheads_max,
             "number_digits_max" => self.number_digits_max,
             "members_max" => self.members_max,
             _ => return None,
         })
+    }
+
+    pub(crate) fn raw_bytes(&self) -> usize {
+        self.raw_bytes_max.min(Self::SIZE_HARD_MAX)
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes_max.min(Self::SIZE_HARD_MAX)
+    }
+
+    /// The gravest issue is always listed: what may run is decided by it.
+    pub(crate) fn issues(&self) -> usize {
+        self.issues_max.max(1)
     }
 
     pub(crate) fn depth(&self) -> usize {

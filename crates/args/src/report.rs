@@ -36,12 +36,24 @@ impl<'p> Report<'p> {
         }
     }
 
+    /// Lists an issue; where the list is full, it takes the place of a lesser one. The gravest is
+    /// therefore always listed.
     pub(crate) fn add(&mut self, issue: Issue) {
-        if self.issues.len() < self.limits.issues_max {
+        if self.makes_room(issue.severity) {
             self.issues.push(issue);
-        } else {
-            self.left_out += 1;
         }
+    }
+
+    /// Whether an issue of this severity is listed; a lesser one goes if it must.
+    fn makes_room(&mut self, severity: Severity) -> bool {
+        if self.issues.len() < self.limits.issues() {
+            return true;
+        }
+        self.left_out += 1;
+        let least = self.issues.iter().map(|issue| issue.severity).min();
+        let lesser = least.filter(|least| *least < severity);
+        let at = lesser.and_then(|lesser| self.issues.iter().rposition(|i| i.severity == lesser));
+        at.map(|at| self.issues.remove(at)).is_some()
     }
 
     pub(crate) fn syntax(&mut self, events: &[SyntaxEvent]) {
@@ -59,9 +71,13 @@ impl<'p> Report<'p> {
     /// All events of an outcome, in order.
     pub(crate) fn trail(&mut self, tree: &Tree<'_>, schema: &Schema, trail: &Trail, from: TrailId) {
         trail.visit(from, |path, event| {
+            // Writing an issue takes its whole path, so those that are only counted are not written.
+            if !self.makes_room(event.code.severity()) {
+                return;
+            }
             let sensitive = schema.sensitivity_at(tree, path) != Sensitivity::Public;
             let issue = self.issue(tree, schema, path, event, sensitive);
-            self.add(issue);
+            self.issues.push(issue);
         });
     }
 

@@ -16,6 +16,10 @@ use crate::reading::Reading;
 use crate::render::quote;
 use crate::schema::{Schema, SchemaId, Types};
 
+/// The longest path that is shown. Every event carries its path, so that a long name around many
+/// values would be written once for each.
+const PATH_BYTES_MAX: usize = 1024;
+
 /// Something that has become certain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamEvent {
@@ -187,14 +191,15 @@ impl Binder {
 impl Stream {
     /// Takes the next piece and tells what became certain with it.
     pub fn push(&mut self, delta: &str) -> Vec<StreamEvent> {
-        let room = (self.binder.limits().raw_bytes_max + 1).saturating_sub(self.raw.len());
+        let most = self.binder.limits().raw_bytes();
+        let room = (most + 1).saturating_sub(self.raw.len());
         // One byte beyond the limit is kept, so that finish() refuses; the rest is not stored.
         let mut end = delta.len().min(room);
         while !delta.is_char_boundary(end) {
             end += 1;
         }
         self.raw.push_str(delta.get(..end).unwrap_or(delta));
-        if self.raw.len() > self.binder.limits().raw_bytes_max {
+        if self.raw.len() > most {
             self.state = State::Silent;
         }
         while self.at < self.raw.len() && self.state != State::Silent {
@@ -540,13 +545,15 @@ impl Stream {
             .is_some_and(|frame| (byte == b'}') == frame.object)
     }
 
-    /// Whether the value that is being read may be shown at all: its container is, and its name is
-    /// declared to the letter, or the container takes any name.
+    /// Whether the value that is being read may be shown at all: its container is, its name is
+    /// declared to the letter, or the container takes any name, and its path is of a usual length.
     fn shows_value(&self) -> bool {
         let Some(frame) = self.stack.last() else {
             return false;
         };
-        frame.shown && (!frame.object || self.binder.schema().takes_name(frame.schema, &frame.key))
+        frame.shown
+            && frame.path.len() + frame.key.len() <= PATH_BYTES_MAX
+            && (!frame.object || self.binder.schema().takes_name(frame.schema, &frame.key))
     }
 
     /// Whether a text may be shown before it is complete: only where nothing but a text is wanted

@@ -293,7 +293,7 @@ impl Reader<'_, '_> {
     }
 
     fn push(&mut self, kind: Kind, text: Str, span: Span) -> Result<NodeId, Stop> {
-        if self.tree.len() >= self.limits.nodes_max {
+        if self.tree.len() >= self.limits.nodes() {
             return Err(Stop::Limit("nodes_max"));
         }
         Ok(self.tree.push(kind, text, span))
@@ -305,15 +305,8 @@ impl Reader<'_, '_> {
             return Err(Stop::Reserved);
         }
         self.tree.node_mut(node).key = key;
-        if frame.last == NONE {
-            self.tree.node_mut(frame.node).first = node;
-        } else {
-            self.tree.node_mut(frame.last).next = node;
-        }
-        frame.last = node;
-        let parent = self.tree.node_mut(frame.node);
-        parent.count += 1;
-        if frame.object && parent.count as usize > self.limits.members_max {
+        let count = self.tree.append(frame.node, &mut frame.last, node);
+        if frame.object && count > self.limits.members_max {
             return Err(Stop::Limit("members_max"));
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! It changes nothing about meaning: every liberty it takes is logged as a syntax event. What it
 //! cannot read as a container at all is not plausible and left to the caller.
 
+mod ahead;
 mod bare;
 mod filler;
 mod key;
@@ -91,6 +92,9 @@ impl Closer {
 enum Step {
     Value(Str),
     Key,
+    /// Whatever may stand behind a value. A step of its own, so that closers without an opener
+    /// do not nest calls.
+    Behind,
     Done(Read),
 }
 
@@ -180,6 +184,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             step = match step {
                 Step::Value(key) => self.value(key),
                 Step::Key => self.key(),
+                Step::Behind => self.after_value(),
                 Step::Done(read) => return Ok(read),
             }
             .map_err(|stop| self.began(stop))?;
@@ -405,7 +410,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             _ => {
                 self.at += 1;
                 self.note(IssueCode::ExtraCloser, start, self.at);
-                return self.after_value();
+                return Ok(Step::Behind);
             }
         };
         if found != Some(depth) {
@@ -431,7 +436,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 }));
             }
         }
-        self.after_value()
+        Ok(Step::Behind)
     }
 
     /// The text ended inside something.
@@ -463,7 +468,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 
     fn push(&mut self, kind: Kind, text: Str, start: usize) -> Result<NodeId, NoRead> {
-        if self.tree.len() >= self.limits.nodes_max {
+        if self.tree.len() >= self.limits.nodes() {
             return Err(NoRead::Limit("nodes_max"));
         }
         let span = self.span(start, self.at);
@@ -478,16 +483,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             return Err(NoRead::Reserved);
         }
         self.tree.node_mut(node).key = key;
-        if frame.last == NONE {
-            self.tree.node_mut(frame.node).first = node;
-        } else {
-            self.tree.node_mut(frame.last).next = node;
-        }
-        frame.last = node;
+        let count = self.tree.append(frame.node, &mut frame.last, node);
         frame.comma = false;
-        let parent = self.tree.node_mut(frame.node);
-        parent.count += 1;
-        if parent.count as usize > self.limits.members_max && parent.kind == Kind::Object {
+        if !frame.closer.is_list() && count > self.limits.members_max {
             return Err(NoRead::Limit("members_max"));
         }
         Ok(())

@@ -257,15 +257,22 @@ impl<'r> Tree<'r> {
         let id = self.push(kind, Str::EMPTY, span);
         let mut last = NONE;
         for &child in children {
-            if last == NONE {
-                self.node_mut(id).first = child;
-            } else {
-                self.node_mut(last).next = child;
-            }
-            last = child;
+            self.append(id, &mut last, child);
         }
-        self.node_mut(id).count = children.len() as u32;
         id
+    }
+
+    /// Adds a child behind the last one, which it then is; gives back how many there are.
+    pub(crate) fn append(&mut self, parent: NodeId, last: &mut NodeId, child: NodeId) -> usize {
+        if *last == NONE {
+            self.node_mut(parent).first = child;
+        } else {
+            self.node_mut(*last).next = child;
+        }
+        *last = child;
+        let parent = self.node_mut(parent);
+        parent.count += 1;
+        parent.count as usize
     }
 }
 

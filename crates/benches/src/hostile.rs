@@ -59,6 +59,13 @@ pub fn all() -> Vec<Hostile> {
             ),
         ),
         case("backslashes", fill("{\"query\": \"", "\\", "\"}")),
+        case("closers", fill("{\"query\": 1", "]", "}")),
+        case("colons in a list", fill("{\"query\": [", ":,", "]}")),
+        case("white space in a list", fill("{\"query\": [a", " ", "1]}")),
+        case(
+            "an escaped comma",
+            fill("{\"limit\": 1, \"query\": \"", "a", "\\u002c \"limit\": 2}"),
+        ),
         case("bare words", fill("{query: ", "word word, ", "}")),
         case(
             "texts in texts",

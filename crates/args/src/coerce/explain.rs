@@ -4,14 +4,14 @@ use countersign_contract::IssueCode;
 
 use super::Coercer;
 use super::trail::Event;
-use crate::fold::nearest;
 use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
 use crate::validate::{broken_bound, broken_text_rule, is_allowed, type_of};
 
 impl Coercer<'_, '_> {
-    pub(super) fn explain(&self, node: NodeId, id: SchemaId) -> Event {
-        let rules = self.schema.rules(id);
+    pub(super) fn explain(&mut self, node: NodeId, id: SchemaId) -> Event {
+        let schema = self.schema;
+        let rules = schema.rules(id);
         let kind = self.tree.kind(node);
         let span = self.tree.node(node).span;
         let event = |code| Event::new(code, span).schema(id).came(kind.name());
@@ -20,7 +20,7 @@ impl Coercer<'_, '_> {
         {
             let event = event(IssueCode::EnumNoMatch);
             return match kind {
-                Kind::Text => suggest_member(event, allowed, self.tree.text(node)),
+                Kind::Text => self.suggest_member(event, allowed, node),
                 _ => event,
             };
         }
@@ -49,15 +49,12 @@ impl Coercer<'_, '_> {
         let broken = broken.unwrap_or_else(|| "what the declaration asks for".to_owned());
         event(IssueCode::Constraint).expected(broken)
     }
-}
 
-fn suggest_member(event: Event, allowed: &Allowed, text: &str) -> Event {
-    let near = nearest(
-        text,
-        allowed.members.iter().map(|member| member.text.as_str()),
-    );
-    match near.first() {
-        Some(member) => event.suggestion(format!("did you mean {member:?}?")),
-        None => event.suggestion(format!("send {}", allowed.describe())),
+    fn suggest_member(&mut self, event: Event, allowed: &Allowed, node: NodeId) -> Event {
+        let members = allowed.members.iter().map(|member| member.text.as_str());
+        match self.nearest_to(self.tree.node(node).text, members) {
+            Some(member) => event.suggestion(format!("did you mean {member:?}?")),
+            None => event.suggestion(format!("send {}", allowed.describe())),
+        }
     }
 }

@@ -127,22 +127,8 @@ impl Coercer<'_, '_> {
                 None => whole = false,
             }
         }
-        if !whole {
-            return Outcome {
-                node: None,
-                trail,
-                cost,
-            };
-        }
-        let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
-        let list = self.tree.container(Kind::Array, span, &mended);
-        self.tree.node_mut(list).key = key;
-        let checked = self.checked_container(list, id);
-        Outcome {
-            node: checked.node,
-            trail: self.trail.both(trail, checked.trail),
-            cost,
-        }
+        let mended = whole.then_some(mended.as_slice());
+        self.mended(node, id, mended, trail, cost)
     }
 
     /// A text decoded into the container it holds; none where it holds none that fits.

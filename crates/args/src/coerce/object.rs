@@ -6,7 +6,6 @@ use countersign_contract::tool::UnknownKeys;
 
 use super::trail::{Cost, Event, Trail, TrailId};
 use super::{Coercer, Outcome};
-use crate::fold::nearest;
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
 use crate::tree::{Kind, NodeId, Span};
 
@@ -66,22 +65,8 @@ impl Coercer<'_, '_> {
                 trail = self.trail.both(trail, missing);
             }
         }
-        if !whole {
-            return Outcome {
-                node: None,
-                trail,
-                cost,
-            };
-        }
-        let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
-        let object = self.tree.container(Kind::Object, span, &kept);
-        self.tree.node_mut(object).key = key;
-        let checked = self.checked_container(object, id);
-        Outcome {
-            node: checked.node,
-            trail: self.trail.both(trail, checked.trail),
-            cost,
-        }
+        let kept = whole.then_some(kept.as_slice());
+        self.mended(node, id, kept, trail, cost)
     }
 
     fn mend_member(
@@ -202,7 +187,6 @@ impl Coercer<'_, '_> {
             (UnknownKeys::Drop, _) => (IssueCode::UnknownKeyDropped, Fate::Drop),
             (UnknownKeys::Refuse | UnknownKeys::Keep, _) => (IssueCode::UnknownKey, Fate::Refuse),
         };
-        let name = self.tree.str(key);
         let names = || {
             rules
                 .properties
@@ -210,7 +194,7 @@ impl Coercer<'_, '_> {
                 .map(|property| property.name.as_str())
         };
         let known: Vec<&str> = names().take(12).collect();
-        let suggestion = match nearest(name, names()).first() {
+        let suggestion = match self.nearest_to(key, names()) {
             Some(near) => format!("did you mean {near:?}?"),
             None => "leave it out".to_owned(),
         };

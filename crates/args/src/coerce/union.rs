@@ -80,7 +80,8 @@ impl Coercer<'_, '_> {
         let mut outcomes = Vec::with_capacity(branches.len());
         for branch in branches {
             self.attempts += 1;
-            if self.attempts > self.limits.union_attempts_per_node_max * self.tree.len() {
+            let per_node = self.limits.union_attempts_per_node_max;
+            if self.attempts > per_node.saturating_mul(self.tree.len()) {
                 let span = self.tree.node(node).span;
                 return self.fail(Event::limit("union_attempts_per_node_max", span));
             }

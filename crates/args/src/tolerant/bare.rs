@@ -70,14 +70,17 @@ impl Reader<'_, '_, '_> {
         if !meaningless {
             return;
         }
-        let literal = !matches!(self.byte(), b':' | b'=');
+        let colon = matches!(self.byte(), b':' | b'=');
         self.at += 1;
         self.filler();
         self.note(IssueCode::StrayText, start, start + 1);
+        if colon {
+            return;
+        }
         // In a raw or byte string a backslash is not JSON's.
         let rest = self.slice(self.at, self.bytes.len());
         let content = rest.get(1..).unwrap_or_default().split(['"', '\'']).next();
-        if literal && content.is_some_and(|content| content.contains('\\')) {
+        if content.is_some_and(|content| content.contains('\\')) {
             self.broken = self.broken.or(Some(start));
         }
     }
@@ -197,6 +200,11 @@ impl Reader<'_, '_, '_> {
         if place != Place::Item || !self.byte_at(end).is_ascii_whitespace() {
             return false;
         }
+        // Further white space changes nothing about the answer.
+        if end > start && self.byte_at(end - 1).is_ascii_whitespace() {
+            return false;
+        }
+        self.lookaheads += 1;
         let next = self.skip_filler(end);
         matches!(self.byte_at(next), b'-' | b'0'..=b'9' | b'{' | b'[' | b'"')
             && self.is_whole_token(start, end)

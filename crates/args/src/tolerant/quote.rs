@@ -1,5 +1,5 @@
-//! Quoted texts, and the one hard question about them: does this quote close the text, or does it
-//! stand inside it?
+//! Quoted texts. The one hard question about them, whether a quote closes the text or stands inside
+//! it, is answered in `ahead`.
 
 use countersign_contract::IssueCode;
 
@@ -9,13 +9,13 @@ use crate::tree::{Kind, NodeId, Str};
 /// An opening quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quote {
-    style: Style,
+    pub(super) style: Style,
     /// How many bytes it takes.
     pub(super) width: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+pub(super) enum Style {
     Double,
     Single,
     Backtick,
@@ -161,7 +161,7 @@ impl Reader<'_, '_, '_> {
             }
             if let Some(width) = quote.closing_at(self.rest(self.at)) {
                 if place == Place::Member
-                    && let Some(text) = self.closed_before(place, mark)
+                    && let Some(text) = self.closed_before(place, opened, mark)
                 {
                     // With a quote inside as well, which of the two was meant to close it?
                     if inner.any {
@@ -180,7 +180,7 @@ impl Reader<'_, '_, '_> {
                     return (self.tree.side_since(mark), true);
                 }
                 if place == Place::Item {
-                    self.closed_before(place, mark);
+                    self.closed_before(place, opened, mark);
                 }
                 self.note(IssueCode::InnerQuoteEscaped, self.at, self.at + width);
                 let before = self
@@ -304,179 +304,9 @@ impl Reader<'_, '_, '_> {
         self.take(width);
     }
 
-    /// Whether a quote that ends before `behind` closes the text: only if what follows is
-    /// structure for this place.
-    pub(super) fn closes(&mut self, behind: usize, place: Place, mark: usize) -> bool {
-        self.lookaheads += 1;
-        let next = self.skip_filler(behind);
-        if next >= self.bytes.len() {
-            return true;
-        }
-        let (byte, width) = self.punctuation(next);
-        match place {
-            Place::Whole => false,
-            Place::Key => self.closes_key(next, byte, mark),
-            Place::Member => match byte {
-                b'}' => self.brace_ends(next),
-                b']' => self.in_brackets(),
-                b')' => self.in_parentheses(),
-                b',' | b';' => {
-                    let then = self.skip_commas(next + width);
-                    let ends = self.container_ends(then) || self.member_follows(then, true);
-                    if !ends && self.is_item_at(then) {
-                        self.broken = self.broken.or(Some(then));
-                    }
-                    ends
-                }
-                // The comma is missing: a quoted key after a space is a key, any other must be declared.
-                _ => {
-                    (next > behind && self.quoted_key_at(next).is_some())
-                        || self.member_follows(next, false)
-                }
-            },
-            Place::Item => match byte {
-                b']' => true,
-                b'}' => self.has_open(Closer::Brace) && self.brace_ends(next),
-                b')' => self.in_parentheses(),
-                b',' => {
-                    let then = self.skip_commas(next + width);
-                    self.container_ends(then) || self.item_follows(then)
-                }
-                _ => next > behind && self.item_without_comma(next),
-            },
-        }
-    }
-
-    fn closes_key(&mut self, next: usize, byte: u8, mark: usize) -> bool {
-        match byte {
-            b':' => true,
-            b'=' => self.in_parentheses() || self.byte_at(next + 1) == b'>',
-            // The colon is missing: only where the name is declared to the letter.
-            _ => {
-                let schema = self.stack.last().and_then(|frame| frame.schema);
-                let object = schema.and_then(|id| self.schema.rules(id).object.as_ref());
-                let key = self.tree.side().get(mark..).unwrap_or_default();
-                object.is_some_and(|object| object.property(key).is_some())
-            }
-        }
-    }
-
-    /// Whether a brace right behind a quote ends the object. Not where another quote follows that
-    /// opens no member, nor where the text goes on to a quote with a declared member behind it:
-    /// then the brace belongs to the text.
-    fn brace_ends(&mut self, brace: usize) -> bool {
-        let next = self.skip_filler(brace + 1);
-        match Quote::at(self.rest(next)) {
-            Some(Quote {
-                style: Style::Backtick,
-                ..
-            }) => return true,
-            Some(_) => return self.quoted_key_at(next).is_some(),
-            None => {}
-        }
-        if matches!(self.byte_at(next), b',' | b'}' | b']' | b'{') || next >= self.bytes.len() {
-            return true;
-        }
-        let schema = self.stack.last().and_then(|frame| frame.schema);
-        let window = next + self.limits.lookahead_bytes_max.min(self.bytes.len() - next);
-        for at in next..window {
-            match self.byte_at(at) {
-                b'{' => return true,
-                b'"' => {
-                    let comma = self.skip_filler(at + 1);
-                    if self.byte_at(comma) == b',' {
-                        let member = self.skip_filler(comma + 1);
-                        let key = self.quoted_key_at(member);
-                        if key.is_some_and(|key| self.declares(schema, key)) {
-                            return false;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        true
-    }
-
-    /// The first byte behind filler and commas that stand there once too often.
-    fn skip_commas(&mut self, at: usize) -> usize {
-        let mut at = self.skip_filler(at);
-        for _ in 0..4 {
-            if self.byte_at(at) != b',' {
-                break;
-            }
-            at = self.skip_filler(at + 1);
-        }
-        at
-    }
-
-    /// Whether a quoted text that can only be an item of a list stands here: what is before it would
-    /// then be one too, and the bracket is missing.
-    fn is_item_at(&mut self, at: usize) -> bool {
-        let Some(quote) = Quote::at(self.rest(at)) else {
-            return false;
-        };
-        let start = at + quote.width;
-        let window = start
-            + self
-                .limits
-                .lookahead_bytes_max
-                .min(self.bytes.len().saturating_sub(start));
-        for end in start..window {
-            if let Some(width) = quote.closing_at(self.rest(end)) {
-                let next = self.skip_filler(end + width);
-                return matches!(self.byte_at(next), b']' | b',');
-            }
-        }
-        false
-    }
-
-    /// Whether nothing but the end of the container follows.
-    fn container_ends(&mut self, at: usize) -> bool {
-        match self.byte_at(at) {
-            b'}' | b']' => true,
-            b')' => self.in_parentheses(),
-            _ => at >= self.bytes.len(),
-        }
-    }
-
-    /// Whether an item of a list starts here.
-    fn item_follows(&mut self, at: usize) -> bool {
-        match self.byte_at(at) {
-            b'{' | b'[' | b'-' | b'+' | b'.' | b'0'..=b'9' => return true,
-            _ if Quote::at(self.rest(at)).is_some() => return true,
-            _ => {}
-        }
-        // A bare word is an item if it ends where items end.
-        let rest = self.rest(at);
-        let window = rest
-            .get(..self.limits.lookahead_bytes_max.min(rest.len()))
-            .unwrap_or(rest);
-        let end = window
-            .iter()
-            .position(|b| matches!(b, b',' | b']' | b'"' | b'\'' | b'\n'));
-        end.is_some_and(|end| end > 0 && matches!(window.get(end), Some(b',' | b']')))
-    }
-
-    /// Whether the next item starts here although no comma does: a quote, or a number and the end of
-    /// an item.
-    fn item_without_comma(&mut self, at: usize) -> bool {
-        if Quote::at(self.rest(at)).is_some() {
-            return true;
-        }
-        let rest = self.rest(at);
-        let digits = rest
-            .iter()
-            .take(24)
-            .take_while(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.'));
-        let width = digits.count();
-        let end = self.skip_filler(at + width);
-        width > 0 && (matches!(self.byte_at(end), b',' | b']') || end >= self.bytes.len())
-    }
-
     /// The text whose closing quote is missing: it ended before a comma, and the quote here opens
     /// the next key. The reader is left at that comma.
-    fn closed_before(&mut self, place: Place, mark: usize) -> Option<Str> {
+    fn closed_before(&mut self, place: Place, opened: usize, mark: usize) -> Option<Str> {
         let so_far = self.tree.side().get(mark..)?.trim_end();
         let before_comma = so_far.strip_suffix(',')?.trim_end();
         let kept = before_comma.len();
@@ -496,11 +326,29 @@ impl Reader<'_, '_, '_> {
         if foreign {
             self.broken = self.broken.or(Some(self.at));
         }
-        let comma = self.slice(0, self.at).rfind(',')?;
+        let Some(comma) = self.comma_before(opened) else {
+            // The comma was an escape: it belongs to the text, and then so does this quote.
+            self.broken = self.broken.or(Some(self.at));
+            return None;
+        };
         self.note(IssueCode::QuoteInserted, comma, comma);
         self.tree.side().truncate(mark + kept);
         self.at = comma;
         Some(self.tree.side_since(mark))
+    }
+
+    /// The comma before this place in the text that opened there, with nothing but white space
+    /// between, escaped or not.
+    fn comma_before(&self, opened: usize) -> Option<usize> {
+        let mut before = self.slice(opened, self.at).trim_end();
+        while let Some(shorter) = ["\\n", "\\r", "\\t"]
+            .iter()
+            .find_map(|escape| before.strip_suffix(escape))
+        {
+            before = shorter.trim_end();
+        }
+        let text = before.strip_suffix(',')?;
+        Some(opened + text.len())
     }
 }
 
