@@ -95,12 +95,18 @@ fn path_to(tree: &Tree<'_>, root: NodeId, target: NodeId) -> String {
         steps.push(step.as_str());
         at = *parent;
     }
-    steps.iter().rev().map(|step| format!("/{step}")).collect()
+    let mut path = String::new();
+    for step in steps.into_iter().rev() {
+        path.push('/');
+        path.push_str(step);
+    }
+    path
 }
 
 fn step(tree: &Tree<'_>, parent: NodeId, child: NodeId, index: usize) -> String {
-    match tree.kind(parent) {
-        Kind::Array => index.to_string(),
-        _ => escape(tree.key(child)),
+    if tree.kind(parent) == Kind::Array {
+        index.to_string()
+    } else {
+        escape(tree.key(child))
     }
 }

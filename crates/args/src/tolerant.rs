@@ -184,7 +184,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             step = match step {
                 Step::Value(key) => self.value(key),
                 Step::Key => self.key(),
-                Step::Behind => self.after_value(),
+                Step::Behind => Ok(self.after_value()),
                 Step::Done(read) => return Ok(read),
             }
             .map_err(|stop| self.began(stop))?;
@@ -254,12 +254,12 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 let schema = self.child_schema(key);
                 return self.open(key, schema);
             }
-            b'}' | b']' if list => return self.close(),
+            b'}' | b']' if list => return Ok(self.close()),
             b',' if list => {
                 self.stray_comma();
                 return Ok(Step::Value(Str::EMPTY));
             }
-            b')' if list && self.in_parentheses() => return self.close(),
+            b')' if list && self.in_parentheses() => return Ok(self.close()),
             _ => {}
         }
         if self.is_ellipsis() {
@@ -281,7 +281,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             None => return Err(NoRead::Broken(start)),
         };
         self.attach(node, key)?;
-        self.after_value()
+        Ok(Step::Behind)
     }
 
     /// Whether the parenthesis here opens a tuple and not a remark in a bare text.
@@ -316,11 +316,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 
     /// Behind a value: a comma, a closer, or a comma that is missing.
-    fn after_value(&mut self) -> Result<Step, NoRead> {
+    fn after_value(&mut self) -> Step {
         let list = self.in_list();
         self.filler();
         match self.byte() {
-            0 if self.at_end() => return Ok(self.ended()),
+            0 if self.at_end() => return self.ended(),
             _ if self.punctuation(self.at).0 == b',' => {
                 let (_, width) = self.punctuation(self.at);
                 if width > 1 {
@@ -339,11 +339,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             b')' if self.in_parentheses() => return self.close(),
             _ => self.note(IssueCode::MissingComma, self.at, self.at),
         }
-        Ok(if list {
+        if list {
             Step::Value(Str::EMPTY)
         } else {
             Step::Key
-        })
+        }
     }
 
     /// A bracket opens here.
@@ -387,7 +387,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 
     /// A closing bracket stands here: it ends the container it fits, and those inside it.
-    fn close(&mut self) -> Result<Step, NoRead> {
+    fn close(&mut self) -> Step {
         let closer = match self.byte() {
             b'}' => Closer::Brace,
             b']' => Closer::Bracket,
@@ -410,7 +410,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             _ => {
                 self.at += 1;
                 self.note(IssueCode::ExtraCloser, start, self.at);
-                return Ok(Step::Behind);
+                return Step::Behind;
             }
         };
         if found != Some(depth) {
@@ -428,15 +428,15 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             let end = self.span(start, self.at).end;
             self.tree.node_mut(frame.node).span.end = end;
             if self.stack.is_empty() {
-                return Ok(Step::Done(Read {
+                return Step::Done(Read {
                     node: frame.node,
                     end: self.at,
                     complete: true,
                     named: self.named,
-                }));
+                });
             }
         }
-        Ok(Step::Behind)
+        Step::Behind
     }
 
     /// The text ended inside something.

@@ -188,6 +188,21 @@ impl std::fmt::Display for IssueCode {
 }
 
 /// One change or refusal, at one place.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::{Issue, IssueCode, Severity};
+///
+/// let issue: Issue = serde_json::from_str(
+///     r#"{"code": "TEXT_TO_INTEGER", "severity": "retyped", "path": "/days", "span": [9, 12],
+///         "before": "\"3\"", "after": 3, "message": "a text was read as the integer it spells"}"#,
+/// )?;
+/// assert_eq!(issue.code, IssueCode::TextToInteger);
+/// // A tool that accepts changes of type, and none that goes further, runs this call.
+/// assert!(issue.severity <= Severity::Retyped && issue.code.severity() == issue.severity);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Issue {

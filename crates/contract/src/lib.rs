@@ -8,7 +8,35 @@
 //! 3. [`tool`] and [`parameter`]: how a tool declares itself; [`schema`]: the JSON Schema made from it;
 //! 4. [`issue`]: what the binder changed or refused, machine readable;
 //! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
-//! 6. [`record`]: what stays behind of every call.
+//! 6. [`record`]: what stays behind of every call;
+//! 7. [`id`], [`trace`], [`freshness`]: the small types inside those; [`markdown`]: a tool's page for
+//!    people.
+//!
+//! # Example
+//!
+//! A tool is declared once, as data; the schema that a model sees is made from that:
+//!
+//! ```
+//! use countersign_contract::{Input, Parameter, ToolName, ToolSpec, ValueKind};
+//!
+//! let sku = Parameter::new("sku", ValueKind::String, "Stock keeping unit of the item.");
+//! let spec = ToolSpec::new(ToolName::new("pricing.get_quote")?, "The price of an item now.")
+//!     .input(Input::parameters([sku]));
+//! let schema = spec.input.json_schema();
+//! assert_eq!(schema["properties"]["sku"]["type"], "string");
+//! # Ok::<(), countersign_contract::id::InvalidId>(())
+//! ```
+//!
+//! A reply is one shape, whether it worked or not, and an error always says whether a retry is safe:
+//!
+//! ```
+//! use countersign_contract::{ErrorCode, ReplyEnvelope};
+//!
+//! fn should_retry(reply: &ReplyEnvelope) -> bool {
+//!     reply.error.as_ref().is_some_and(|error| error.details.retryable)
+//! }
+//! assert_eq!(ErrorCode::RateLimited.http_status(), 429);
+//! ```
 
 pub mod canonical;
 #[cfg(feature = "schemars")]

@@ -73,7 +73,39 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
-/// A tool without its types: what the catalog holds and what manifests are turned into.
+/// A tool without its types: what the catalog holds and what manifests are turned into. Written by
+/// hand only where the declaration is not known before the program runs.
+///
+/// # Example
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use countersign::contract::{ToolName, ToolSpec};
+/// use countersign::{Arguments, BoxFuture, CallContext, Catalog, DynTool, Reply, ToolError};
+///
+/// /// Answers with its arguments; nothing is declared, so they are only parsed.
+/// struct Echo(ToolSpec);
+///
+/// impl DynTool for Echo {
+///     fn spec(&self) -> &ToolSpec {
+///         &self.0
+///     }
+///
+///     fn call<'a>(
+///         &'a self,
+///         _: &'a CallContext,
+///         arguments: Arguments,
+///     ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+///         Box::pin(async move { Ok(Reply::from(arguments.to_value())) })
+///     }
+/// }
+///
+/// let spec = ToolSpec::new(ToolName::new("sample.echo")?, "Says what it was told.");
+/// let catalog = Catalog::builder().dyn_tool(Arc::new(Echo(spec))).build()?;
+/// assert!(catalog.get("sample.echo").is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait DynTool: Send + Sync + 'static {
     /// The declaration; the same for as long as the tool is registered.
     fn spec(&self) -> &ToolSpec;

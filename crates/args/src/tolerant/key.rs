@@ -36,8 +36,8 @@ impl<'s> Reader<'_, '_, 's> {
             .is_some_and(|frame| frame.closer == Closer::Parenthesis);
         match self.byte() {
             0 if self.at_end() => return Ok(self.ended()),
-            b'}' | b']' => return self.close(),
-            b')' if call || self.in_parentheses() => return self.close(),
+            b'}' | b']' => return Ok(self.close()),
+            b')' if call || self.in_parentheses() => return Ok(self.close()),
             b',' => {
                 self.stray_comma();
                 return Ok(Step::Key);
