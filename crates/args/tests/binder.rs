@@ -619,6 +619,33 @@ fn no_guess_is_run() {
     }
 }
 
+/// However much was changed, the reason of a refusal is listed, and a policy sees every change.
+#[test]
+fn no_reason_is_left_out() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "n": { "type": "array", "items": { "type": "integer" } } },
+        "additionalProperties": { "type": "integer" },
+    });
+    let numbers = vec!["\"1\""; 100].join(",");
+    let refused = format!("{{\"n\":[{numbers}],\"z\":\"x\"}}");
+    let policy = BindPolicy {
+        max_severity: Severity::Retyped,
+        ..BindPolicy::default()
+    };
+    let binder = Binder::from_schema(&schema, policy).unwrap();
+    let bound = binder.bind(&refused);
+    assert_eq!(bound.issues[0].code, IssueCode::TypeMismatch);
+    assert_eq!(bound.issues.len(), Limits::default().issues_max + 1);
+    let folded = format!("{{\"a\":[{numbers}],\"N\":[{numbers}]}}").replace("\"a\":", "\"n\":");
+    assert_eq!(binder.bind(&folded).status, BindStatus::Refused);
+    let folded = format!("{{\"N\":[{numbers}]}}");
+    assert_eq!(
+        binder.bind(&folded).issues[0].code,
+        IssueCode::PolicyExceeded
+    );
+}
+
 /// A place in a text inside the text is told as a place in the raw one, at a character.
 #[test]
 fn places_lie_in_the_raw_text() {
