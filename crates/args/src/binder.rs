@@ -246,7 +246,11 @@ impl Binder {
         }
         match Self::only_fit(&tree, &bound) {
             Ok(Some((candidate, outcome))) => {
-                self.conclude(&tree, &trail, outcome, &candidate.log, candidate.complete)
+                let mut log = candidate.log.clone();
+                if bound.len() > 1 && outcome.node.is_some() {
+                    log.whole(IssueCode::DuplicateCollapsed, candidate.span);
+                }
+                self.conclude(&tree, &trail, outcome, &log, candidate.complete)
             }
             Ok(None) => self.refused(raw, nothing_found(raw)),
             Err(issue) => self.refused(raw, *issue),

@@ -492,7 +492,7 @@ fn refusals() {
     check(
         &object(),
         r#"{"city": "a"} {"city": "a"}"#,
-        r#"repaired {"city":"a"} [PROSE_SKIPPED ]"#,
+        r#"repaired {"city":"a"} [PROSE_SKIPPED , DUPLICATE_COLLAPSED ]"#,
     );
     check(
         &object(),

@@ -100,7 +100,7 @@ issue_codes! {
     CallSyntax => ("CALL_SYNTAX", Syntax),
     /// The whole document was encoded as a text.
     RootDecoded => ("ROOT_DECODED", Syntax),
-    /// The same member stood there twice with the same value.
+    /// The same document, or the same member with the same value, stood there more than once.
     DuplicateCollapsed => ("DUPLICATE_COLLAPSED", Syntax),
     /// White space or a separator that JSON does not have was ignored.
     StrayText => ("STRAY_TEXT", Syntax),

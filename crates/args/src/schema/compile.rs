@@ -149,6 +149,9 @@ impl<'d> Compiler<'d> {
         // A reference with nothing beside it is the schema it names.
         if let Some(target) = Self::lone_reference(object, path)? {
             let (value, target) = self.resolve(target, path)?;
+            if target == path {
+                return refuse(path, "it refers to itself without going down");
+            }
             let id = self.schema(value, &target, mode, depth + 1)?;
             self.keep_shown(object, path, id);
             return Ok(id);
