@@ -721,6 +721,18 @@ fn incomplete_texts() {
             r#"{"days": 2"#,
             "refused - [INCOMPLETE , MISSING_REQUIRED /city]",
         ),
+        (
+            r#"{"city": "Rome", ""#,
+            r#"incomplete {"city":"Rome"} [INCOMPLETE ]"#,
+        ),
+        (
+            r#"{"city": "Rome", "day"#,
+            r#"incomplete {"city":"Rome"} [INCOMPLETE ]"#,
+        ),
+        (
+            r#"{"city": "Rome", "days""#,
+            r#"incomplete {"city":"Rome"} [INCOMPLETE ]"#,
+        ),
     ] {
         check(&object(), raw, expected);
     }

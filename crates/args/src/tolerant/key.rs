@@ -182,8 +182,22 @@ impl<'s> Reader<'_, '_, 's> {
         let schema = self.stack.last().and_then(|frame| frame.schema);
         match self.quoted_key_at(at).or_else(|| self.bare_key_at(at)) {
             Some(key) => comma || self.declares(schema, key),
-            None => false,
+            None => comma && self.key_breaks_off(at),
         }
+    }
+
+    /// Whether a quoted key starts here and the text ends inside it, or right behind it.
+    fn key_breaks_off(&mut self, at: usize) -> bool {
+        let Some(quote) = Quote::at(self.rest(at)) else {
+            return false;
+        };
+        let start = at + quote.width;
+        if self.bytes.len().saturating_sub(start) > self.limits.lookahead_bytes_max {
+            return false;
+        }
+        let closing = (start..self.bytes.len())
+            .find_map(|end| quote.closing_at(self.rest(end)).map(|width| end + width));
+        closing.is_none_or(|behind| self.skip_filler(behind) >= self.bytes.len())
     }
 
     /// Whether the object that is being read declares this name. An object that declares nothing
