@@ -40,7 +40,35 @@ impl<'p> Report<'p> {
     /// therefore always listed.
     pub(crate) fn add(&mut self, issue: Issue) {
         if self.makes_room(issue.severity) {
-            self.issues.push(issue);
+            self.push(issue);
+        }
+    }
+
+    fn push(&mut self, mut issue: Issue) {
+        if issue.severity == Severity::Error {
+            self.complete(&mut issue);
+        }
+        self.issues.push(issue);
+    }
+
+    /// A refusal always says what was expected, what came and what to send instead.
+    fn complete(&self, issue: &mut Issue) {
+        let expected = issue
+            .expected
+            .get_or_insert_with(|| "one whole JSON object".to_owned());
+        if issue.suggestion.is_none() {
+            issue.suggestion = Some(format!("send {expected}"));
+        }
+        let came = issue
+            .span
+            .map(|[start, end]| start..end)
+            .filter(|range| !range.is_empty());
+        if let (None, Some(range)) = (&issue.before, came) {
+            issue.before = if self.quotes {
+                self.raw.get(range).map(excerpt)
+            } else {
+                Some("[redacted]".to_owned())
+            };
         }
     }
 
@@ -77,7 +105,7 @@ impl<'p> Report<'p> {
             }
             let sensitive = schema.sensitivity_at(tree, path) != Sensitivity::Public;
             let issue = self.issue(tree, schema, path, event, sensitive);
-            self.issues.push(issue);
+            self.push(issue);
         });
     }
 

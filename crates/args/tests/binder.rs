@@ -646,6 +646,43 @@ fn no_reason_is_left_out() {
     );
 }
 
+/// B9: every refusal has a code, a place, what was expected, what came and what to send instead.
+#[test]
+fn every_refusal_is_complete() {
+    let binder = Binder::from_schema(&object(), BindPolicy::default()).unwrap();
+    for raw in [
+        "",
+        "nothing here",
+        "{}",
+        r#"{"city": 5, "days": "x"}"#,
+        r#"{"city": "a", "days": [1, 2]}"#,
+        r#"{"city": "a", "unit": null, "tags": {"a": 1}}"#,
+        r#"{"city": "a", "nope": 1}"#,
+        r#"{"city": "a", "city": "b"}"#,
+        r#"[{"city": "a"}, {"city": "b"}]"#,
+        r#"{"city": "a"} {"city": "b"}"#,
+        r#"{"city": "a" or "b"}"#,
+        r#"{"city": "a", "tags": ["#,
+        "{city: [[[[",
+    ] {
+        for issue in binder
+            .bind(raw)
+            .issues
+            .iter()
+            .filter(|i| i.severity == Severity::Error)
+        {
+            let came = issue.before.is_some()
+                || matches!(
+                    issue.code,
+                    IssueCode::MissingRequired | IssueCode::Incomplete
+                )
+                || raw.is_empty();
+            let whole = issue.expected.is_some() && issue.suggestion.is_some() && came;
+            assert!(whole && issue.span.is_some(), "{raw}: {issue:?}");
+        }
+    }
+}
+
 /// A place in a text inside the text is told as a place in the raw one, at a character.
 #[test]
 fn places_lie_in_the_raw_text() {
