@@ -2,7 +2,8 @@
 //!
 //! [`Binder::bind`] takes the raw text and gives back [`Arguments`] that the declaration accepts,
 //! with an [`Issue`](countersign_contract::Issue) for every change, or the reasons why there is no
-//! safe reading. It never guesses: a change is lossless, or it is refused.
+//! safe reading. It is built not to guess: a change that would lose something, or that has
+//! two readings known to us, is refused.
 //!
 //! The rooms, in the order in which a text passes through them: `strict` reads JSON as it is;
 //! `tolerant` reads what models write; `candidates` finds the documents in a text; `coerce` brings
