@@ -6,9 +6,10 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
+use crate::evidence::Payload;
 use crate::{
-    CallRecord, ErrorBody, ErrorCode, Issue, Parameter, ReplyEnvelope, RequestEnvelope, ToolSpec,
-    canonical,
+    CallRecord, ErrorBody, ErrorCode, EvidenceRecord, Issue, Parameter, ReplyEnvelope,
+    RequestEnvelope, ToolSpec, canonical,
 };
 
 /// Every contract file: its name in `contracts/` and its text.
@@ -32,6 +33,8 @@ pub fn files() -> Vec<ContractFile> {
         schema::<Parameter>("parameter.schema.json", &read),
         schema::<Issue>("issue.schema.json", &written),
         schema::<CallRecord>("call-record.schema.json", &written),
+        schema::<EvidenceRecord>("evidence-record.schema.json", &written),
+        schema::<Payload>("evidence-payload.schema.json", &written),
         ContractFile::new("error-codes.json", &error_codes()),
     ]
 }

@@ -8,7 +8,7 @@
 //! 3. [`tool`] and [`parameter`]: how a tool declares itself; [`schema`]: the JSON Schema made from it;
 //! 4. [`issue`]: what the binder changed or refused, machine readable;
 //! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
-//! 6. [`record`]: what stays behind of every call;
+//! 6. [`record`]: what stays behind of every call; [`evidence`]: what the log keeps of it;
 //! 7. [`id`], [`trace`], [`freshness`]: the small types inside those; [`markdown`]: a tool's page for
 //!    people.
 //!
@@ -45,6 +45,7 @@ pub mod digest;
 pub mod envelope;
 pub mod error;
 pub mod error_code;
+pub mod evidence;
 pub mod freshness;
 pub mod id;
 pub mod issue;
@@ -59,6 +60,7 @@ pub use digest::Digest;
 pub use envelope::{Actor, ActorType, Evidence, ReplyEnvelope, RequestEnvelope, Source, Warning};
 pub use error::{ConflictReason, ErrorBody, ErrorDetails, FaultSource};
 pub use error_code::{ErrorCode, Retry};
+pub use evidence::{EvidenceRecord, RecordKind, Retention};
 pub use id::{RequestId, SnapshotId, ToolName};
 pub use issue::{BindStatus, Issue, IssueCode, Severity};
 pub use parameter::{AllowedValues, Cardinality, CaseRule, Parameter, ValueKind};

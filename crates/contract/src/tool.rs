@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error_code::ErrorCode;
+use crate::evidence::Retention;
 use crate::id::ToolName;
 use crate::issue::Severity;
 use crate::parameter::{Leniency, Parameter};
@@ -69,6 +71,12 @@ pub struct Behaviour {
     pub confirmation: Confirmation,
     /// Whether a call needs a key, and for how long its result is kept.
     pub idempotency: Idempotency,
+    /// What is done about an external effect of which nobody knows whether it happened.
+    pub recovery: Recovery,
+    /// Whether a recorded call can be computed again and compared.
+    pub replay: Replay,
+    /// For how long the sealed payload of its records is kept.
+    pub retention: Retention,
     /// How long a call may take, all attempts included.
     pub deadline_ms: u64,
     /// How far the binder may go.
@@ -123,15 +131,63 @@ pub enum Confirmation {
     Always,
 }
 
-/// The key of a call: whether it is needed, and for how long its result is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The key of a call: whether it is needed, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Idempotency {
     /// Whether a call without a key is accepted.
     pub key: KeyRule,
-    /// For how long a repeat is answered with the first result; 24 hours unless said otherwise.
+    /// For how long, beyond its window of validity, a repeat is answered with the first result; 24
+    /// hours unless said otherwise (A20).
     pub retention_seconds: u64,
+    /// Failures that are final: a repeat gets them again instead of a new try.
+    pub final_codes: Vec<ErrorCode>,
+    /// How often a call that failed without an effect may be tried again under one key.
+    pub attempts_max: u32,
+    /// How long a second caller of a running key waits for the first, in milliseconds.
+    pub join_ms: u64,
+}
+
+/// What is done about an external effect ([`Effect::External`]) of which nobody knows whether it
+/// happened, because its owner died or its answer was lost. A [`Effect::Write`] needs none: it is
+/// committed with its call or not at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Recovery {
+    /// The call is in doubt until an operator resolves it. Nothing runs blindly.
+    #[default]
+    Operator,
+    /// Running it twice does no harm: the next caller with the key runs it again.
+    Retry,
+    /// The downstream service honours a key: the next caller runs it again with the same one, as long
+    /// as the service remembers it.
+    DownstreamKey {
+        /// For how long the service remembers; four fifths of it are used.
+        window_seconds: u64,
+    },
+    /// The tool can look up whether it happened.
+    Reconcile {
+        /// How long a request may be on its way: a "not found" counts only after that.
+        grace_seconds: u64,
+    },
+}
+
+/// Whether a recorded call can be computed again and compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Replay {
+    /// It asks the world: only its record is verified.
+    #[default]
+    Recorded,
+    /// The same arguments, rule sets and time give the same answer.
+    Pure {
+        /// JSON pointers into `data` that differ each time all the same, such as a quote's id.
+        #[serde(default)]
+        volatile: Vec<String>,
+    },
 }
 
 /// Whether a call needs a key.
@@ -184,6 +240,9 @@ impl Default for Behaviour {
             ttl_seconds: None,
             confirmation: Confirmation::default(),
             idempotency: Idempotency::default(),
+            recovery: Recovery::default(),
+            replay: Replay::default(),
+            retention: Retention::default(),
             deadline_ms: 30_000,
             binding: BindPolicy::default(),
         }
@@ -195,6 +254,9 @@ impl Default for Idempotency {
         Self {
             key: KeyRule::default(),
             retention_seconds: 24 * 60 * 60,
+            final_codes: Vec::new(),
+            attempts_max: 10,
+            join_ms: 5_000,
         }
     }
 }

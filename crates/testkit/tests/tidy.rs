@@ -183,7 +183,9 @@ fn room(package: &str) -> Option<Room> {
         "countersign",
         "countersign-args",
         "countersign-contract",
+        "countersign-evidence",
         "countersign-macros",
+        "countersign-store",
         "countersign-testkit",
     ];
     let (layer, uses, uses_in_tests): (_, &[_], &[_]) = match package {
@@ -194,23 +196,51 @@ fn room(package: &str) -> Option<Room> {
             &[],
             &["countersign", "countersign-args", "countersign-contract"],
         ),
+        "countersign-evidence" => (Layer::Pure, &["countersign-contract"], &[]),
         "countersign" => (
             Layer::Mechanism,
             &[
                 "countersign-args",
                 "countersign-contract",
+                "countersign-evidence",
                 "countersign-macros",
             ],
             &["countersign-testkit"],
         ),
         "countersign-testkit" => (
             Layer::Edge,
-            &["countersign", "countersign-args", "countersign-contract"],
+            &[
+                "countersign",
+                "countersign-args",
+                "countersign-contract",
+                "countersign-evidence",
+            ],
+            &[],
+        ),
+        "countersign-store" => (
+            Layer::Edge,
+            &[
+                "countersign",
+                "countersign-contract",
+                "countersign-evidence",
+            ],
+            &["countersign-testkit"],
+        ),
+        // Small on purpose: whoever checks our evidence has to be able to read what checks it.
+        "countersign-verifier" => (
+            Layer::Edge,
+            &["countersign-contract", "countersign-evidence"],
             &[],
         ),
         "countersign-cli" => (
             Layer::Edge,
-            &["countersign", "countersign-args", "countersign-contract"],
+            &[
+                "countersign",
+                "countersign-args",
+                "countersign-contract",
+                "countersign-evidence",
+                "countersign-store",
+            ],
             &["countersign-testkit"],
         ),
         "xtask" => (Layer::Edge, &[], &[]),

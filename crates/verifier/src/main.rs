@@ -1,0 +1,3 @@
+//! Checks an evidence bundle offline.
+
+fn main() {}
