@@ -1,1 +1,40 @@
-//! The evidence log without I/O.
+//! The evidence log without I/O: what is hashed, signed and sealed, and how a stranger checks it.
+//!
+//! Nothing here reads a clock, draws randomness or touches a file: nonces, salts and times are
+//! arguments, so the same input always gives the same bytes. Read the modules in this order:
+//!
+//! 1. [`tree`]: the Merkle tree over the leaves, and proofs in it; [`tile`]: how a store keeps it;
+//! 2. [`note`] and [`checkpoint`]: the signed statement "the tree of this size has this root";
+//! 3. [`seal`]: what a user's key does, and [`kms`]: who keeps that key.
+//!
+//! The formats are specified in `docs/evidence-format.md`.
+//!
+//! # Example
+//!
+//! ```
+//! use countersign_evidence::checkpoint::Checkpoint;
+//! use countersign_evidence::note::SigningKey;
+//! use countersign_evidence::tile::{TileMap, TileWriter};
+//! use countersign_evidence::tree;
+//!
+//! let leaves = ["a", "b", "c"].map(|leaf| tree::leaf_hash(leaf.as_bytes()));
+//! let mut writer = TileWriter::new();
+//! let tiles: TileMap = writer.append(&leaves).into_iter().collect();
+//! let root = writer.frontier().root();
+//!
+//! let key = SigningKey::from_seed("example.com/log", &[7; 32])?;
+//! let note = Checkpoint::new("example.com/log", 3, root).sign(&key)?;
+//! let signed = Checkpoint::open(&note, &key.verifying_key())?;
+//!
+//! let proof = tree::inclusion_proof(1, 3, &tiles)?;
+//! tree::verify_inclusion(&leaves[1], 1, signed.size, &proof, &signed.root)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod checkpoint;
+mod hex;
+pub mod kms;
+pub mod note;
+pub mod seal;
+pub mod tile;
+pub mod tree;

@@ -1,0 +1,184 @@
+//! Who keeps the keys of the users: a master key here, or a service elsewhere.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use aws_lc_rs::hmac;
+
+use crate::hex;
+use crate::seal::{SealError, SealKey, UserKey, derive, mac};
+
+/// What a [`Kms`] promises to answer.
+pub type KmsFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, KmsError>> + Send + 'a>>;
+
+/// Why a key could not be wrapped or unwrapped.
+#[derive(Debug, thiserror::Error)]
+pub enum KmsError {
+    /// It answered, and the answer is no: trying again does not help.
+    #[error("the key {id:?} does not unwrap this user key: {source}")]
+    Refused {
+        /// Which master key.
+        id: String,
+        /// Why.
+        source: SealError,
+    },
+    /// It gave back something that is no user key.
+    #[error("the key {id:?} unwrapped {found} bytes; a user key has 32")]
+    NotAKey {
+        /// Which master key.
+        id: String,
+        /// How many.
+        found: usize,
+    },
+    /// It did not answer: trying again may help.
+    #[error("the key {id:?} is not available")]
+    Unavailable {
+        /// Which master key.
+        id: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+/// Wraps and unwraps the keys of users. `context` names the user, and a key opens in its own only.
+pub trait Kms: Send + Sync {
+    /// Which master key wraps now; kept beside what it wrapped.
+    fn id(&self) -> &str;
+
+    /// The wrapped form of a user's key.
+    fn wrap<'a>(
+        &'a self,
+        key: &'a UserKey,
+        nonce: [u8; 12],
+        context: &'a [u8],
+    ) -> KmsFuture<'a, Vec<u8>>;
+
+    /// The user's key of a wrapped form.
+    fn unwrap<'a>(&'a self, wrapped: &'a [u8], context: &'a [u8]) -> KmsFuture<'a, UserKey>;
+}
+
+/// A master key in memory, from a file or the environment.
+///
+/// # Example
+///
+/// ```
+/// use countersign_evidence::kms::MasterKey;
+/// use countersign_evidence::seal::UserKey;
+///
+/// let master = MasterKey::from_bytes(&[1; 32]);
+/// let wrapped = master.wrap([0; 12], b"user", &UserKey::from_bytes(&[2; 32]));
+/// assert_eq!(master.unwrap(b"user", &wrapped)?.secret_bytes(), &[2; 32]);
+/// assert!(master.unwrap(b"another user", &wrapped).is_err());
+/// # Ok::<(), countersign_evidence::kms::KmsError>(())
+/// ```
+pub struct MasterKey {
+    id: String,
+    wrap: SealKey,
+}
+
+impl MasterKey {
+    /// The key of these 32 bytes, which come from a cryptographic source of randomness.
+    pub fn from_bytes(secret: &[u8; 32]) -> Self {
+        let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let mut id = hex::encode(&mac(&root, &[b"countersign.dev/key/id@v1"]));
+        id.truncate(16);
+        Self {
+            id,
+            wrap: SealKey::new(&derive(&root, "wrap")),
+        }
+    }
+
+    /// A short name of the key that shows nothing of it: 16 hexadecimal digits.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The wrapped form of a user's key.
+    pub fn wrap(&self, nonce: [u8; 12], context: &[u8], key: &UserKey) -> Vec<u8> {
+        self.wrap.seal(nonce, context, key.secret_bytes())
+    }
+
+    /// The user's key of a wrapped form.
+    pub fn unwrap(&self, context: &[u8], wrapped: &[u8]) -> Result<UserKey, KmsError> {
+        let id = || self.id.clone();
+        let secret = self
+            .wrap
+            .open(context, wrapped)
+            .map_err(|source| KmsError::Refused { id: id(), source })?;
+        let secret = secret
+            .as_slice()
+            .try_into()
+            .map_err(|_| KmsError::NotAKey {
+                id: id(),
+                found: secret.len(),
+            })?;
+        Ok(UserKey::from_bytes(secret))
+    }
+}
+
+/// A secret stays out of logs.
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MasterKey({})", self.id)
+    }
+}
+
+impl Kms for MasterKey {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn wrap<'a>(
+        &'a self,
+        key: &'a UserKey,
+        nonce: [u8; 12],
+        context: &'a [u8],
+    ) -> KmsFuture<'a, Vec<u8>> {
+        Box::pin(async move { Ok(Self::wrap(self, nonce, context, key)) })
+    }
+
+    fn unwrap<'a>(&'a self, wrapped: &'a [u8], context: &'a [u8]) -> KmsFuture<'a, UserKey> {
+        Box::pin(async move { Self::unwrap(self, context, wrapped) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapped_key_opens_with_its_master_and_in_its_place_only() {
+        let (master, other) = (
+            MasterKey::from_bytes(&[1; 32]),
+            MasterKey::from_bytes(&[2; 32]),
+        );
+        assert_ne!(master.id(), other.id());
+        let wrapped = master.wrap([9; 12], b"u1", &UserKey::from_bytes(&[3; 32]));
+        assert_eq!(
+            master.unwrap(b"u1", &wrapped).unwrap().secret_bytes(),
+            &[3; 32]
+        );
+        let refused =
+            |outcome: Result<UserKey, KmsError>| matches!(outcome, Err(KmsError::Refused { .. }));
+        assert!(refused(other.unwrap(b"u1", &wrapped)));
+        assert!(refused(master.unwrap(b"u2", &wrapped)));
+        // A sealed payload is no wrapped key, whatever the bytes of the two secrets.
+        let sealed = UserKey::from_bytes(&[1; 32]).seal([9; 12], b"u1", &[3; 32]);
+        assert!(refused(master.unwrap(b"u1", &sealed)));
+    }
+
+    #[test]
+    fn only_a_key_unwraps_to_a_key() {
+        let master = MasterKey::from_bytes(&[1; 32]);
+        let wrapped = master.wrap.seal([0; 12], b"u1", &[3; 31]);
+        let error = master.unwrap(b"u1", &wrapped).unwrap_err().to_string();
+        let id = master.id();
+        assert_eq!(
+            error,
+            format!("the key {id:?} unwrapped 31 bytes; a user key has 32")
+        );
+        assert_eq!(format!("{master:?}"), format!("MasterKey({id})"));
+    }
+}

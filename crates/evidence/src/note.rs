@@ -1,0 +1,280 @@
+//! Signed notes (C2SP signed-note): a text, and lines that say who signed it.
+
+use std::fmt;
+
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use countersign_contract::Digest;
+
+use crate::hex;
+
+/// A longer note is not read.
+pub const NOTE_BYTES_MAX: usize = 256 * 1024;
+
+/// A note with more signatures is not read.
+pub const SIGNATURES_MAX: usize = 100;
+
+/// The algorithm byte of Ed25519 in key ids and key texts.
+const ED25519_ID: u8 = 1;
+
+/// How a signature line begins: an em dash and a space.
+const SIGNATURE_PREFIX: &str = "\u{2014} ";
+
+/// What can be wrong with a note, a key or a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    /// The name of a key.
+    #[error(
+        "the key name {0:?} is not valid: it is empty or has a space, a control character or a plus"
+    )]
+    InvalidName(String),
+    /// The text of a key.
+    #[error(
+        "not a verifier key: expected NAME+HASH+BASE64 of an Ed25519 key, with the hash of the two"
+    )]
+    InvalidKey,
+    /// The note itself.
+    #[error("not a signed note: {0}")]
+    Malformed(&'static str),
+    /// Nobody we know signed it.
+    #[error("the note is not signed by {name:?}")]
+    NotSigned {
+        /// The key that was looked for.
+        name: String,
+    },
+    /// The signature is not of this text.
+    #[error("the signature of {name:?} is not of this text")]
+    WrongSignature {
+        /// The key that it claims to be of.
+        name: String,
+    },
+}
+
+/// Signs notes under a name. Made of a seed that is kept elsewhere.
+pub struct SigningKey {
+    pair: Ed25519KeyPair,
+    public: VerifyingKey,
+}
+
+/// Who a signature is by: a name and a public key. Its text is `NAME+HASH+BASE64`.
+///
+/// # Example
+///
+/// ```
+/// use countersign_evidence::note::{SigningKey, VerifyingKey};
+///
+/// let key = SigningKey::from_seed("example.com/log", &[7; 32])?;
+/// let text = key.verifying_key().to_string();
+/// assert_eq!(text.parse::<VerifyingKey>()?, key.verifying_key());
+/// # Ok::<(), countersign_evidence::note::NoteError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct VerifyingKey {
+    name: String,
+    public: [u8; 32],
+}
+
+/// A note as it was read: nothing about it is proved yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The text that was signed, with its last newline.
+    pub text: String,
+    /// Who claims to have signed it, in their order; those of unknown keys stay.
+    pub signatures: Vec<Signature>,
+}
+
+/// One signature line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// The name of the key.
+    pub name: String,
+    /// Tells keys of one name apart.
+    pub key_id: [u8; 4],
+    /// The rest, whose meaning depends on the kind of the key.
+    pub bytes: Vec<u8>,
+}
+
+impl SigningKey {
+    /// The key of a 32-byte seed, under this name.
+    pub fn from_seed(name: impl Into<String>, seed: &[u8; 32]) -> Result<Self, NoteError> {
+        let name = checked_name(name.into())?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| NoteError::InvalidKey)?;
+        let public = pair.public_key().as_ref().try_into();
+        let public = public.map_err(|_| NoteError::InvalidKey)?;
+        let public = VerifyingKey { name, public };
+        Ok(Self { pair, public })
+    }
+
+    /// What others need to check the signatures.
+    pub fn verifying_key(&self) -> VerifyingKey {
+        self.public.clone()
+    }
+
+    /// The name that it signs under.
+    pub fn name(&self) -> &str {
+        &self.public.name
+    }
+
+    /// The signed note of a text.
+    pub fn sign(&self, text: &str) -> Result<String, NoteError> {
+        check_text(text)?;
+        let signature = self.pair.sign(text.as_bytes());
+        let mut bytes = self.public.key_id().to_vec();
+        bytes.extend_from_slice(signature.as_ref());
+        let (name, bytes) = (self.name(), STANDARD.encode(bytes));
+        Ok(format!("{text}\n{SIGNATURE_PREFIX}{name} {bytes}\n"))
+    }
+}
+
+/// A secret stays out of logs.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey({})", self.public)
+    }
+}
+
+impl VerifyingKey {
+    /// The name and the public key.
+    pub fn new(name: impl Into<String>, public: [u8; 32]) -> Result<Self, NoteError> {
+        let name = checked_name(name.into())?;
+        Ok(Self { name, public })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Ed25519 public key.
+    pub const fn public_bytes(&self) -> &[u8; 32] {
+        &self.public
+    }
+
+    /// The first four bytes of the hash of name and key.
+    pub fn key_id(&self) -> [u8; 4] {
+        let mut bytes = self.name.clone().into_bytes();
+        bytes.extend_from_slice(&[b'\n', ED25519_ID]);
+        bytes.extend_from_slice(&self.public);
+        let [first, second, third, fourth, ..] = Digest::of_bytes(&bytes).0;
+        [first, second, third, fourth]
+    }
+}
+
+impl fmt::Display for VerifyingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut key = vec![ED25519_ID];
+        key.extend_from_slice(&self.public);
+        let (id, key) = (hex::encode(&self.key_id()), STANDARD.encode(key));
+        write!(f, "{}+{id}+{key}", self.name)
+    }
+}
+
+impl fmt::Debug for VerifyingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::str::FromStr for VerifyingKey {
+    type Err = NoteError;
+
+    fn from_str(text: &str) -> Result<Self, NoteError> {
+        let mut parts = text.splitn(3, '+');
+        let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(NoteError::InvalidKey);
+        };
+        let key = STANDARD.decode(key).map_err(|_| NoteError::InvalidKey)?;
+        let Some((&ED25519_ID, public)) = key.split_first() else {
+            return Err(NoteError::InvalidKey);
+        };
+        let public = public.try_into().map_err(|_| NoteError::InvalidKey)?;
+        let key = Self::new(name, public)?;
+        if hex::decode(id) != Some(key.key_id()) {
+            return Err(NoteError::InvalidKey);
+        }
+        Ok(key)
+    }
+}
+
+impl Note {
+    /// Reads a note without checking any signature.
+    pub fn parse(note: &str) -> Result<Self, NoteError> {
+        if note.len() > NOTE_BYTES_MAX {
+            return Err(NoteError::Malformed("it is too long"));
+        }
+        let malformed = NoteError::Malformed("expected a text, an empty line and signature lines");
+        let (text, lines) = note.rsplit_once("\n\n").ok_or_else(|| malformed.clone())?;
+        let text = format!("{text}\n");
+        check_text(&text)?;
+        let lines = lines.strip_suffix('\n').ok_or(malformed)?;
+        if lines.split('\n').count() > SIGNATURES_MAX {
+            return Err(NoteError::Malformed("it has too many signatures"));
+        }
+        let signatures: Result<_, _> = lines.split('\n').map(Signature::parse).collect();
+        Ok(Self {
+            text,
+            signatures: signatures?,
+        })
+    }
+
+    /// Checks that this key signed the text. Signatures of other keys are neither needed nor in the way.
+    pub fn verify(&self, key: &VerifyingKey) -> Result<(), NoteError> {
+        let id = key.key_id();
+        let ours = |signature: &&Signature| signature.name == key.name && signature.key_id == id;
+        let name = || key.name.clone();
+        let mut signatures = self.signatures.iter().filter(ours).peekable();
+        if signatures.peek().is_none() {
+            return Err(NoteError::NotSigned { name: name() });
+        }
+        let public = UnparsedPublicKey::new(&ED25519, key.public);
+        // A second line of the same key that is wrong is a sign of tampering too.
+        signatures
+            .try_for_each(|signature| public.verify(self.text.as_bytes(), &signature.bytes))
+            .map_err(|_| NoteError::WrongSignature { name: name() })
+    }
+}
+
+impl Signature {
+    fn parse(line: &str) -> Result<Self, NoteError> {
+        let malformed =
+            NoteError::Malformed("expected \"\u{2014} NAME BASE64\" in a signature line");
+        let rest = line.strip_prefix(SIGNATURE_PREFIX);
+        let (name, base64) = rest
+            .and_then(|rest| rest.split_once(' '))
+            .ok_or_else(|| malformed.clone())?;
+        let name = checked_name(name.to_owned())?;
+        let bytes = STANDARD.decode(base64).map_err(|_| malformed.clone())?;
+        let (key_id, bytes) = bytes.split_first_chunk().ok_or_else(|| malformed.clone())?;
+        if bytes.is_empty() {
+            return Err(malformed);
+        }
+        Ok(Self {
+            name,
+            key_id: *key_id,
+            bytes: bytes.to_vec(),
+        })
+    }
+}
+
+fn checked_name(name: String) -> Result<String, NoteError> {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || c == '+';
+    if name.is_empty() || name.contains(bad) {
+        return Err(NoteError::InvalidName(name));
+    }
+    Ok(name)
+}
+
+/// Other control characters could make a terminal show another text than the one that was signed.
+fn check_text(text: &str) -> Result<(), NoteError> {
+    if !text.ends_with('\n') {
+        return Err(NoteError::Malformed("its text does not end with a newline"));
+    }
+    if text.contains(|c: char| c < ' ' && c != '\n') {
+        return Err(NoteError::Malformed("its text has a control character"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

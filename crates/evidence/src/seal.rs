@@ -1,0 +1,244 @@
+//! What a user's key does: seal what was said, and name the user without naming them.
+//!
+//! Everything personal that is kept depends on one secret of 32 bytes for each user. When it is
+//! destroyed, sealed payloads stay closed, subjects and fingerprints cannot be made again, and the
+//! salts of the commitments, which lie in the payloads, are gone with them.
+
+use std::fmt;
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::digest::{Context, SHA256};
+use aws_lc_rs::hmac;
+use countersign_contract::Digest;
+use zeroize::Zeroizing;
+
+use crate::hex;
+
+/// The [`commit`] domain of arguments.
+pub const DOMAIN_ARGUMENTS: &str = "arguments";
+
+/// The [`commit`] domain of answers.
+pub const DOMAIN_DATA: &str = "data";
+
+/// How many bytes sealing adds.
+pub const OVERHEAD_BYTES: usize = 1 + NONCE_BYTES + TAG_BYTES;
+
+/// The first byte of everything sealed: AES-256-GCM-SIV with a key derived as below.
+const VERSION: u8 = 1;
+
+const NONCE_BYTES: usize = 12;
+const TAG_BYTES: usize = 16;
+
+/// Why sealed bytes stay closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// Not even the frame is there.
+    #[error("sealed bytes have {found} bytes; at least {OVERHEAD_BYTES} are needed")]
+    TooShort {
+        /// How many there are.
+        found: usize,
+    },
+    /// Sealed by a later version, or not at all.
+    #[error("sealed bytes of version {found} are not known; expected {VERSION}")]
+    UnknownVersion {
+        /// The first byte.
+        found: u8,
+    },
+    /// Another key, another place, or other bytes than were sealed: by design they look alike.
+    #[error("the sealed bytes do not open: wrong key, wrong context or altered")]
+    Refused,
+}
+
+/// Commits to a value without showing it: SHA-256 over the domain, a salt and the canonical JSON.
+///
+/// Without the salt the value cannot be guessed, however few values there could be.
+///
+/// # Example
+///
+/// ```
+/// use countersign_evidence::seal::{DOMAIN_ARGUMENTS, DOMAIN_DATA, commit};
+///
+/// let commitment = commit(DOMAIN_ARGUMENTS, &[1; 32], br#"{"sku":"A-1"}"#);
+/// assert_ne!(commitment, commit(DOMAIN_DATA, &[1; 32], br#"{"sku":"A-1"}"#));
+/// ```
+pub fn commit(domain: &str, salt: &[u8; 32], canonical: &[u8]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    context.update(b"countersign.dev/commit/");
+    context.update(domain.as_bytes());
+    context.update(b"@v1\n");
+    context.update(salt);
+    context.update(canonical);
+    Digest(to_array(context.finish().as_ref()))
+}
+
+/// The secret of one user, ready for use. It is never shown and wiped when dropped.
+///
+/// Make one when the user is first met and keep it: building it derives six keys.
+///
+/// # Example
+///
+/// ```
+/// use countersign_evidence::seal::UserKey;
+///
+/// let key = UserKey::from_bytes(&[7; 32]);
+/// let sealed = key.seal([0; 12], b"ev_1", b"what was said");
+/// assert_eq!(&**key.open(b"ev_1", &sealed)?, b"what was said");
+/// assert!(key.open(b"ev_2", &sealed).is_err());
+/// # Ok::<(), countersign_evidence::seal::SealError>(())
+/// ```
+pub struct UserKey {
+    secret: Zeroizing<[u8; 32]>,
+    seal: SealKey,
+    subject: hmac::Key,
+    fingerprint: hmac::Key,
+    index: hmac::Key,
+    key: hmac::Key,
+    downstream: hmac::Key,
+}
+
+impl UserKey {
+    /// The key of these 32 bytes, which come from a cryptographic source of randomness.
+    pub fn from_bytes(secret: &[u8; 32]) -> Self {
+        let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let mac = |label| hmac::Key::new(hmac::HMAC_SHA256, &*derive(&root, label));
+        Self {
+            seal: SealKey::new(&derive(&root, "seal")),
+            subject: mac("subject"),
+            fingerprint: mac("fingerprint"),
+            index: mac("index"),
+            key: mac("key"),
+            downstream: mac("downstream"),
+            secret: Zeroizing::new(*secret),
+        }
+    }
+
+    /// The secret itself, for those who wrap it.
+    pub fn secret_bytes(&self) -> &[u8; 32] {
+        &self.secret
+    }
+
+    /// Seals bytes for one place: `aad` says which, and only there they open again. A nonce is random
+    /// and used once; used twice with the same key it shows only whether the two texts are equal.
+    pub fn seal(&self, nonce: [u8; 12], aad: &[u8], plain: &[u8]) -> Vec<u8> {
+        self.seal.seal(nonce, aad, plain)
+    }
+
+    /// What [`UserKey::seal`] sealed.
+    pub fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
+        self.seal.open(aad, sealed)
+    }
+
+    /// How the log names this user: 32 hexadecimal digits.
+    pub fn subject(&self, user_id: &str) -> String {
+        short_text(&self.subject, &[user_id.as_bytes()])
+    }
+
+    /// Equal for equal bytes of this user, such as the arguments of a call.
+    pub fn fingerprint(&self, bytes: &[u8]) -> [u8; 32] {
+        mac(&self.fingerprint, &[bytes])
+    }
+
+    /// What a sealed value can be found by.
+    pub fn index(&self, value: &[u8]) -> [u8; 32] {
+        mac(&self.index, &[value])
+    }
+
+    /// How the log names an idempotency key of this user.
+    pub fn key_digest(&self, key: &str) -> [u8; 32] {
+        mac(&self.key, &[key.as_bytes()])
+    }
+
+    /// The key that a tool sends on to its provider for this call: 32 hexadecimal digits. It is the
+    /// same for every attempt, and tells the provider nothing about the caller's own key.
+    pub fn downstream_key(&self, tool: &str, key: &str) -> String {
+        let length = (tool.len() as u64).to_be_bytes();
+        short_text(
+            &self.downstream,
+            &[&length, tool.as_bytes(), key.as_bytes()],
+        )
+    }
+}
+
+/// A secret stays out of logs.
+impl fmt::Debug for UserKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UserKey(..)")
+    }
+}
+
+/// An AES-256-GCM-SIV key and the frame around what it sealed.
+pub(crate) struct SealKey(LessSafeKey);
+
+impl SealKey {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        let key = UnboundKey::new(&AES_256_GCM_SIV, key).expect("the key has 32 bytes");
+        Self(LessSafeKey::new(key))
+    }
+
+    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], plain: &[u8]) -> Vec<u8> {
+        let mut sealed = Vec::with_capacity(plain.len() + OVERHEAD_BYTES);
+        sealed.push(VERSION);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(plain);
+        let (_, body) = sealed.split_at_mut(1 + NONCE_BYTES);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(nonce, Aad::from(aad), body)
+            .expect("a payload is far below the limit of 2^36 bytes");
+        sealed.extend_from_slice(tag.as_ref());
+        sealed
+    }
+
+    pub(crate) fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
+        let found = sealed.len();
+        if found < OVERHEAD_BYTES {
+            return Err(SealError::TooShort { found });
+        }
+        let (version, rest) = sealed.split_first().ok_or(SealError::TooShort { found })?;
+        if *version != VERSION {
+            return Err(SealError::UnknownVersion { found: *version });
+        }
+        let (nonce, body) = rest
+            .split_first_chunk()
+            .ok_or(SealError::TooShort { found })?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let mut plain = Zeroizing::new(body.to_vec());
+        let length = self
+            .0
+            .open_in_place(nonce, Aad::from(aad), &mut plain)
+            .map_err(|_| SealError::Refused)?
+            .len();
+        plain.truncate(length);
+        Ok(plain)
+    }
+}
+
+/// One key of a secret for each use, so that no use can be played off against another.
+pub(crate) fn derive(root: &hmac::Key, label: &str) -> Zeroizing<[u8; 32]> {
+    Zeroizing::new(mac(
+        root,
+        &[b"countersign.dev/key/", label.as_bytes(), b"@v1"],
+    ))
+}
+
+pub(crate) fn mac(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = hmac::Context::with_key(key);
+    for part in parts {
+        context.update(part);
+    }
+    to_array(context.sign().as_ref())
+}
+
+fn short_text(key: &hmac::Key, parts: &[&[u8]]) -> String {
+    let mut text = hex::encode(&mac(key, parts));
+    text.truncate(32);
+    text
+}
+
+fn to_array(bytes: &[u8]) -> [u8; 32] {
+    bytes.try_into().expect("SHA-256 gives 32 bytes")
+}
+
+#[cfg(test)]
+mod tests;

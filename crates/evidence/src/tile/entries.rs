@@ -1,0 +1,60 @@
+//! The leaves themselves in bundles of up to 256: two bytes of length, then the leaf.
+
+use crate::tile::WIDTH;
+
+/// A bundle cannot be written or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EntriesError {
+    /// Two bytes of length hold no more.
+    #[error("entry {position} has {found} bytes; at most {max} fit", max = u16::MAX)]
+    TooLong {
+        /// Which of the bundle.
+        position: usize,
+        /// Its length.
+        found: usize,
+    },
+    /// A bundle has as many entries as a tile has hashes.
+    #[error("more than {WIDTH} entries in a bundle")]
+    TooMany,
+    /// The bundle ends inside an entry.
+    #[error("the bundle ends inside entry {position}")]
+    CutShort {
+        /// Which of the bundle.
+        position: usize,
+    },
+}
+
+/// The bytes of a bundle.
+pub fn encode_entries<E: AsRef<[u8]>>(entries: &[E]) -> Result<Vec<u8>, EntriesError> {
+    if entries.len() > usize::from(WIDTH) {
+        return Err(EntriesError::TooMany);
+    }
+    let mut bytes = Vec::new();
+    for (position, entry) in entries.iter().enumerate() {
+        let entry = entry.as_ref();
+        let found = entry.len();
+        let length = u16::try_from(found).map_err(|_| EntriesError::TooLong { position, found })?;
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(entry);
+    }
+    Ok(bytes)
+}
+
+/// The entries of a bundle.
+pub fn decode_entries(bytes: &[u8]) -> Result<Vec<&[u8]>, EntriesError> {
+    let mut entries = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let position = entries.len();
+        if position == usize::from(WIDTH) {
+            return Err(EntriesError::TooMany);
+        }
+        let cut_short = EntriesError::CutShort { position };
+        let (length, after) = rest.split_first_chunk().ok_or(cut_short)?;
+        let length = usize::from(u16::from_be_bytes(*length));
+        let (entry, after) = after.split_at_checked(length).ok_or(cut_short)?;
+        entries.push(entry);
+        rest = after;
+    }
+    Ok(entries)
+}
