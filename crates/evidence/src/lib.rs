@@ -5,7 +5,7 @@
 //!
 //! 1. [`tree`]: the Merkle tree over the leaves, and proofs in it; [`tile`]: how a store keeps it;
 //! 2. [`note`] and [`checkpoint`]: the signed statement "the tree of this size has this root";
-//! 3. [`seal`]: what a user's key does, and [`kms`]: who keeps that key.
+//! 3. [`seal`]: what a user's key does, and who keeps that key.
 //!
 //! The formats are specified in `docs/evidence-format.md`.
 //!
@@ -33,7 +33,6 @@
 
 pub mod checkpoint;
 mod hex;
-pub mod kms;
 pub mod note;
 pub mod seal;
 pub mod tile;

@@ -4,6 +4,8 @@
 //! destroyed, sealed payloads stay closed, subjects and fingerprints cannot be made again, and the
 //! salts of the commitments, which lie in the payloads, are gone with them.
 
+mod kms;
+
 use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -13,6 +15,7 @@ use countersign_contract::Digest;
 use zeroize::Zeroizing;
 
 use crate::hex;
+pub use kms::{Kms, KmsError, KmsFuture, MasterKey};
 
 /// The [`commit`] domain of arguments.
 pub const DOMAIN_ARGUMENTS: &str = "arguments";
@@ -167,15 +170,15 @@ impl fmt::Debug for UserKey {
 }
 
 /// An AES-256-GCM-SIV key and the frame around what it sealed.
-pub(crate) struct SealKey(LessSafeKey);
+struct SealKey(LessSafeKey);
 
 impl SealKey {
-    pub(crate) fn new(key: &[u8; 32]) -> Self {
+    fn new(key: &[u8; 32]) -> Self {
         let key = UnboundKey::new(&AES_256_GCM_SIV, key).expect("the key has 32 bytes");
         Self(LessSafeKey::new(key))
     }
 
-    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], plain: &[u8]) -> Vec<u8> {
+    fn seal(&self, nonce: [u8; 12], aad: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(plain.len() + OVERHEAD_BYTES);
         sealed.push(VERSION);
         sealed.extend_from_slice(&nonce);
@@ -190,7 +193,7 @@ impl SealKey {
         sealed
     }
 
-    pub(crate) fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
+    fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let found = sealed.len();
         if found < OVERHEAD_BYTES {
             return Err(SealError::TooShort { found });
@@ -215,14 +218,14 @@ impl SealKey {
 }
 
 /// One key of a secret for each use, so that no use can be played off against another.
-pub(crate) fn derive(root: &hmac::Key, label: &str) -> Zeroizing<[u8; 32]> {
+fn derive(root: &hmac::Key, label: &str) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(mac(
         root,
         &[b"countersign.dev/key/", label.as_bytes(), b"@v1"],
     ))
 }
 
-pub(crate) fn mac(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
+fn mac(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
     let mut context = hmac::Context::with_key(key);
     for part in parts {
         context.update(part);

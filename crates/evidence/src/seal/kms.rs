@@ -64,14 +64,13 @@ pub trait Kms: Send + Sync {
 /// # Example
 ///
 /// ```
-/// use countersign_evidence::kms::MasterKey;
-/// use countersign_evidence::seal::UserKey;
+/// use countersign_evidence::seal::{MasterKey, UserKey};
 ///
 /// let master = MasterKey::from_bytes(&[1; 32]);
 /// let wrapped = master.wrap([0; 12], b"user", &UserKey::from_bytes(&[2; 32]));
 /// assert_eq!(master.unwrap(b"user", &wrapped)?.secret_bytes(), &[2; 32]);
 /// assert!(master.unwrap(b"another user", &wrapped).is_err());
-/// # Ok::<(), countersign_evidence::kms::KmsError>(())
+/// # Ok::<(), countersign_evidence::seal::KmsError>(())
 /// ```
 pub struct MasterKey {
     id: String,
