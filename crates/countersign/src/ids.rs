@@ -26,6 +26,9 @@ pub trait IdSource: Send + Sync + 'static {
 
     /// For a hop of a trace; never zero.
     fn span_id(&self) -> u64;
+
+    /// Fills keys, salts and nonces: nobody may be able to guess these, and none may repeat.
+    fn fill(&self, bytes: &mut [u8]);
 }
 
 /// Ids from the system's randomness; those of requests, snapshots and approvals sort by time
@@ -85,9 +88,17 @@ impl IdSource for RandomIds {
     fn span_id(&self) -> u64 {
         u64::from_ne_bytes(random()).max(1)
     }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(32) {
+            let drawn: [u8; 32] = random();
+            chunk.copy_from_slice(drawn.get(..chunk.len()).unwrap_or_default());
+        }
+    }
 }
 
-/// Ids that count from one: the same run gives the same ids.
+/// Ids that count from one: the same run gives the same ids. Keys and salts count too, so what is sealed
+/// with them is not secret; for tests and replay only.
 #[derive(Debug, Default)]
 pub struct SequentialIds {
     requests: AtomicU64,
@@ -95,6 +106,7 @@ pub struct SequentialIds {
     approvals: AtomicU64,
     traces: AtomicU64,
     spans: AtomicU64,
+    fills: AtomicU64,
 }
 
 impl SequentialIds {
@@ -123,6 +135,13 @@ impl IdSource for SequentialIds {
 
     fn span_id(&self) -> u64 {
         next(&self.spans)
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let counted = next(&self.fills).to_be_bytes();
+            chunk.copy_from_slice(counted.get(..chunk.len()).unwrap_or_default());
+        }
     }
 }
 

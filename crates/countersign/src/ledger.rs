@@ -1,0 +1,90 @@
+//! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys.
+//!
+//! One trait a concern, so that each can be read alone; one type implements all of them, because effect,
+//! claim and record are one commit ([`Claims::commit`]). A store sees no personal data in the clear:
+//! bodies, replies and payloads arrive sealed, keys and fingerprints as digests under the user's own key.
+//! What it must be able to find things by is all that is readable: user, tool, time, code.
+//!
+//! Only the store's own clock decides about leases and retention. Nothing in these traits takes the
+//! present as an argument, so no caller's clock can hand a claim to two owners.
+
+use std::fmt;
+
+use crate::unavailable::Unavailable;
+
+mod claims;
+mod documents;
+mod keyring;
+mod log;
+mod memory;
+
+pub use claims::{
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
+    CommitAnswer, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept, TOMBSTONE,
+};
+pub use documents::{
+    DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, Scan,
+    ShapeRead, StoredDocument,
+};
+pub use keyring::{Keyring, WrappedKey};
+pub use log::{
+    Durability, Entry, Erased, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow, Sequencing,
+    StoredRecord,
+};
+pub use memory::MemoryStore;
+
+/// Everything that a call needs of a store.
+pub trait Store: Claims + Documents + Log + Keyring {}
+
+impl<T: Claims + Documents + Log + Keyring> Store for T {}
+
+/// The store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not answer; whether it has committed is not known.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// It takes no more writes before there is room again; reading and verifying go on.
+    #[error(
+        "the disk has {free_bytes} bytes left, {needed_bytes} are kept free; nothing is written"
+    )]
+    DiskLow {
+        /// What is left.
+        free_bytes: u64,
+        /// What has to stay free.
+        needed_bytes: u64,
+    },
+    /// No further key fits.
+    #[error("the store holds {limit} keys and takes no more")]
+    Full {
+        /// How many it holds.
+        limit: usize,
+    },
+    /// Something that was stored cannot be read back: the store was changed by somebody else.
+    #[error("{what} in the store is damaged")]
+    Damaged {
+        /// What it is, by its name.
+        what: String,
+    },
+    /// A hold forbids it.
+    #[error("the records of this user are under a hold: {reason}")]
+    UnderHold {
+        /// Why, in the words of whoever placed it.
+        reason: String,
+    },
+    /// A second checkpoint of one size with another root: two histories of one log.
+    #[error("the log has another root at size {size} than the one that was signed")]
+    Forked {
+        /// The size that both claim.
+        size: u64,
+    },
+}
+
+/// Hexadecimal, for the debug form of digests.
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

@@ -1,0 +1,127 @@
+//! Documents: the state that tools keep, in named collections, each document with a version.
+//!
+//! A call reads at different moments and writes nothing until it commits. The commit checks every version
+//! that was read; what has moved stops it. That makes the calls of one store behave as if they had
+//! run one after the other, without a lock being held while a tool thinks.
+
+use std::sync::Arc;
+
+use super::Error;
+use crate::BoxFuture;
+
+/// Reads documents. Writing is [`Claims::commit`](super::Claims::commit).
+///
+/// A document that was deleted keeps its version, so that a document which is made again under the same
+/// id has never had the same one.
+pub trait Documents: Send + Sync + 'static {
+    /// One document; one that was never there has version 0 and no body.
+    fn document<'a>(&'a self, key: &'a DocumentKey)
+    -> BoxFuture<'a, Result<StoredDocument, Error>>;
+
+    /// The live documents of a collection whose id starts with `prefix`, in the byte order of their ids,
+    /// after `after`, at most `limit`; and the shape of the collection, read no later than they were.
+    fn scan<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>>;
+
+    /// The live documents with this entry in a declared index, in the byte order of their ids; and the
+    /// shape.
+    fn find<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        entry: &'a IndexEntry,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>>;
+}
+
+/// Where a document is. Shared ones have an empty `user_id`, which no user has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DocumentKey {
+    /// Whose it is.
+    pub user_id: String,
+    /// Such as `cart`.
+    pub collection: String,
+    /// Its name in the collection.
+    pub id: String,
+}
+
+/// A document as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDocument {
+    /// 0 where it was never there; rises with each write and delete.
+    pub version: u64,
+    /// Sealed; none where there is no document.
+    pub body: Option<Arc<[u8]>>,
+}
+
+/// Documents of a collection, and its shape.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// What was found.
+    pub documents: Vec<FoundDocument>,
+    /// A number that rises with each insert, delete and change of an index entry in the collection of this
+    /// user, where the collection is tracked; 0 before the first.
+    pub shape: u64,
+}
+
+/// One document that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundDocument {
+    /// Its name in the collection.
+    pub id: String,
+    /// Its version.
+    pub version: u64,
+    /// Sealed.
+    pub body: Arc<[u8]>,
+}
+
+/// An entry of a declared index: a digest of the value under the user's own key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IndexEntry {
+    /// Which index.
+    pub index: String,
+    /// Digest of the value.
+    pub value: [u8; 32],
+}
+
+/// A version that a call relies on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentRead {
+    /// Of what.
+    pub key: DocumentKey,
+    /// 0 where it was never there.
+    pub version: u64,
+}
+
+/// The shape of a collection that a call relies on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShapeRead {
+    /// Whose it is.
+    pub user_id: String,
+    /// Which one.
+    pub collection: String,
+    /// What it was.
+    pub shape: u64,
+}
+
+/// A document that is written or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentWrite {
+    /// Which one.
+    pub key: DocumentKey,
+    /// The version that it replaces, 0 where it was never there; the next one is one higher.
+    pub version: u64,
+    /// Sealed; none to delete it.
+    pub body: Option<Vec<u8>>,
+    /// All its index entries; they replace the ones before.
+    pub entries: Vec<IndexEntry>,
+    /// Whether the collection's shape is tracked: scans and indexes are declared for it. Then an insert, a
+    /// delete and a change of entries raise the shape.
+    pub tracked: bool,
+}

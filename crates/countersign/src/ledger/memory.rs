@@ -1,0 +1,130 @@
+//! A store in memory: for tests, samples and programs that need nothing to survive them. It is also the
+//! model that the durable stores are compared with: everything is done under one lock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use countersign_contract::{CallRecord, RequestId, SnapshotId};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{DocumentKey, Hold, IndexEntry, Scope, WrappedKey};
+use crate::clock::{Clock, SystemClock};
+
+mod claims;
+mod documents;
+mod keyring;
+mod log;
+
+use claims::Row;
+use log::Tree;
+
+/// A store in memory. Bounded: it keeps the newest plain records of calls, and refuses a key too many.
+/// The log itself is kept only where that is asked for, because it grows for ever.
+pub struct MemoryStore {
+    keeps_log: bool,
+    keys_max: usize,
+    records_max: usize,
+    clock: Arc<dyn Clock>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    claims: HashMap<Scope, Row>,
+    documents: BTreeMap<DocumentKey, Document>,
+    /// By user and collection.
+    shapes: HashMap<(String, String), u64>,
+    user_keys: BTreeMap<String, WrappedKey>,
+    /// The plain records of the newest calls.
+    calls: VecDeque<CallRecord>,
+    /// Every record that is kept, in the order of its commit.
+    records: Vec<log::Record>,
+    by_id: HashMap<SnapshotId, usize>,
+    tree: Tree,
+    checkpoints: BTreeMap<u64, ([u8; 32], String)>,
+    holds: Vec<Hold>,
+}
+
+struct Document {
+    version: u64,
+    body: Option<Arc<[u8]>>,
+    entries: Vec<IndexEntry>,
+}
+
+impl MemoryStore {
+    /// Room for 100,000 keys and 1,000 records.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock::new()))
+    }
+
+    /// The same, by this clock.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            keeps_log: false,
+            keys_max: 100_000,
+            records_max: 1_000,
+            clock,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// Room for so many keys.
+    pub fn keys_max(mut self, keys: usize) -> Self {
+        self.keys_max = keys;
+        self
+    }
+
+    /// Keeps the log too, without a bound.
+    pub fn keeping_log(mut self) -> Self {
+        self.keeps_log = true;
+        self
+    }
+
+    /// Room for so many plain records of calls.
+    pub fn records_max(mut self, records: usize) -> Self {
+        self.records_max = records;
+        self
+    }
+
+    /// The plain records of the newest calls, oldest first.
+    pub fn records(&self) -> Vec<CallRecord> {
+        self.lock().calls.iter().cloned().collect()
+    }
+
+    /// The plain records of one call: a repeat with the same request id has one of its own.
+    pub fn records_of(&self, request_id: &RequestId) -> Vec<CallRecord> {
+        let inner = self.lock();
+        let of_call = inner
+            .calls
+            .iter()
+            .filter(|record| record.request_id == *request_id);
+        of_call.cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.lock();
+        let (keys, records) = (inner.claims.len(), inner.records.len());
+        write!(f, "MemoryStore({keys} keys, {records} records)")
+    }
+}
+
+fn after(at: Timestamp, by: Duration) -> Timestamp {
+    SignedDuration::try_from(by)
+        .ok()
+        .and_then(|by| at.checked_add(by).ok())
+        .unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,367 @@
+//! Claims in memory.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_contract::RequestId;
+use countersign_contract::tool::Recovery;
+use jiff::Timestamp;
+
+use super::{Inner, MemoryStore, after};
+use crate::BoxFuture;
+use crate::ledger::{
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
+    CommitAnswer, Error, Held, HeldState, KeyChange, Outcome, Scope, Swept, TOMBSTONE,
+};
+
+/// One scope. It is never removed while it could be claimed again, so `attempt` never goes back.
+pub(super) struct Row {
+    fingerprint: [u8; 32],
+    parts: Arc<[u8]>,
+    recovery: Recovery,
+    attempt: u32,
+    request_id: RequestId,
+    first_claim: Timestamp,
+    claimed_at: Timestamp,
+    state: State,
+}
+
+enum State {
+    Running { lease_until: Timestamp },
+    Released,
+    Succeeded { reply: Arc<[u8]>, until: Timestamp },
+    Failed { reply: Arc<[u8]>, until: Timestamp },
+    InDoubt,
+    Tombstone { until: Timestamp },
+}
+
+impl Claims for MemoryStore {
+    fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>> {
+        let now = self.clock.now();
+        let inner = self.lock();
+        let held = inner.claims.get(scope).map(|row| row.held(now));
+        Box::pin(ready(Ok(held)))
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
+        Box::pin(ready(self.take(request)))
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>> {
+        Box::pin(ready(self.commit_now(commit)))
+    }
+
+    fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        let inner = self.lock();
+        let mut rows: Vec<_> = inner
+            .claims
+            .iter()
+            .map(|(scope, row)| row.shown(scope))
+            .filter(|row| query.state.is_none_or(|state| row.state == state))
+            .filter(|row| {
+                let of = query.user_id.as_ref();
+                of.is_none_or(|user_id| row.scope.user_id == *user_id)
+            })
+            .collect();
+        rows.sort_by(|a, b| (a.claimed_at, &a.scope).cmp(&(b.claimed_at, &b.scope)));
+        rows.truncate(query.limit);
+        Box::pin(ready(Ok(rows)))
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
+        let now = self.clock.now();
+        let mut swept = Swept::default();
+        self.lock().claims.retain(|_, row| match &row.state {
+            State::Succeeded { until, .. } | State::Failed { until, .. }
+                if now >= *until && swept.tombstones < limit =>
+            {
+                let until = after(*until, TOMBSTONE);
+                row.state = State::Tombstone { until };
+                swept.tombstones += 1;
+                true
+            }
+            State::Tombstone { until } if now >= *until && swept.removed < limit => {
+                swept.removed += 1;
+                false
+            }
+            State::Running { lease_until }
+                if now >= *lease_until
+                    && !row.may_take_over(row.recovery, now)
+                    && swept.in_doubt < limit =>
+            {
+                row.state = State::InDoubt;
+                swept.in_doubt += 1;
+                true
+            }
+            State::Running { .. }
+            | State::Released
+            | State::Succeeded { .. }
+            | State::Failed { .. }
+            | State::InDoubt
+            | State::Tombstone { .. } => true,
+        });
+        Box::pin(ready(Ok(swept)))
+    }
+}
+
+impl MemoryStore {
+    fn take(&self, request: &ClaimRequest) -> Result<ClaimAnswer, Error> {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        let lease_until = after(now, request.lease);
+        let Some(row) = inner.claims.get_mut(&request.scope) else {
+            self.make_room(&mut inner, now)?;
+            let row = Row {
+                fingerprint: request.fingerprint,
+                parts: request.parts.clone().into(),
+                recovery: request.recovery,
+                attempt: 1,
+                request_id: request.request_id.clone(),
+                first_claim: now,
+                claimed_at: now,
+                state: State::Running { lease_until },
+            };
+            inner.claims.insert(request.scope.clone(), row);
+            return Ok(ours(request, 1));
+        };
+        if row.fingerprint != request.fingerprint {
+            return Ok(ClaimAnswer::Held(row.held(now)));
+        }
+        let is_free = match &row.state {
+            State::Released => true,
+            State::Running { lease_until } if now >= *lease_until => {
+                let is_free = row.may_take_over(request.recovery, now);
+                if !is_free {
+                    row.state = State::InDoubt;
+                }
+                is_free
+            }
+            State::Running { .. }
+            | State::Succeeded { .. }
+            | State::Failed { .. }
+            | State::InDoubt
+            | State::Tombstone { .. } => false,
+        };
+        if !is_free {
+            return Ok(ClaimAnswer::Held(row.held(now)));
+        }
+        if row.attempt >= request.attempts_max {
+            return Ok(ClaimAnswer::Exhausted {
+                attempts: row.attempt,
+            });
+        }
+        row.attempt += 1;
+        row.recovery = request.recovery;
+        row.request_id.clone_from(&request.request_id);
+        row.claimed_at = now;
+        row.state = State::Running { lease_until };
+        Ok(ours(request, row.attempt))
+    }
+
+    fn make_room(&self, inner: &mut Inner, now: Timestamp) -> Result<(), Error> {
+        if inner.claims.len() < self.keys_max {
+            return Ok(());
+        }
+        inner.claims.retain(|_, row| match row.state {
+            State::Tombstone { until } => now < until,
+            State::Running { .. }
+            | State::Released
+            | State::Succeeded { .. }
+            | State::Failed { .. }
+            | State::InDoubt => true,
+        });
+        if inner.claims.len() < self.keys_max {
+            return Ok(());
+        }
+        Err(Error::Full {
+            limit: self.keys_max,
+        })
+    }
+
+    fn commit_now(&self, commit: Commit) -> Result<CommitAnswer, Error> {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        if inner.by_id.contains_key(commit.record.id()) {
+            return Ok(CommitAnswer::Committed);
+        }
+        if let Some(key) = &commit.key {
+            let is_fenced = match key {
+                KeyChange::Take { .. } => match inner.taken(key, now) {
+                    Some(held) => return Ok(CommitAnswer::Held(held)),
+                    None => {
+                        self.room_for(&mut inner, key, now)?;
+                        false
+                    }
+                },
+                KeyChange::Settle { claim, .. } => !inner.holds_claim(claim),
+            };
+            if is_fenced {
+                self.keep_draft(&mut inner, commit.record);
+                return Ok(CommitAnswer::Fenced);
+            }
+        }
+        if let Some(moved) = inner.moved(&commit) {
+            return Ok(moved);
+        }
+        for write in commit.writes {
+            inner.write(write);
+        }
+        if let Some(key) = commit.key {
+            inner.change_key(key, now);
+        }
+        self.keep_draft(&mut inner, commit.record);
+        Ok(CommitAnswer::Committed)
+    }
+
+    fn room_for(&self, inner: &mut Inner, key: &KeyChange, now: Timestamp) -> Result<(), Error> {
+        match key {
+            KeyChange::Take { scope, .. } if !inner.claims.contains_key(scope) => {
+                self.make_room(inner, now)
+            }
+            KeyChange::Take { .. } | KeyChange::Settle { .. } => Ok(()),
+        }
+    }
+}
+
+impl Inner {
+    /// How the scope stands, where it is not free to be taken.
+    fn taken(&self, key: &KeyChange, now: Timestamp) -> Option<Held> {
+        let KeyChange::Take {
+            scope,
+            fingerprint,
+            after,
+            ..
+        } = key
+        else {
+            return None;
+        };
+        let row = self.claims.get(scope)?;
+        let is_free = matches!(row.state, State::Released)
+            && row.attempt == *after
+            && row.fingerprint == *fingerprint;
+        (!is_free).then(|| row.held(now))
+    }
+
+    fn holds_claim(&self, claim: &Claim) -> bool {
+        self.claims.get(&claim.scope).is_some_and(|row| {
+            let is_open = matches!(row.state, State::Running { .. } | State::InDoubt);
+            row.attempt == claim.attempt && is_open
+        })
+    }
+
+    fn change_key(&mut self, key: KeyChange, now: Timestamp) {
+        match key {
+            KeyChange::Take {
+                scope,
+                fingerprint,
+                parts,
+                after,
+                outcome,
+                request_id,
+            } => {
+                let first_claim = self.claims.get(&scope).map(|row| row.first_claim);
+                let row = Row {
+                    fingerprint,
+                    parts: parts.into(),
+                    recovery: Recovery::Operator,
+                    attempt: after + 1,
+                    request_id,
+                    first_claim: first_claim.unwrap_or(now),
+                    claimed_at: now,
+                    state: ended(outcome, now),
+                };
+                self.claims.insert(scope, row);
+            }
+            KeyChange::Settle { claim, outcome } => {
+                if let Some(row) = self.claims.get_mut(&claim.scope) {
+                    row.state = ended(outcome, now);
+                }
+            }
+        }
+    }
+}
+
+fn ended(outcome: Outcome, now: Timestamp) -> State {
+    match outcome {
+        Outcome::Succeeded { reply, keep } => State::Succeeded {
+            reply: reply.into(),
+            until: after(now, keep),
+        },
+        Outcome::Failed { reply, keep } => State::Failed {
+            reply: reply.into(),
+            until: after(now, keep),
+        },
+        Outcome::Released => State::Released,
+        Outcome::InDoubt => State::InDoubt,
+    }
+}
+
+fn ours(request: &ClaimRequest, attempt: u32) -> ClaimAnswer {
+    ClaimAnswer::Ours(Claim {
+        scope: request.scope.clone(),
+        attempt,
+    })
+}
+
+impl Row {
+    /// Whether an owner that was silent for too long may be replaced.
+    fn may_take_over(&self, recovery: Recovery, now: Timestamp) -> bool {
+        match recovery {
+            Recovery::Retry => true,
+            Recovery::DownstreamKey { window_seconds } => {
+                let usable = Duration::from_secs(window_seconds).mul_f64(0.8);
+                now < after(self.first_claim, usable)
+            }
+            Recovery::Operator | Recovery::Reconcile { .. } => false,
+        }
+    }
+
+    fn held(&self, now: Timestamp) -> Held {
+        let state = match &self.state {
+            State::Running { lease_until } if now >= *lease_until => HeldState::Abandoned,
+            State::Running { lease_until } => {
+                let left = lease_until.duration_since(now).as_millis();
+                HeldState::Running {
+                    retry_after_ms: u64::try_from(left.clamp(50, 1_000)).unwrap_or(1_000),
+                }
+            }
+            State::Released => HeldState::Released,
+            State::Succeeded { until, .. } | State::Failed { until, .. } if now >= *until => {
+                HeldState::Expired
+            }
+            State::Succeeded { reply, .. } => HeldState::Succeeded(reply.clone()),
+            State::Failed { reply, .. } => HeldState::Failed(reply.clone()),
+            State::InDoubt => HeldState::InDoubt,
+            State::Tombstone { .. } => HeldState::Expired,
+        };
+        let age = now.duration_since(self.claimed_at);
+        Held {
+            fingerprint: self.fingerprint,
+            parts: self.parts.clone(),
+            attempt: self.attempt,
+            age: Duration::try_from(age).unwrap_or_default(),
+            state,
+        }
+    }
+
+    fn shown(&self, scope: &Scope) -> ClaimRow {
+        let (state, lease_until) = match self.state {
+            State::Running { lease_until } => (ClaimState::Running, Some(lease_until)),
+            State::Released => (ClaimState::Released, None),
+            State::Succeeded { .. } => (ClaimState::Succeeded, None),
+            State::Failed { .. } => (ClaimState::Failed, None),
+            State::InDoubt => (ClaimState::InDoubt, None),
+            State::Tombstone { .. } => (ClaimState::Tombstone, None),
+        };
+        ClaimRow {
+            scope: scope.clone(),
+            state,
+            attempt: self.attempt,
+            request_id: self.request_id.clone(),
+            claimed_at: self.claimed_at,
+            lease_until,
+            parts: self.parts.clone(),
+        }
+    }
+}

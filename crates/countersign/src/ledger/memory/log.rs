@@ -1,0 +1,312 @@
+//! The log in memory.
+
+use std::future::ready;
+
+use countersign_contract::SnapshotId;
+use countersign_evidence::tile::{TileId, TileMap, TileWriter};
+use countersign_evidence::tree::leaf_hash;
+use jiff::Timestamp;
+
+use super::{Inner, MemoryStore, after};
+use crate::BoxFuture;
+use crate::ledger::{
+    Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow,
+    Sequencing, StoredRecord,
+};
+use crate::scribe::Draft;
+
+/// A record; the first `tree.size` of them are in the tree, in their order.
+pub(super) struct Record {
+    row: LogRow,
+    leaf: Vec<u8>,
+    payload: Option<Vec<u8>>,
+    payload_until: Option<Timestamp>,
+}
+
+/// The tree over the records.
+#[derive(Default)]
+pub(super) struct Tree {
+    writer: TileWriter,
+    tiles: TileMap,
+}
+
+impl Tree {
+    fn head(&self) -> Head {
+        let frontier = self.writer.frontier();
+        Head {
+            size: frontier.size(),
+            root: frontier.root(),
+        }
+    }
+}
+
+impl Log for MemoryStore {
+    fn append(&self, draft: Draft, _: Durability) -> BoxFuture<'_, Result<(), Error>> {
+        // Memory has no batch to wait for.
+        self.keep_draft(&mut self.lock(), draft);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn integrate<'a>(
+        &'a self,
+        _: &'a Sequencing,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Integration, Error>> {
+        // Nobody else can see this memory, so the lease is always ours.
+        let mut inner = self.lock();
+        let from = usize::try_from(inner.tree.head().size).unwrap_or(usize::MAX);
+        let hashes: Vec<_> = inner
+            .records
+            .iter()
+            .skip(from)
+            .take(limit)
+            .map(|record| leaf_hash(&record.leaf))
+            .collect();
+        let tree = &mut inner.tree;
+        for (id, bytes) in tree.writer.append(&hashes) {
+            tree.tiles.insert(id, bytes);
+        }
+        let done = Integration::Done {
+            head: tree.head(),
+            added: hashes.len(),
+        };
+        Box::pin(ready(Ok(done)))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {
+        Box::pin(ready(Ok(self.lock().tree.head())))
+    }
+
+    fn leaves(&self, from: u64, limit: usize) -> BoxFuture<'_, Result<Vec<Leaf>, Error>> {
+        let inner = self.lock();
+        let size = usize::try_from(inner.tree.head().size).unwrap_or(usize::MAX);
+        let leaves = (from..)
+            .zip(
+                inner
+                    .records
+                    .iter()
+                    .take(size)
+                    .skip(usize::try_from(from).unwrap_or(usize::MAX)),
+            )
+            .take(limit)
+            .map(|(index, record)| Leaf {
+                index,
+                bytes: record.leaf.clone(),
+            })
+            .collect();
+        Box::pin(ready(Ok(leaves)))
+    }
+
+    fn tiles<'a>(
+        &'a self,
+        wanted: &'a [TileId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        let inner = self.lock();
+        let tiles = wanted
+            .iter()
+            .map(|id| inner.tree.tiles.get(id).cloned())
+            .collect();
+        Box::pin(ready(Ok(tiles)))
+    }
+
+    fn add_checkpoint<'a>(
+        &'a self,
+        head: &'a Head,
+        note: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        let mut inner = self.lock();
+        let kept = inner
+            .checkpoints
+            .entry(head.size)
+            .or_insert_with(|| (head.root, note.to_owned()));
+        let added = if kept.0 == head.root {
+            Ok(())
+        } else {
+            Err(Error::Forked { size: head.size })
+        };
+        Box::pin(ready(added))
+    }
+
+    fn checkpoint(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        let inner = self.lock();
+        let newest = inner.checkpoints.last_key_value();
+        let note = newest.map(|(_, (_, note))| note.clone());
+        Box::pin(ready(Ok(note)))
+    }
+
+    fn record<'a>(
+        &'a self,
+        id: &'a SnapshotId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
+        let inner = self.lock();
+        let place = inner.by_id.get(id).copied();
+        let record = place.and_then(|place| Some((place, inner.records.get(place)?)));
+        let stored = record.map(|(place, record)| StoredRecord {
+            row: record.row.clone(),
+            index: Some(place as u64).filter(|index| *index < inner.tree.head().size),
+            leaf: record.leaf.clone(),
+            payload: record.payload.clone(),
+        });
+        Box::pin(ready(Ok(stored)))
+    }
+
+    fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
+        let inner = self.lock();
+        let mut rows: Vec<_> = inner
+            .records
+            .iter()
+            .map(|record| &record.row)
+            .filter(|row| matches(query, row))
+            .cloned()
+            .collect();
+        rows.sort_by(|a, b| (b.at, b.id.as_str()).cmp(&(a.at, a.id.as_str())));
+        rows.truncate(query.limit);
+        Box::pin(ready(Ok(rows)))
+    }
+
+    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        let Inner { records, holds, .. } = &mut *inner;
+        let over = records
+            .iter_mut()
+            .filter(|record| record.payload.is_some())
+            .filter(|record| record.payload_until.is_some_and(|until| now >= until))
+            .filter(|record| !holds.iter().any(|hold| covers(hold, &record.row)));
+        let mut pruned = 0;
+        for record in over.take(limit) {
+            record.payload = None;
+            pruned += 1;
+        }
+        Box::pin(ready(Ok(pruned)))
+    }
+
+    fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
+        let mut inner = self.lock();
+        inner.holds.retain(|other| !is_same(other, &hold));
+        inner.holds.push(hold);
+        inner.keep(entry);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn release_hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<bool, Error>> {
+        let mut inner = self.lock();
+        let before = inner.holds.len();
+        inner.holds.retain(|other| !is_same(other, &hold));
+        let was_there = inner.holds.len() < before;
+        if was_there {
+            inner.keep(entry);
+        }
+        Box::pin(ready(Ok(was_there)))
+    }
+
+    fn holds(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Hold>, Error>> {
+        let holds = self.lock().holds.iter().take(limit).cloned().collect();
+        Box::pin(ready(Ok(holds)))
+    }
+
+    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
+        Box::pin(ready(self.lock().erase(user_id, entry)))
+    }
+}
+
+impl MemoryStore {
+    pub(super) fn keep_draft(&self, inner: &mut Inner, draft: Draft) {
+        if let Some(call) = draft.call_record() {
+            if inner.calls.len() >= self.records_max {
+                inner.calls.pop_front();
+            }
+            inner.calls.push_back(call.clone());
+        }
+        if self.keeps_log {
+            inner.keep(draft.seal());
+        }
+    }
+}
+
+impl Inner {
+    /// Keeps a record; one that is kept already is not kept twice.
+    pub(super) fn keep(&mut self, entry: Entry) {
+        let place = self.records.len();
+        if self.by_id.contains_key(&entry.id) {
+            return;
+        }
+        self.by_id.insert(entry.id.clone(), place);
+        self.records.push(Record {
+            row: LogRow {
+                id: entry.id,
+                user_id: entry.user_id,
+                kind: entry.kind,
+                at: entry.at,
+                request_id: entry.request_id,
+                tool: entry.tool,
+                code: entry.code,
+            },
+            leaf: entry.leaf,
+            payload: entry.payload,
+            payload_until: entry.keep_payload.map(|keep| after(entry.at, keep)),
+        });
+    }
+
+    fn erase(&mut self, user_id: &str, entry: Entry) -> Result<Erased, Error> {
+        if let Some(hold) = self.holds.iter().find(|hold| hold.user_id == user_id) {
+            return Err(Error::UnderHold {
+                reason: hold.reason.clone(),
+            });
+        }
+        let keys = usize::from(self.user_keys.remove(user_id).is_some());
+        let mut payloads = 0;
+        let of_user = self
+            .records
+            .iter_mut()
+            .filter(|record| record.row.user_id == user_id);
+        for record in of_user {
+            record.row.user_id.clear();
+            payloads += usize::from(record.payload.take().is_some());
+        }
+        let (documents, claims) = (self.documents.len(), self.claims.len());
+        self.documents.retain(|key, _| key.user_id != user_id);
+        self.shapes.retain(|(owner, _), _| owner != user_id);
+        self.claims.retain(|scope, _| scope.user_id != user_id);
+        self.calls.retain(|call| call.user_id != user_id);
+        self.keep(entry);
+        Ok(Erased {
+            keys,
+            payloads,
+            documents: documents - self.documents.len(),
+            claims: claims - self.claims.len(),
+        })
+    }
+}
+
+fn is_same(a: &Hold, b: &Hold) -> bool {
+    a.user_id == b.user_id && a.record == b.record
+}
+
+fn covers(hold: &Hold, row: &LogRow) -> bool {
+    hold.user_id == row.user_id && hold.record.as_ref().is_none_or(|id| *id == row.id)
+}
+
+fn matches(query: &LogQuery, row: &LogRow) -> bool {
+    let is_older =
+        |(at, id): &(Timestamp, SnapshotId)| (row.at, row.id.as_str()) < (*at, id.as_str());
+    query.user_id.as_ref().is_none_or(|of| row.user_id == *of)
+        && query
+            .tool
+            .as_ref()
+            .is_none_or(|of| row.tool.as_ref() == Some(of))
+        && query.code.is_none_or(|code| row.code == Some(code))
+        && !(query.ok_only && row.code.is_some())
+        && query.kind.is_none_or(|kind| row.kind == kind)
+        && query
+            .request_id
+            .as_ref()
+            .is_none_or(|of| row.request_id.as_ref() == Some(of))
+        && query.since.is_none_or(|since| row.at >= since)
+        && query.until.is_none_or(|until| row.at < until)
+        && query.before.as_ref().is_none_or(is_older)
+}

@@ -1,0 +1,358 @@
+//! A call's unit of work: the state that a tool keeps, read and written as if the call were alone.
+//!
+//! Reads are remembered with their versions, writes are buffered. When the tool has answered, both are
+//! committed together with the call's key, its record and its reply, or not at all. Where something
+//! that was read has changed meanwhile, the tool is run again, with what is there now. A dry run commits
+//! nothing. So a tool that keeps its state here has its effect exactly once, and needs no code for
+//! repeats, races and crashes.
+//!
+//! Bodies are sealed under the key of the user they belong to, index entries are digests under it: the
+//! store sees neither. Ids and collection names it does see, so nothing personal belongs into them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
+use countersign_evidence::seal::UserKey;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::ids::IdSource;
+use crate::ledger::{self, DocumentKey, FoundDocument, Store};
+use crate::tool::ToolError;
+use crate::vault::{SHARED, Vault};
+
+mod collection;
+mod unit;
+
+pub use collection::{Collection, Owner};
+pub(crate) use unit::Changes;
+use unit::{Buffered, Unit};
+
+/// What a tool keeps. Found in [`CallContext::state`](crate::CallContext::state).
+///
+/// # Example
+///
+/// ```
+/// use countersign::state::Collection;
+/// use countersign::{CallContext, Principal};
+///
+/// const CARTS: Collection = Collection::of_user("cart").indexed(&[("status", "/status")]);
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let ctx = CallContext::standalone(&Principal::user("u_1"), "{}");
+/// let state = ctx.state();
+/// let cart = serde_json::json!({"status": "open", "items": []});
+/// state.put(&CARTS, "c_1", &cart).await?;
+/// assert_eq!(state.get(&CARTS, "c_1").await?, Some(cart.clone()));
+/// assert_eq!(state.find(&CARTS, "status", "open", 10).await?, [("c_1".to_owned(), cart)]);
+/// # Ok::<(), countersign::ToolError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct State {
+    store: Arc<dyn Store>,
+    vault: Arc<Vault>,
+    ids: Arc<dyn IdSource>,
+    user_id: String,
+    keys: Arc<UserKey>,
+    /// Whether the tool has declared that it changes something.
+    may_write: bool,
+    unit: Mutex<Unit>,
+}
+
+/// The largest document, as JSON.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many documents one call may write.
+pub const WRITES_MAX: usize = 256;
+
+/// How many documents one call may read.
+pub const READS_MAX: usize = 4_096;
+
+/// The longest id of a document.
+pub const ID_BYTES_MAX: usize = 255;
+
+impl State {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        vault: Arc<Vault>,
+        ids: Arc<dyn IdSource>,
+        user_id: String,
+        keys: Arc<UserKey>,
+        may_write: bool,
+    ) -> Self {
+        Self {
+            store,
+            vault,
+            ids,
+            user_id,
+            keys,
+            may_write,
+            unit: Mutex::default(),
+        }
+    }
+
+    /// The document of this id, with what this call has written to it.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        collection: &Collection,
+        id: &str,
+    ) -> Result<Option<T>, ToolError> {
+        let key = self.key(collection, id)?;
+        if let Some(buffered) = self.unit().buffered(&key) {
+            return buffered.map(read_as).transpose();
+        }
+        let stored = self.store.document(&key).await.map_err(store_failed)?;
+        self.unit().track(key.clone(), stored.version)?;
+        let Some(body) = stored.body else {
+            return Ok(None);
+        };
+        let keys = self.keys_of(&key.user_id).await?;
+        read_as(open(&keys, &key, &body)?).map(Some)
+    }
+
+    /// Writes a document when the call commits.
+    pub async fn put<T: Serialize>(
+        &self,
+        collection: &Collection,
+        id: &str,
+        value: &T,
+    ) -> Result<(), ToolError> {
+        let value = serde_json::to_value(value).map_err(ToolError::unwritable_output)?;
+        self.buffer(collection, id, Some(value)).await
+    }
+
+    /// Deletes a document when the call commits; one that is not there stays so.
+    pub async fn delete(&self, collection: &Collection, id: &str) -> Result<(), ToolError> {
+        self.buffer(collection, id, None).await
+    }
+
+    /// The documents whose id starts with `prefix`, by id, at most `limit`. The collection has to be
+    /// declared [`scanned`](Collection::scanned) or indexed.
+    pub async fn scan<T: DeserializeOwned>(
+        &self,
+        collection: &Collection,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, T)>, ToolError> {
+        check_tracked(collection)?;
+        let user_id = self.owner(collection);
+        // As many more as this call may have deleted.
+        let wanted = limit.saturating_add(WRITES_MAX).min(READS_MAX);
+        let found = self
+            .store
+            .scan(user_id, collection.name(), prefix, None, wanted)
+            .await
+            .map_err(store_failed)?;
+        self.unit()
+            .track_shape(user_id, collection.name(), found.shape)?;
+        let documents = self.opened(user_id, collection, found.documents).await?;
+        let overlay = |id: &str, _: &Value| id.starts_with(prefix);
+        self.merged(user_id, collection, documents, overlay, limit)
+    }
+
+    /// The documents whose member under a declared index has this value, by id, at most `limit`.
+    pub async fn find<T: DeserializeOwned>(
+        &self,
+        collection: &Collection,
+        index: &str,
+        value: impl Into<Value>,
+        limit: usize,
+    ) -> Result<Vec<(String, T)>, ToolError> {
+        let pointer = collection.pointer_of(index).ok_or_else(|| {
+            misuse(format!(
+                "the collection {} has no index {index:?}",
+                collection.name()
+            ))
+        })?;
+        let value = value.into();
+        let user_id = self.owner(collection);
+        let keys = self.keys_of(user_id).await?;
+        let entry = collection::entry(&keys, collection, index, &value);
+        let wanted = limit.saturating_add(WRITES_MAX).min(READS_MAX);
+        let found = self
+            .store
+            .find(user_id, collection.name(), &entry, wanted)
+            .await
+            .map_err(store_failed)?;
+        self.unit()
+            .track_shape(user_id, collection.name(), found.shape)?;
+        let documents = self.opened(user_id, collection, found.documents).await?;
+        let overlay = |_: &str, document: &Value| document.pointer(pointer) == Some(&value);
+        self.merged(user_id, collection, documents, overlay, limit)
+    }
+
+    /// Everything that was read and written, sealed, and nothing of it any more.
+    pub(crate) async fn take(&self) -> Result<Changes, ToolError> {
+        let unit = std::mem::take(&mut *self.unit());
+        let mut changes = Changes::of(&unit);
+        for (key, written) in unit.into_writes() {
+            let keys = self.keys_of(&key.user_id).await?;
+            changes.writes.push(written.seal(key, &keys, &*self.ids));
+        }
+        Ok(changes)
+    }
+
+    /// Forgets what was read and written: the tool is run again.
+    pub(crate) fn reset(&self) {
+        *self.unit() = Unit::default();
+    }
+
+    async fn buffer(
+        &self,
+        collection: &Collection,
+        id: &str,
+        value: Option<Value>,
+    ) -> Result<(), ToolError> {
+        if !self.may_write {
+            return Err(misuse(format!(
+                "a tool that declares no effect cannot write to {}",
+                collection.name()
+            )));
+        }
+        let key = self.key(collection, id)?;
+        let tracked = self.unit().version(&key);
+        let version = match tracked {
+            Some(version) => version,
+            None => {
+                let stored = self.store.document(&key).await.map_err(store_failed)?;
+                stored.version
+            }
+        };
+        let mut unit = self.unit();
+        unit.track(key.clone(), version)?;
+        unit.write(key, Buffered::new(collection, version, value)?)
+    }
+
+    async fn opened(
+        &self,
+        user_id: &str,
+        collection: &Collection,
+        found: Vec<FoundDocument>,
+    ) -> Result<Vec<(String, Value)>, ToolError> {
+        let keys = self.keys_of(user_id).await?;
+        let mut unit = self.unit();
+        let mut documents = Vec::with_capacity(found.len());
+        for document in found {
+            let key = DocumentKey {
+                user_id: user_id.to_owned(),
+                collection: collection.name().to_owned(),
+                id: document.id,
+            };
+            let value = open(&keys, &key, &document.body)?;
+            documents.push((key.id.clone(), value));
+            unit.track(key, document.version)?;
+        }
+        Ok(documents)
+    }
+
+    /// What was found, as this call has changed it.
+    fn merged<T: DeserializeOwned>(
+        &self,
+        user_id: &str,
+        collection: &Collection,
+        documents: Vec<(String, Value)>,
+        wanted: impl Fn(&str, &Value) -> bool,
+        limit: usize,
+    ) -> Result<Vec<(String, T)>, ToolError> {
+        let unit = self.unit();
+        let documents = unit.overlay(user_id, collection.name(), documents, wanted);
+        let documents = documents.into_iter().take(limit);
+        documents
+            .map(|(id, value)| Ok((id, read_as(value)?)))
+            .collect()
+    }
+
+    fn key(&self, collection: &Collection, id: &str) -> Result<DocumentKey, ToolError> {
+        if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
+            return Err(misuse(format!(
+                "an id in {} has to have 1 to {ID_BYTES_MAX} bytes, none of them zero",
+                collection.name()
+            )));
+        }
+        Ok(DocumentKey {
+            user_id: self.owner(collection).to_owned(),
+            collection: collection.name().to_owned(),
+            id: id.to_owned(),
+        })
+    }
+
+    fn owner(&self, collection: &Collection) -> &str {
+        match collection.owner() {
+            Owner::User => &self.user_id,
+            Owner::Shared => SHARED,
+        }
+    }
+
+    async fn keys_of(&self, user_id: &str) -> Result<Arc<UserKey>, ToolError> {
+        if user_id == self.user_id {
+            return Ok(self.keys.clone());
+        }
+        self.vault.key(user_id).await.map_err(store_failed)
+    }
+
+    fn unit(&self) -> MutexGuard<'_, Unit> {
+        self.unit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+/// What a document is sealed for, so that one cannot be passed off as another.
+fn aad(key: &DocumentKey) -> Vec<u8> {
+    let DocumentKey {
+        user_id,
+        collection,
+        id,
+    } = key;
+    ["document", user_id, collection, id]
+        .join("\0")
+        .into_bytes()
+}
+
+fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Value, ToolError> {
+    let opened = keys.open(&aad(key), body).map_err(|error| {
+        let what = format!("the document {:?} of {}", key.id, key.collection);
+        store_failed(ledger::Error::Damaged { what }).with_source(error)
+    })?;
+    serde_json::from_slice(&opened).map_err(ToolError::unwritable_output)
+}
+
+fn read_as<T: DeserializeOwned>(value: Value) -> Result<T, ToolError> {
+    serde_json::from_value(value).map_err(|error| {
+        misuse("a stored document does not fit the tool's type".to_owned()).with_source(error)
+    })
+}
+
+fn check_tracked(collection: &Collection) -> Result<(), ToolError> {
+    if collection.is_tracked() {
+        return Ok(());
+    }
+    let name = collection.name();
+    Err(misuse(format!(
+        "the collection {name} is not declared as scanned"
+    )))
+}
+
+/// The tool uses its state in a way that cannot work; sending the call again does not help.
+fn misuse(message: String) -> ToolError {
+    let mut body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
+    body.details.retryable = false;
+    ToolError::from(body).without_effect()
+}
+
+/// The store did not answer. Nothing was written yet.
+fn store_failed(error: ledger::Error) -> ToolError {
+    let body = ErrorBody::new(
+        ErrorCode::UpstreamError,
+        "the tool's state cannot be read now",
+    )
+    .source(FaultSource::Gateway)
+    .hint("send the same call again later, with the same idempotency_key if it has one");
+    ToolError::from(body).without_effect().with_source(error)
+}

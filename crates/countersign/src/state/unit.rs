@@ -1,0 +1,181 @@
+//! What one run of a tool has read and written.
+
+use std::collections::BTreeMap;
+
+use countersign_evidence::seal::UserKey;
+use serde_json::Value;
+
+use super::{Collection, DOCUMENT_BYTES_MAX, READS_MAX, WRITES_MAX, aad, misuse};
+use crate::ids::IdSource;
+use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, ShapeRead};
+use crate::tool::ToolError;
+
+/// Reads with their versions, and buffered writes.
+#[derive(Debug, Default)]
+pub(super) struct Unit {
+    reads: BTreeMap<DocumentKey, u64>,
+    /// By user and collection.
+    shapes: BTreeMap<(String, String), u64>,
+    writes: BTreeMap<DocumentKey, Buffered>,
+}
+
+/// A write that waits for the commit.
+#[derive(Debug)]
+pub(super) struct Buffered {
+    collection: Collection,
+    version: u64,
+    /// None to delete it.
+    value: Option<Value>,
+    bytes: Vec<u8>,
+}
+
+/// What a commit gets of a unit.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) reads: Vec<DocumentRead>,
+    pub(crate) shapes: Vec<ShapeRead>,
+    pub(crate) writes: Vec<DocumentWrite>,
+}
+
+impl Changes {
+    pub(super) fn of(unit: &Unit) -> Self {
+        let read = |(key, version): (&DocumentKey, &u64)| DocumentRead {
+            key: key.clone(),
+            version: *version,
+        };
+        let shape = |((user_id, collection), shape): (&(String, String), &u64)| ShapeRead {
+            user_id: user_id.clone(),
+            collection: collection.clone(),
+            shape: *shape,
+        };
+        Self {
+            reads: unit.reads.iter().map(read).collect(),
+            shapes: unit.shapes.iter().map(shape).collect(),
+            writes: Vec::new(),
+        }
+    }
+}
+
+impl Unit {
+    /// What this call has written to a document: a value, or that it is deleted.
+    pub(super) fn buffered(&self, key: &DocumentKey) -> Option<Option<Value>> {
+        self.writes.get(key).map(|written| written.value.clone())
+    }
+
+    pub(super) fn version(&self, key: &DocumentKey) -> Option<u64> {
+        self.reads.get(key).copied()
+    }
+
+    /// Remembers a version. Where it was read before in another one, the first counts: the commit will
+    /// then find that it has moved.
+    pub(super) fn track(&mut self, key: DocumentKey, version: u64) -> Result<(), ToolError> {
+        if self.reads.len() >= READS_MAX && !self.reads.contains_key(&key) {
+            return Err(misuse(format!("a call may read {READS_MAX} documents")));
+        }
+        self.reads.entry(key).or_insert(version);
+        Ok(())
+    }
+
+    pub(super) fn track_shape(
+        &mut self,
+        user_id: &str,
+        collection: &str,
+        shape: u64,
+    ) -> Result<(), ToolError> {
+        if self.shapes.len() >= READS_MAX {
+            return Err(misuse(format!("a call may scan {READS_MAX} collections")));
+        }
+        let key = (user_id.to_owned(), collection.to_owned());
+        self.shapes.entry(key).or_insert(shape);
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, key: DocumentKey, written: Buffered) -> Result<(), ToolError> {
+        if self.writes.len() >= WRITES_MAX && !self.writes.contains_key(&key) {
+            return Err(misuse(format!("a call may write {WRITES_MAX} documents")));
+        }
+        self.writes.insert(key, written);
+        Ok(())
+    }
+
+    pub(super) fn into_writes(self) -> BTreeMap<DocumentKey, Buffered> {
+        self.writes
+    }
+
+    /// What a scan found, as this unit has changed it, by id.
+    pub(super) fn overlay(
+        &self,
+        user_id: &str,
+        collection: &str,
+        found: Vec<(String, Value)>,
+        wanted: impl Fn(&str, &Value) -> bool,
+    ) -> BTreeMap<String, Value> {
+        let mut documents: BTreeMap<_, _> = found.into_iter().collect();
+        let written = self
+            .writes
+            .iter()
+            .filter(|(key, _)| key.user_id == user_id && key.collection == collection);
+        for (key, written) in written {
+            match &written.value {
+                Some(value) if wanted(&key.id, value) => {
+                    documents.insert(key.id.clone(), value.clone());
+                }
+                Some(_) | None => {
+                    documents.remove(&key.id);
+                }
+            }
+        }
+        documents
+    }
+}
+
+impl Buffered {
+    pub(super) fn new(
+        collection: &Collection,
+        version: u64,
+        value: Option<Value>,
+    ) -> Result<Self, ToolError> {
+        let bytes = match &value {
+            Some(value) => serde_json::to_vec(value).map_err(ToolError::unwritable_output)?,
+            None => Vec::new(),
+        };
+        if bytes.len() > DOCUMENT_BYTES_MAX {
+            return Err(misuse(format!(
+                "a document of {} has {} bytes, {DOCUMENT_BYTES_MAX} fit",
+                collection.name(),
+                bytes.len()
+            )));
+        }
+        Ok(Self {
+            collection: *collection,
+            version,
+            value,
+            bytes,
+        })
+    }
+
+    pub(super) fn seal(
+        self,
+        key: DocumentKey,
+        keys: &UserKey,
+        ids: &dyn IdSource,
+    ) -> DocumentWrite {
+        let mut nonce = [0; 12];
+        ids.fill(&mut nonce);
+        let entries = self
+            .value
+            .as_ref()
+            .map(|value| self.collection.entries(keys, value))
+            .unwrap_or_default();
+        DocumentWrite {
+            body: self
+                .value
+                .is_some()
+                .then(|| keys.seal(nonce, &aad(&key), &self.bytes)),
+            key,
+            version: self.version,
+            entries,
+            tracked: self.collection.is_tracked(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The users' data keys, unwrapped: everything personal is sealed under one of them.
+//!
+//! A key is made with a user's first call, kept wrapped in the store, and held here for a few minutes.
+//! Without it nothing of the user can be read; destroying it is how a user is erased.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use countersign_evidence::seal::{Kms, KmsError, MasterKey, UserKey};
+
+use crate::clock::Clock;
+use crate::ids::IdSource;
+use crate::ledger::{Error, Store, WrappedKey};
+use crate::unavailable::Unavailable;
+
+/// Hands out users' keys.
+pub struct Vault {
+    kms: Arc<dyn Kms>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    cache: Mutex<HashMap<String, Cached>>,
+}
+
+struct Cached {
+    key: Arc<UserKey>,
+    /// In the clock's monotonic time.
+    until: Duration,
+}
+
+/// For how long a key is used without asking the store: an erasure by another process is noticed no
+/// later than this.
+const CACHED_FOR: Duration = Duration::from_secs(5 * 60);
+
+/// How many keys are held at once.
+const CACHED_MAX: usize = 10_000;
+
+/// Whose key seals what belongs to no user.
+pub const SHARED: &str = "";
+
+impl Vault {
+    /// Keys from this store, wrapped by this master key.
+    pub fn new(
+        store: Arc<dyn Store>,
+        kms: Arc<dyn Kms>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self {
+            kms,
+            store,
+            clock,
+            ids,
+            cache: Mutex::default(),
+        }
+    }
+
+    /// A master key that nobody else has and nobody keeps: what is sealed is readable as long as this
+    /// process lives.
+    pub(crate) fn ephemeral_master(ids: &dyn IdSource) -> Arc<dyn Kms> {
+        let mut bytes = [0; 32];
+        ids.fill(&mut bytes);
+        Arc::new(MasterKey::from_bytes(&bytes))
+    }
+
+    /// The key of a user; made and kept, durably, where there is none.
+    pub async fn key(&self, user_id: &str) -> Result<Arc<UserKey>, Error> {
+        if let Some(key) = self.cached(user_id) {
+            return Ok(key);
+        }
+        let wrapped = match self.store.user_key(user_id).await? {
+            Some(wrapped) => wrapped,
+            None => self.make(user_id).await?,
+        };
+        self.unwrap(user_id, &wrapped).await
+    }
+
+    /// The key of a user who has one.
+    pub async fn existing_key(&self, user_id: &str) -> Result<Option<Arc<UserKey>>, Error> {
+        // What the cache holds may have been destroyed by another process.
+        match self.store.user_key(user_id).await? {
+            Some(wrapped) => self.unwrap(user_id, &wrapped).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Wraps every key that another master key wraps with ours; answers how many there were. `old` is
+    /// what they are wrapped with.
+    pub async fn rewrap_all(
+        &self,
+        old: &dyn Kms,
+        mut progress: impl FnMut(usize),
+    ) -> Result<usize, Error> {
+        let mut done = 0;
+        loop {
+            let batch = self.store.user_keys_not_under(self.kms.id(), 256).await?;
+            if batch.is_empty() {
+                return Ok(done);
+            }
+            for (user_id, wrapped) in batch {
+                let key = old
+                    .unwrap(&wrapped.bytes, context(&user_id).as_slice())
+                    .await;
+                let key = key.map_err(|error| kms_failed(&error))?;
+                let new = self.wrap(&user_id, &key).await?;
+                self.store.rewrap(&user_id, &wrapped, new).await?;
+                done += 1;
+            }
+            progress(done);
+        }
+    }
+
+    /// Stops using a key at once.
+    pub fn forget(&self, user_id: &str) {
+        self.cache().remove(user_id);
+    }
+
+    fn cached(&self, user_id: &str) -> Option<Arc<UserKey>> {
+        let now = self.clock.monotonic();
+        let cache = self.cache();
+        let cached = cache.get(user_id).filter(|cached| now < cached.until)?;
+        Some(cached.key.clone())
+    }
+
+    async fn make(&self, user_id: &str) -> Result<WrappedKey, Error> {
+        let mut bytes = [0; 32];
+        self.ids.fill(&mut bytes);
+        let wrapped = self.wrap(user_id, &UserKey::from_bytes(&bytes)).await?;
+        self.store.add_user_key(user_id, wrapped).await
+    }
+
+    async fn wrap(&self, user_id: &str, key: &UserKey) -> Result<WrappedKey, Error> {
+        let mut nonce = [0; 12];
+        self.ids.fill(&mut nonce);
+        let wrapped = self.kms.wrap(key, nonce, &context(user_id)).await;
+        Ok(WrappedKey {
+            master: self.kms.id().to_owned(),
+            bytes: wrapped.map_err(|error| kms_failed(&error))?,
+        })
+    }
+
+    async fn unwrap(&self, user_id: &str, wrapped: &WrappedKey) -> Result<Arc<UserKey>, Error> {
+        if wrapped.master != self.kms.id() {
+            let source = WrongMaster {
+                wrapped_by: wrapped.master.clone(),
+                ours: self.kms.id().to_owned(),
+            };
+            return Err(Unavailable::new("master key", source).into());
+        }
+        let key = self.kms.unwrap(&wrapped.bytes, &context(user_id)).await;
+        let key = Arc::new(key.map_err(|error| kms_failed(&error))?);
+        let until = self.clock.monotonic().saturating_add(CACHED_FOR);
+        let mut cache = self.cache();
+        if cache.len() >= CACHED_MAX {
+            cache.clear();
+        }
+        let cached = Cached {
+            key: key.clone(),
+            until,
+        };
+        cache.insert(user_id.to_owned(), cached);
+        Ok(key)
+    }
+
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vault(master {})", self.kms.id())
+    }
+}
+
+/// The key was wrapped by another master key.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the key was wrapped by the master key {wrapped_by}, the one in use is {ours}; use that one, or \
+     wrap the keys again with `countersign keys rotate`"
+)]
+struct WrongMaster {
+    wrapped_by: String,
+    ours: String,
+}
+
+/// What a key is wrapped for, so that one user's cannot be passed off as another's.
+fn context(user_id: &str) -> Vec<u8> {
+    [b"user", user_id.as_bytes()].join(&0)
+}
+
+fn kms_failed(error: &KmsError) -> Error {
+    Unavailable::new("master key", error.to_string()).into()
+}
