@@ -1,3 +1,8 @@
-//! Checks on the workspace itself. All of it is in `tests/`, because nothing here is for other crates:
-//! `tidy` holds the layers, the error codes and the source files, `docs` the pages, `contracts` the
-//! files for other languages.
+//! What the tests of the workspace share: a PostgreSQL server for a run of the tests.
+//!
+//! The checks on the workspace itself are in `tests/`: `tidy` holds the layers, the error codes and the
+//! source files, `docs` the pages, `contracts` the files for other languages.
+//!
+//! This library uses the standard library only, because `cargo xtask` is built of it.
+
+pub mod postgres;
