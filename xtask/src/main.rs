@@ -1,11 +1,11 @@
-//! The project's chores as one program, so that a machine with Rust and a C compiler needs nothing
-//! else: `cargo xtask test|bench|generate|fuzz`.
+//! The project's chores as one program: `cargo xtask test|bench|generate|fuzz`.
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
 mod fuzz;
+mod set_up;
 mod step;
 mod test;
 
@@ -15,7 +15,8 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test                  format, lints, tests, documentation, generated files: what a change must pass
+  test                  format, lints, tests, documentation, generated files: what a change must pass;
+                        installs PostgreSQL and python3 with cryptography where they are missing
   bench [--quick]       measure, and print one table with the targets
   generate              write the generated files anew
   fuzz [--seconds N] [TARGET...]

@@ -14,22 +14,36 @@ pub(crate) struct Step {
     program: String,
     args: Vec<String>,
     env: Vec<(&'static str, &'static str)>,
+    /// Variables of this run of ours only: they mean nothing to who runs the step alone.
+    run_env: Vec<(&'static str, String)>,
 }
 
 impl Step {
     /// A step that cargo does. The cargo of this very run is used, so that one toolchain does all.
     pub(crate) fn cargo(name: &'static str, args: &[&str]) -> Self {
+        Self::program(name, "cargo", args)
+    }
+
+    /// A step that another program does.
+    pub(crate) fn program(name: &'static str, program: &str, args: &[&str]) -> Self {
         Self {
             name,
-            program: "cargo".to_owned(),
+            program: program.to_owned(),
             args: args.iter().map(ToString::to_string).collect(),
             env: Vec::new(),
+            run_env: Vec::new(),
         }
     }
 
     /// With this variable set.
     pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
         self.env.push((name, value));
+        self
+    }
+
+    /// With these variables set, which its line does not show.
+    pub(crate) fn run_env(mut self, variables: &[(&'static str, String)]) -> Self {
+        self.run_env.extend_from_slice(variables);
         self
     }
 
@@ -45,6 +59,7 @@ impl Step {
         let status = Command::new(self.executable())
             .args(&self.args)
             .envs(self.env.iter().copied())
+            .envs(self.run_env.iter().map(|(name, value)| (name, value)))
             .current_dir(root())
             .status()
             .with_context(|| format!("cannot start {}", self.program))?;
@@ -81,7 +96,7 @@ impl Step {
     fn executable(&self) -> PathBuf {
         let named = self.args.first().is_some_and(|word| word.starts_with('+'));
         match std::env::var_os("CARGO") {
-            Some(cargo) if !named => cargo.into(),
+            Some(cargo) if !named && self.program == "cargo" => cargo.into(),
             Some(_) | None => PathBuf::from(&self.program),
         }
     }
@@ -105,8 +120,9 @@ mod tests {
 
     #[test]
     fn a_step_shows_the_line_that_runs_it_alone() {
-        let step =
-            Step::cargo("documentation", &["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        let step = Step::cargo("documentation", &["doc", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .run_env(&[("SERVER", "here".to_owned())]);
         assert_eq!(
             step.line(),
             "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps"

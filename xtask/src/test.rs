@@ -4,17 +4,21 @@
 //! Spelling is left out on purpose: its checkers are no part of a Rust toolchain.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::set_up;
 use crate::step::{Step, has_cargo_command};
 
 /// Runs every step, stops at the first that fails, and shows what took how long.
 pub(crate) fn run() -> Result<()> {
-    let steps = steps(has_cargo_command("nextest"));
-    let mut times = Vec::new();
-    for step in &steps {
+    let started = Instant::now();
+    let world = set_up::prepare()?;
+    let variables = world.variables();
+    let mut times = vec![("set-up", started.elapsed())];
+    for step in steps(has_cargo_command("nextest")) {
+        let step = step.run_env(&variables);
         match step.timed() {
             Ok(time) => times.push((step.name, time)),
             Err(error) => {

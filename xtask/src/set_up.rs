@@ -1,0 +1,187 @@
+//! What the tests need beside Rust and a C compiler: a PostgreSQL server, and a Python with the package
+//! `cryptography`, with which evidence is checked by code that is not ours.
+//!
+//! What is missing is installed where that is possible without asking; else the error says what to type.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use countersign_testkit::postgres::{Programs, TempPostgres, VARIABLE};
+
+use crate::step::{Step, root};
+
+/// The variable that tells the tests which Python to use.
+const PYTHON: &str = "COUNTERSIGN_TEST_PYTHON";
+
+/// Says its own path, so that a launcher on the path is not asked again.
+const PROBE: &str = "import cryptography, sys; print(sys.executable)";
+
+/// What there is for one run of the tests. The server goes with it.
+pub(crate) struct World {
+    server: TempPostgres,
+    python: String,
+}
+
+impl World {
+    /// What the tests are told.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
+        [(VARIABLE, self.server.url()), (PYTHON, self.python.clone())]
+    }
+}
+
+/// Checks what is there, installs what is not, and starts the server of the run.
+pub(crate) fn prepare() -> Result<World> {
+    let lacking = Lacking {
+        server: Programs::find().is_err(),
+        python: python().is_none(),
+    };
+    for step in lacking.steps(&Means::found())? {
+        step.run()?;
+    }
+    let python = python().context("python3 was installed, but does not find `cryptography`")?;
+    let server = TempPostgres::try_start()?;
+    eprintln!("\n=== set-up: {} and {python}", server.url());
+    Ok(World { server, python })
+}
+
+/// What a machine does not have.
+struct Lacking {
+    server: bool,
+    python: bool,
+}
+
+/// How this machine can get something.
+struct Means {
+    /// Whether Debian's packages can be installed: `apt-get` is there and we are root.
+    packages: bool,
+    /// Whether there is a Python at all, to make an environment with.
+    python: bool,
+}
+
+impl Means {
+    fn found() -> Self {
+        let root = says("id", &["-u"]).as_deref() == Some("0");
+        Self {
+            packages: root && says("apt-get", &["--version"]).is_some(),
+            python: says("python3", &["--version"]).is_some(),
+        }
+    }
+}
+
+impl Lacking {
+    /// The commands that get what is missing.
+    fn steps(&self, means: &Means) -> Result<Vec<Step>> {
+        let mut packages = Vec::new();
+        if self.server {
+            packages.push("postgresql");
+        }
+        if self.python {
+            packages.extend(["python3", "python3-cryptography"]);
+        }
+        if packages.is_empty() {
+            return Ok(Vec::new());
+        }
+        if means.packages {
+            let fixed = ["install", "-y", "--no-install-recommends"];
+            let install = [&fixed[..], &packages].concat();
+            return Ok([&["update"], &install[..]]
+                .map(|args| {
+                    let step = Step::program("set-up", "apt-get", args);
+                    step.env("DEBIAN_FRONTEND", "noninteractive")
+                })
+                .into());
+        }
+        if self.server || !means.python {
+            bail!(
+                "the tests need {}: install what is missing with `sudo apt-get install {}`",
+                "a PostgreSQL server and python3 with the package `cryptography`",
+                packages.join(" ")
+            );
+        }
+        let (folder, own) = (environment(), environment().join("bin/python3"));
+        let (folder, own) = (folder.to_string_lossy(), own.to_string_lossy());
+        Ok(vec![
+            Step::program("set-up", "python3", &["-m", "venv", &folder]),
+            Step::program("set-up", &own, &["-m", "pip", "install", "cryptography"]),
+        ])
+    }
+}
+
+/// A Python that has the package: the one that is named, the one on the path, the system's, ours.
+fn python() -> Option<String> {
+    let named = std::env::var(PYTHON).ok();
+    let own = environment().join("bin/python3").display().to_string();
+    let known = ["python3", "/usr/bin/python3", &own].map(str::to_owned);
+    let mut programs = named.into_iter().chain(known);
+    programs.find_map(|program| says(&program, &["-c", PROBE]))
+}
+
+/// Where an environment of our own is, if one had to be made.
+fn environment() -> PathBuf {
+    root().join(Path::new("target/test-python"))
+}
+
+/// What a program writes, if it is there and succeeds.
+fn says(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is done, or what is said, for what is lacking (server, python) and what there is to help
+    /// (packages, python).
+    fn plan(lacking: [bool; 2], means: [bool; 2]) -> String {
+        let lacking = Lacking {
+            server: lacking[0],
+            python: lacking[1],
+        };
+        let means = Means {
+            packages: means[0],
+            python: means[1],
+        };
+        match lacking.steps(&means) {
+            Ok(steps) => steps
+                .iter()
+                .map(Step::line)
+                .collect::<Vec<_>>()
+                .join("; ")
+                .replace(&environment().display().to_string(), "OWN")
+                .replace("DEBIAN_FRONTEND='noninteractive' ", ""),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_installed_or_named() {
+        let apt = "apt-get update; apt-get install -y --no-install-recommends";
+        let need = "the tests need a PostgreSQL server and python3 with the package `cryptography`: \
+                    install what is missing with `sudo apt-get install";
+        for (lacking, means, expected) in [
+            ([false, false], [false, false], String::new()),
+            ([true, false], [true, true], format!("{apt} postgresql")),
+            (
+                [true, true],
+                [true, false],
+                format!("{apt} postgresql python3 python3-cryptography"),
+            ),
+            ([true, false], [false, true], format!("{need} postgresql`")),
+            (
+                [false, true],
+                [false, false],
+                format!("{need} python3 python3-cryptography`"),
+            ),
+            (
+                [false, true],
+                [false, true],
+                "python3 -m venv OWN; OWN/bin/python3 -m pip install cryptography".to_owned(),
+            ),
+        ] {
+            assert_eq!(plan(lacking, means), expected);
+        }
+    }
+}
