@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::digest::Digest;
 use crate::error::ErrorBody;
 use crate::id::{RequestId, SnapshotId};
 use crate::issue::{Issue, IssueCode, Severity};
@@ -159,6 +160,20 @@ pub struct Evidence {
     pub snapshot_id: SnapshotId,
     /// What it rests on.
     pub sources: Vec<Source>,
+    /// The newest checkpoint of the log when the reply was made, for the caller to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointRef>,
+}
+
+/// A checkpoint of the log, in short: whoever keeps it can show later that nothing before it was cut or
+/// changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct CheckpointRef {
+    /// How many records the log had.
+    pub size: u64,
+    /// The root over them.
+    pub root: Digest,
 }
 
 /// One source of a reply: for a tool call the digest of the canonical JSON of its `data` (A9).

@@ -1,10 +1,12 @@
 //! What a running call knows: who asked, on whose behalf, until when, and what to carry on.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_contract::envelope::Client;
-use countersign_contract::{Actor, Issue, RequestId, Source, TraceContext};
+use countersign_contract::evidence::Link;
+use countersign_contract::{Actor, ErrorCode, Issue, RequestId, SnapshotId, Source, TraceContext};
 use jiff::Timestamp;
 
 use crate::cancel::Cancellation;
@@ -12,6 +14,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::extensions::Extensions;
 use crate::ids::{IdSource, RandomIds};
 use crate::principal::Principal;
+use crate::rules::{RuleSet, Rules};
+use crate::state::{Linked, State};
+use crate::tool::ToolError;
 
 /// The request envelope after everything that was missing has been filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +68,11 @@ pub struct CallContext {
     /// In the clock's monotonic time.
     pub(crate) deadline: Duration,
     pub(crate) notes: Mutex<Notes>,
+    pub(crate) state: State,
+    pub(crate) rules: Rules,
+    /// The versions of rule sets that a replay has to use.
+    pub(crate) pinned: Option<BTreeMap<String, String>>,
+    pub(crate) downstream_key: Option<String>,
 }
 
 /// What a tool said besides its data.
@@ -71,6 +81,9 @@ pub(crate) struct Notes {
     pub(crate) remarks: Vec<(String, String)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) ttl_seconds: Option<u32>,
+    /// Name and version of each rule set that was asked for.
+    pub(crate) rules: Vec<(String, String)>,
+    pub(crate) links: Vec<Link>,
 }
 
 impl CallContext {
@@ -96,6 +109,7 @@ impl CallContext {
             parent_span_id: None,
             sampled: false,
         };
+        let state = State::standalone(&request.user_id, clock.clone(), ids.clone());
         Self {
             request,
             raw: raw.into(),
@@ -107,6 +121,10 @@ impl CallContext {
             ids,
             deadline: Duration::MAX,
             notes: Mutex::default(),
+            state,
+            rules: Rules::default(),
+            pinned: None,
+            downstream_key: None,
         }
     }
 
@@ -181,6 +199,58 @@ impl CallContext {
     /// The switch that the caller may throw.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
+    }
+
+    /// What the tool keeps, as one unit of work with this call.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// A key for services that the tool calls: the same for every attempt of this call, another one for
+    /// every other call. None where the call has no key of its own.
+    pub fn downstream_key(&self) -> Option<&str> {
+        self.downstream_key.as_deref()
+    }
+
+    /// A rule set, in the version in force; in a replay in the version of the record. It becomes part of
+    /// the call's record (A15).
+    pub fn rules(&self, name: &str) -> Result<Arc<RuleSet>, ToolError> {
+        let set = match &self.pinned {
+            None => self.rules.current(name),
+            Some(pinned) => pinned
+                .get(name)
+                .and_then(|version| self.rules.version(name, version.parse().ok()?)),
+        };
+        let set = set.ok_or_else(|| {
+            let message = format!("the rule set {name:?} is not loaded");
+            ToolError::new(ErrorCode::UpstreamError, message).without_effect()
+        })?;
+        self.note(|notes| {
+            let used = (set.name.clone(), set.version.to_string());
+            if !notes.rules.contains(&used) {
+                notes.sources.push(Source {
+                    kind: "rule_set".to_owned(),
+                    name: set.name.clone(),
+                    hash: set.version.to_string(),
+                    ts: self.now().to_string(),
+                });
+                notes.rules.push(used);
+            }
+        });
+        Ok(set)
+    }
+
+    /// Rests this call on an earlier one of the same user, by the `snapshot_id` of its reply: it becomes
+    /// a link of this call's record. What it answered comes with it, and until when that may be relied
+    /// on; a record of another user, or none at all, is not found.
+    pub async fn link(&self, snapshot_id: &SnapshotId) -> Result<Linked, ToolError> {
+        let (linked, link) = self.state.linked(snapshot_id, self.user_id()).await?;
+        self.note(|notes| {
+            if !notes.links.contains(&link) {
+                notes.links.push(link);
+            }
+        });
+        Ok(linked)
     }
 
     /// Tells the caller something although the call worked: a code of the tool's own, one sentence.

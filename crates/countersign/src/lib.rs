@@ -7,7 +7,7 @@
 //! 2. [`context`]: what a running call knows;
 //! 3. [`catalog`]: which tools there are; [`alias`]: their names in front of a provider;
 //! 4. [`executor`]: the life of a call, one function on one screen;
-//! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`store`], [`clock`], [`ids`]: what the
+//! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: what the
 //!    executor is given, each with an implementation in memory;
 //! 6. [`dialect`]: the same tools in front of every provider; [`session`] and [`history`]: a model's
 //!    calls from its words to what the conversation keeps of them;
@@ -94,14 +94,15 @@ pub mod history;
 pub mod ids;
 pub mod ledger;
 pub mod limit;
+pub mod newest;
 pub mod principal;
 pub mod redact;
+pub mod retention;
 pub mod rules;
 pub mod sample;
 pub mod scribe;
 pub mod session;
 pub mod state;
-pub mod store;
 pub mod tool;
 pub mod unavailable;
 pub mod vault;
@@ -115,7 +116,7 @@ pub use catalog::Catalog;
 pub use context::CallContext;
 pub use executor::{Executor, ToolCall};
 pub use principal::Principal;
-pub use tool::{DryRun, DynTool, Reply, Tool, ToolError};
+pub use tool::{DryRun, DynTool, Reconciled, Reply, Tool, ToolError};
 
 /// A boxed future that may be sent between threads: what object-safe traits return.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

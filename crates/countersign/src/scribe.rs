@@ -27,6 +27,8 @@ pub struct Draft(Form);
 
 enum Form {
     Ready(Box<Entry>),
+    /// For a store that keeps no log.
+    Plain(SnapshotId, Box<CallRecord>),
     Call(Box<CallDraft>),
 }
 
@@ -92,6 +94,7 @@ impl Draft {
     pub fn id(&self) -> &SnapshotId {
         match &self.0 {
             Form::Ready(entry) => &entry.id,
+            Form::Plain(id, _) => id,
             Form::Call(draft) => &draft.id,
         }
     }
@@ -100,15 +103,95 @@ impl Draft {
     pub fn seal(self) -> Entry {
         match self.0 {
             Form::Ready(entry) => *entry,
+            // Whoever keeps a log is never given a plain one; its name is still worth keeping.
+            Form::Plain(id, record) => {
+                let at = record.at.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+                let act = Act {
+                    kind: RecordKind::Call,
+                    at,
+                    user_id: String::new(),
+                    actor: None,
+                    about: Value::Null,
+                    retention: Retention::Short,
+                };
+                act.entry(id, None)
+            }
             Form::Call(draft) => draft.seal(),
         }
     }
 
     /// The plain record of a call, where it is one: for stores that outlive nothing.
+    pub fn into_call_record(self) -> Option<CallRecord> {
+        match self.0 {
+            Form::Ready(_) => None,
+            Form::Plain(_, record) => Some(*record),
+            Form::Call(draft) => Some(*draft.record),
+        }
+    }
+
+    /// The same, while the record is still to be sealed.
     pub fn call_record(&self) -> Option<&CallRecord> {
         match &self.0 {
             Form::Ready(_) => None,
+            Form::Plain(_, record) => Some(record),
             Form::Call(draft) => Some(&draft.record),
+        }
+    }
+
+    /// A record for a store that keeps no log.
+    pub(crate) fn plain(id: SnapshotId, record: Box<CallRecord>) -> Self {
+        Self(Form::Plain(id, record))
+    }
+}
+
+/// Something that was done and is no call.
+#[derive(Debug, Clone)]
+pub struct Act {
+    /// What it is a record of.
+    pub kind: RecordKind,
+    /// When it was done.
+    pub at: Timestamp,
+    /// About whom; empty where it is about nobody.
+    pub user_id: String,
+    /// Who did it.
+    pub actor: Option<Actor>,
+    /// What it was: names and numbers, nothing personal.
+    pub about: Value,
+    /// For how long its payload would be kept.
+    pub retention: Retention,
+}
+
+impl Act {
+    /// The record of it, with the key of the user that it is about.
+    pub fn entry(self, id: SnapshotId, keys: Option<&UserKey>) -> Entry {
+        let subject = keys
+            .filter(|_| !self.user_id.is_empty())
+            .map(|keys| keys.subject(&self.user_id));
+        let actor = self.actor.as_ref().map(|actor| match keys {
+            Some(keys) => recorded_actor(actor, &self.user_id, keys),
+            None => RecordedActor {
+                kind: actor.kind,
+                id: actor.id.clone(),
+            },
+        });
+        let record = EvidenceRecord {
+            subject,
+            actor,
+            act: self.about,
+            retention: self.retention,
+            ..EvidenceRecord::new(self.kind, id.clone(), self.at.to_string())
+        };
+        Entry {
+            id,
+            user_id: self.user_id,
+            kind: self.kind,
+            at: self.at,
+            request_id: None,
+            tool: None,
+            code: None,
+            leaf: canonical_leaf(&record),
+            payload: None,
+            keep_payload: None,
         }
     }
 }

@@ -17,15 +17,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::clock::Clock;
 use crate::ids::IdSource;
-use crate::ledger::{self, DocumentKey, FoundDocument, Store};
+use crate::ledger::{self, DocumentKey, FoundDocument, MemoryStore, Store};
 use crate::tool::ToolError;
 use crate::vault::{SHARED, Vault};
 
 mod collection;
+mod linked;
 mod unit;
 
 pub use collection::{Collection, Owner};
+pub use linked::Linked;
 pub(crate) use unit::Changes;
 use unit::{Buffered, Unit};
 
@@ -91,6 +94,17 @@ impl State {
             may_write,
             unit: Mutex::default(),
         }
+    }
+
+    /// State outside any executor, in memory.
+    pub(crate) fn standalone(user_id: &str, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()));
+        let mut secret = [0; 32];
+        ids.fill(&mut secret);
+        let master = Vault::ephemeral_master(&*ids);
+        let vault = Arc::new(Vault::new(store.clone(), master, clock, ids.clone()));
+        let keys = Arc::new(UserKey::from_bytes(&secret));
+        Self::new(store, vault, ids, user_id.to_owned(), keys, true)
     }
 
     /// The document of this id, with what this call has written to it.

@@ -71,6 +71,16 @@ pub trait Tool: Send + Sync + 'static {
         ctx: &CallContext,
         args: Self::Args,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+
+    /// Looks up what became of an earlier run of the very same call whose answer was lost, by
+    /// [`CallContext::downstream_key`]. Asked where the tool declares `Recovery::Reconcile`.
+    fn reconcile(
+        &self,
+        _ctx: &CallContext,
+        _args: Self::Args,
+    ) -> impl Future<Output = Result<Reconciled<Self::Output>, ToolError>> + Send {
+        std::future::ready(Ok(Reconciled::Unknown))
+    }
 }
 
 /// A tool without its types: what the catalog holds and what manifests are turned into. Written by
@@ -121,6 +131,26 @@ pub trait DynTool: Send + Sync + 'static {
         ctx: &'a CallContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reply, ToolError>>;
+
+    /// Looks up what became of an earlier run of the very same call whose answer was lost.
+    fn reconcile<'a>(
+        &'a self,
+        _ctx: &'a CallContext,
+        _arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
+        Box::pin(std::future::ready(Ok(Reconciled::Unknown)))
+    }
+}
+
+/// What a tool has found out about a call whose answer was lost.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reconciled<T> {
+    /// It had its effect; this is its answer.
+    Happened(T),
+    /// Nothing is known of it where it would have to be.
+    DidNotHappen,
+    /// It cannot be told.
+    Unknown,
 }
 
 /// What becomes of a dry run of a tool that changes something (A4). A read always runs.
@@ -131,7 +161,8 @@ pub enum DryRun {
     /// The call is checked up to the point where the tool would start; the tool is not called.
     #[default]
     Validate,
-    /// The tool is called, looks at [`CallContext::is_dry_run`] and changes nothing.
+    /// The tool is called and changes nothing: it looks at [`CallContext::is_dry_run`], or it changes
+    /// nothing but its [`state`](CallContext::state), which a dry run does not commit.
     Simulate,
 }
 
@@ -203,6 +234,25 @@ impl<T: Tool> DynTool for Typed<T> {
             serde_json::to_value(output)
                 .map(Reply::from)
                 .map_err(ToolError::unwritable_output)
+        })
+    }
+
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
+        Box::pin(async move {
+            let args = T::Args::from_json(arguments.as_json())
+                .map_err(|error| ToolError::unreadable_arguments(&error, self.is_quotable))?;
+            Ok(match self.tool.reconcile(ctx, args).await? {
+                Reconciled::Happened(output) => {
+                    let data = serde_json::to_value(output);
+                    Reconciled::Happened(Reply::from(data.map_err(ToolError::unwritable_output)?))
+                }
+                Reconciled::DidNotHappen => Reconciled::DidNotHappen,
+                Reconciled::Unknown => Reconciled::Unknown,
+            })
         })
     }
 }

@@ -1,20 +1,24 @@
 //! Step 3: whether there is budget for it. A call that has been answered before needs none, so the
 //! key is looked up first.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_contract::{ErrorBody, ErrorCode};
+use countersign_evidence::seal::UserKey;
 
 use super::authorize::Allowed;
 use super::stop::Stop;
 use super::trail::Trail;
-use super::{Executor, gateway_fault};
+use super::{Executor, store_fault, gateway_fault};
+use crate::ledger::{Held, HeldState, KeyDigest, Scope};
 use crate::limit::Admission;
-use crate::store::{Held, HeldState, Scope};
 
 /// A call that is within its limits, and how its key stands.
 pub(super) struct Admitted {
     pub(super) allowed: Box<Allowed>,
+    /// Everything personal in this call is sealed under it.
+    pub(super) keys: Arc<UserKey>,
     /// The caller's own key, where the tool changes something. A read is always fresh.
     pub(super) scope: Option<Scope>,
     pub(super) held: Option<Held>,
@@ -24,17 +28,15 @@ impl Executor {
     pub(super) async fn admit(
         &self,
         allowed: Box<Allowed>,
-        trail: &Trail,
+        trail: &mut Trail,
     ) -> Result<Admitted, Stop> {
+        let keys = self.keys_of(&allowed.request.user_id).await?;
+        trail.facts.keys = Some(keys.clone());
         let spec = allowed.entry.spec();
         let key = allowed.request.idempotency_key.as_ref();
         let scope = key
             .filter(|_| spec.behaviour.effect.changes_something())
-            .map(|key| Scope {
-                user_id: allowed.request.user_id.clone(),
-                tool: spec.name.clone(),
-                key: key.clone(),
-            });
+            .map(|key| scope_of(&allowed, &keys, key));
         let held = match &scope {
             Some(scope) => self.look_up(scope).await?,
             None => None,
@@ -44,14 +46,20 @@ impl Executor {
         }
         Ok(Admitted {
             allowed,
+            keys,
             scope,
             held,
         })
     }
 
+    pub(super) async fn keys_of(&self, user_id: &str) -> Result<Arc<UserKey>, Stop> {
+        let keys = self.parts.vault.key(user_id).await;
+        Ok(keys.map_err(|error| store_fault(&error))?)
+    }
+
     pub(super) async fn look_up(&self, scope: &Scope) -> Result<Option<Held>, Stop> {
-        let held = self.parts.store.lookup(scope, self.parts.clock.now());
-        Ok(held.await.map_err(|error| gateway_fault(&error))?)
+        let held = self.parts.store.lookup(scope).await;
+        Ok(held.map_err(|error| store_fault(&error))?)
     }
 
     async fn count(&self, allowed: &Allowed, now: Duration) -> Result<(), Stop> {
@@ -73,10 +81,20 @@ impl Executor {
     }
 }
 
+/// The scope of a key of this call (A17).
+pub(super) fn scope_of(allowed: &Allowed, keys: &UserKey, key: &str) -> Scope {
+    Scope {
+        user_id: allowed.request.user_id.clone(),
+        tool: allowed.entry.name().clone(),
+        key: KeyDigest(keys.key_digest(key)),
+    }
+}
+
 fn is_answered(held: Option<&Held>) -> bool {
     held.is_some_and(|held| match held.state {
-        HeldState::Succeeded(_) => true,
+        HeldState::Succeeded(_) | HeldState::Failed(_) => true,
         HeldState::Running { .. }
+        | HeldState::Abandoned
         | HeldState::Released
         | HeldState::InDoubt
         | HeldState::Expired => false,

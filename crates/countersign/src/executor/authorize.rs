@@ -14,6 +14,7 @@ use crate::authorize::{Decision, Verdict};
 use crate::catalog::Entry;
 use crate::context::Request;
 use crate::principal::Principal;
+use crate::scribe::Circumstances;
 
 /// A call that this principal may make.
 pub(super) struct Allowed {
@@ -92,6 +93,13 @@ fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
         trail.record.actor.clone_from(&actor);
         trail.record.user_id.clone_from(&user_id);
     }
+    trail.facts.circumstances = Circumstances {
+        locale: envelope.locale.clone(),
+        currency: envelope.currency.clone(),
+        timezone: envelope.timezone.clone(),
+        client: envelope.client.clone(),
+        ran_at: None,
+    };
     Ok(Request {
         request_id: trail.record.request_id.clone(),
         actor,

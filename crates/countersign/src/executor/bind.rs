@@ -1,41 +1,55 @@
 //! Step 4: the raw text becomes arguments that the declaration accepts; lenient in, strict out. With
 //! the arguments known, an earlier answer under the same key is given here.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use countersign_args::{Arguments, Reading};
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
 use countersign_contract::{
-    BindStatus, Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Severity,
+    BindStatus, Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Severity, canonical,
 };
+use countersign_evidence::seal::UserKey;
+use serde_json::Value;
 
 use super::Executor;
-use super::admit::Admitted;
+use super::admit::{Admitted, scope_of};
 use super::authorize::Allowed;
 use super::claim::standing;
+use super::print::Fingerprint;
 use super::stop::Stop;
 use super::trail::Trail;
 use crate::catalog::Entry;
-use crate::store::{Held, Scope};
+use crate::ledger::{Held, Scope};
 
 /// A call whose arguments the tool's declaration accepts.
 pub(super) struct Bound {
     pub(super) allowed: Box<Allowed>,
+    pub(super) keys: Arc<UserKey>,
     /// With defaults.
     pub(super) arguments: Arguments,
     pub(super) issues: Vec<Issue>,
-    /// Of the canonical bound arguments, before defaults: a default that changes does not make a
-    /// repeat another call.
-    pub(super) fingerprint: Digest,
+    /// Of the canonical bound arguments, before defaults: what an approval counts for.
+    pub(super) digest: Digest,
     /// What the call will claim.
-    pub(super) scope: Option<Scope>,
+    pub(super) key: Option<KeyedCall>,
     /// Whether a dry run has found the key answered.
     pub(super) would_replay: bool,
+}
+
+/// The key of a call, and how it stood when it was looked up.
+pub(super) struct KeyedCall {
+    pub(super) scope: Scope,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) held: Option<Held>,
 }
 
 impl Executor {
     pub(super) async fn bind(&self, admitted: Admitted, trail: &mut Trail) -> Result<Bound, Stop> {
         let Admitted {
             mut allowed,
+            keys,
             scope,
             held,
         } = admitted;
@@ -44,26 +58,49 @@ impl Executor {
             return Err(Stop::Refused(error));
         }
         let (arguments, issues) = bind_text(&allowed, trail)?;
-        let fingerprint = describe(&allowed.entry, &arguments, trail);
+        let (canonical, value) = describe(&allowed.entry, &arguments, trail);
+        let digest = Digest::of_bytes(canonical.as_bytes());
+        trail.record.arguments_digest = Some(digest.to_string());
         let (scope, held) = match scope {
             Some(scope) => (Some(scope), held),
-            None => self.key_by_rule(&allowed, fingerprint).await?,
+            None => self.key_by_rule(&allowed, &keys, digest).await?,
         };
+        let mut key = scope.map(|scope| KeyedCall {
+            fingerprint: Fingerprint::of(&keys, &canonical, &value),
+            scope,
+            held,
+        });
         let mut would_replay = false;
-        if let Some(held) = held {
+        if let Some(key) = &mut key {
+            trail.keyed(&key.scope, 0, "refused");
+            let behaviour = &allowed.entry.spec().behaviour;
+            let stop = standing(key, &keys, behaviour.recovery);
             if allowed.request.dry_run {
-                would_replay = matches!(standing(held, fingerprint), Some(Stop::Replayed(_)));
-            } else if let Some(stop) = standing(held, fingerprint) {
+                would_replay = matches!(stop, Some(Stop::Replayed(_)));
+            } else if let Some(stop) = stop {
                 return Err(stop);
+            } else {
+                let limit = allowed.call.timeout.unwrap_or(Duration::MAX);
+                self.join(key, &keys, behaviour, limit).await?;
             }
         }
-        let arguments = allowed.entry.defaults.fill(&arguments).unwrap_or(arguments);
+        let arguments = match allowed.entry.defaults.fill(&arguments) {
+            Some(filled) => {
+                trail.facts.given = Some(canonical_text(&filled));
+                filled
+            }
+            None => {
+                trail.facts.given = Some(canonical);
+                arguments
+            }
+        };
         Ok(Bound {
             allowed,
+            keys,
             arguments,
             issues,
-            fingerprint,
-            scope,
+            digest,
+            key,
             would_replay,
         })
     }
@@ -72,7 +109,8 @@ impl Executor {
     async fn key_by_rule(
         &self,
         allowed: &Allowed,
-        fingerprint: Digest,
+        keys: &UserKey,
+        digest: Digest,
     ) -> Result<(Option<Scope>, Option<Held>), Stop> {
         let spec = allowed.entry.spec();
         if !spec.behaviour.effect.changes_something() {
@@ -90,11 +128,7 @@ impl Executor {
                     .into())
             }
             KeyRule::Derive => {
-                let scope = Scope {
-                    user_id: allowed.request.user_id.clone(),
-                    tool: spec.name.clone(),
-                    key: format!("derived:{fingerprint}"),
-                };
+                let scope = scope_of(allowed, keys, &format!("derived:{digest}"));
                 let held = self.look_up(&scope).await?;
                 Ok((Some(scope), held))
             }
@@ -132,17 +166,20 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Iss
     }
 }
 
-/// Digests the arguments and keeps their redacted form for the record.
-fn describe(entry: &Entry, arguments: &Arguments, trail: &mut Trail) -> Digest {
-    let mut value = arguments.to_value();
-    // Canonical JSON has no integers beyond 2^53; such arguments are hashed as they were bound,
-    // which never makes two different calls look alike.
-    let digest = Digest::of_canonical(&value)
-        .unwrap_or_else(|_| Digest::of_bytes(arguments.as_json().as_bytes()));
-    entry.redaction.apply(&mut value);
-    trail.record.arguments_digest = Some(digest.to_string());
-    trail.record.arguments_redacted = value;
-    digest
+/// The arguments as canonical JSON and as a value; their redacted form goes into the record.
+fn describe(entry: &Entry, arguments: &Arguments, trail: &mut Trail) -> (String, Value) {
+    let value = arguments.to_value();
+    let canonical = canonical_text(arguments);
+    let mut redacted = value.clone();
+    entry.redaction.apply(&mut redacted);
+    trail.record.arguments_redacted = redacted;
+    (canonical, value)
+}
+
+/// Canonical JSON has no integers beyond 2^53; arguments with such are taken as they were bound, which
+/// never makes two different calls look alike.
+fn canonical_text(arguments: &Arguments) -> String {
+    canonical::to_string(&arguments.to_value()).unwrap_or_else(|_| arguments.as_json().to_owned())
 }
 
 /// B8: a reply warns each time, the log once.

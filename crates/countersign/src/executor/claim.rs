@@ -1,51 +1,235 @@
 //! Step 6: the key is taken. From here on exactly one call runs for this user, tool and key (A17).
+//!
+//! What a tool changes through its state is committed with the key, so the key is only looked at here and
+//! taken by that very commit. An effect elsewhere needs the key durably before it begins.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ConflictReason, Digest, ErrorBody, ErrorCode};
+use countersign_args::Arguments;
+use countersign_contract::tool::Recovery;
+use countersign_contract::{Behaviour, ConflictReason, Effect, ErrorBody, ErrorCode};
+use countersign_evidence::seal::UserKey;
 
-use super::bind::Bound;
+use super::bind::KeyedCall;
 use super::confirm::Confirmed;
+use super::joins::{Joined, Patience, Waited};
+use super::print::{Fingerprint, StoredReply};
+use super::queue::Turn;
+use super::reconcile::Reconciliation;
 use super::stop::Stop;
-use super::{Executor, gateway_fault};
-use crate::store::{Claim, ClaimAnswer, ClaimRequest, Held, HeldState};
+use super::trail::Trail;
+use super::{Executor, store_fault};
+use crate::catalog::Entry;
+use crate::context::CallContext;
+use crate::ledger::{Claim, ClaimAnswer, ClaimRequest, Held, HeldState, Scope};
+use crate::tool::Reply;
 
 /// A call that may run: it holds its key, or it has none.
 pub(super) struct Claimed {
-    pub(super) bound: Bound,
-    pub(super) claim: Option<Claim>,
+    pub(super) entry: Arc<Entry>,
+    pub(super) ctx: CallContext,
+    pub(super) arguments: Arguments,
+    pub(super) keys: Arc<UserKey>,
+    pub(super) key: Option<HeldKey>,
+    pub(super) would_replay: bool,
+    /// What the first call did, where it could be looked up; the tool is not run again.
+    pub(super) found: Option<Reply>,
+    /// How long the caller waits, from arrival on.
+    pub(super) patience: Duration,
+    /// How often the tool was run again because something moved underneath it.
+    pub(super) reruns: u32,
+    /// Held from the first collision on.
+    pub(super) turn: Option<Turn>,
+}
+
+/// A key that is ours.
+pub(super) struct HeldKey {
+    pub(super) scope: Scope,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) hold: Hold,
+    _joined: Joined,
+}
+
+/// How a key is ours.
+pub(super) enum Hold {
+    /// The commit takes it, if this is still the newest attempt.
+    AtCommit {
+        /// 0 where there was none.
+        after: u32,
+    },
+    /// It was claimed before the effect.
+    Claimed(Claim),
+}
+
+enum Taking {
+    Ours(Hold),
+    Found(Claim, Reply),
+    /// Somebody in another process has it.
+    Elsewhere { retry_after_ms: u64 },
+    /// It has changed while we looked.
+    Again,
 }
 
 impl Executor {
-    pub(super) async fn claim(&self, confirmed: Confirmed) -> Result<Claimed, Stop> {
-        let Confirmed(mut bound) = confirmed;
+    pub(super) async fn claim(
+        &self,
+        confirmed: Confirmed,
+        trail: &mut Trail,
+    ) -> Result<Claimed, Stop> {
+        let Confirmed(bound) = confirmed;
+        let (mut claimed, key) = self.context_of(bound, trail);
         // A dry run takes nothing (A4).
-        let scope = bound
-            .scope
-            .take()
-            .filter(|_| !bound.allowed.request.dry_run);
-        let Some(scope) = scope else {
-            return Ok(Claimed { bound, claim: None });
+        let key = key.filter(|_| !claimed.ctx.is_dry_run());
+        let Some(mut key) = key else {
+            return Ok(claimed);
         };
-        let behaviour = &bound.allowed.entry.spec().behaviour;
+        let behaviour = &claimed.entry.spec().behaviour;
+        let join = Duration::from_millis(behaviour.idempotency.join_ms);
+        let mut patience = Patience::new(join.min(claimed.patience));
+        let mut retry_after_ms = RETRY_SOON_MS;
+        loop {
+            let entered = self.parts.joins.enter(&key.scope, &patience).await;
+            let Some((joined, waited)) = entered else {
+                return Err(in_flight(retry_after_ms));
+            };
+            if waited {
+                key.held = self.look_up(&key.scope).await?;
+                if let Some(stop) = standing(&key, &claimed.keys, behaviour.recovery) {
+                    return Err(stop);
+                }
+            }
+            let hold = match self.take(&claimed, &key).await? {
+                Taking::Ours(hold) => hold,
+                Taking::Found(claim, reply) => {
+                    claimed.found = Some(reply);
+                    Hold::Claimed(claim)
+                }
+                Taking::Elsewhere { retry_after_ms: ms } => {
+                    drop(joined);
+                    retry_after_ms = ms;
+                    if !patience.pause().await {
+                        return Err(in_flight(retry_after_ms));
+                    }
+                    continue;
+                }
+                Taking::Again => continue,
+            };
+            claimed.key = Some(HeldKey {
+                scope: key.scope,
+                fingerprint: key.fingerprint,
+                hold,
+                _joined: joined,
+            });
+            return Ok(claimed);
+        }
+    }
+
+    /// Waits for a call that runs under the same key, before anybody is asked to confirm the same thing
+    /// twice. Holds nothing.
+    pub(super) async fn join(
+        &self,
+        key: &mut KeyedCall,
+        keys: &UserKey,
+        behaviour: &Behaviour,
+        limit: Duration,
+    ) -> Result<(), Stop> {
+        let join = Duration::from_millis(behaviour.idempotency.join_ms);
+        let mut patience = Patience::new(join.min(limit));
+        loop {
+            let running = key.held.as_ref().and_then(|held| match held.state {
+                HeldState::Running { retry_after_ms } => Some(retry_after_ms),
+                HeldState::Abandoned
+                | HeldState::Released
+                | HeldState::Succeeded(_)
+                | HeldState::Failed(_)
+                | HeldState::InDoubt
+                | HeldState::Expired => None,
+            });
+            let waited = match (self.parts.joins.wait(&key.scope, &patience).await, running) {
+                (Waited::ForNobody, None) => return Ok(()),
+                (Waited::ForNobody, Some(_)) => patience.pause().await,
+                (Waited::ForOwner, _) => true,
+                (Waited::TooLong, _) => false,
+            };
+            if !waited {
+                return Err(in_flight(running.unwrap_or(RETRY_SOON_MS)));
+            }
+            key.held = self.look_up(&key.scope).await?;
+            if let Some(stop) = standing(key, keys, behaviour.recovery) {
+                return Err(stop);
+            }
+        }
+    }
+
+    async fn take(&self, claimed: &Claimed, key: &KeyedCall) -> Result<Taking, Stop> {
+        let behaviour = &claimed.entry.spec().behaviour;
+        match behaviour.effect {
+            Effect::Read | Effect::Write => {
+                return take_at_commit(key, behaviour.idempotency.attempts_max);
+            }
+            Effect::External => {}
+        }
         let request = ClaimRequest {
-            scope,
-            fingerprint: bound.fingerprint,
-            effect: behaviour.effect,
-            at: self.parts.clock.now(),
+            scope: key.scope.clone(),
+            fingerprint: key.fingerprint.whole,
+            parts: key
+                .fingerprint
+                .seal(&claimed.keys, &key.scope, &*self.parts.ids),
+            recovery: behaviour.recovery,
             lease: Duration::from_millis(behaviour.deadline_ms) + LEASE_MARGIN,
-            retention: Duration::from_secs(behaviour.idempotency.retention_seconds),
+            attempts_max: behaviour.idempotency.attempts_max,
+            request_id: claimed.ctx.request_id().clone(),
         };
         let answer = self.parts.store.claim(&request).await;
-        let held = match answer.map_err(|error| gateway_fault(&error))? {
-            ClaimAnswer::Ours(claim) => {
-                let claim = Some(claim);
-                return Ok(Claimed { bound, claim });
-            }
+        let held = match answer.map_err(|error| store_fault(&error))? {
+            ClaimAnswer::Ours(claim) => return Ok(Taking::Ours(Hold::Claimed(claim))),
+            ClaimAnswer::Exhausted { attempts } => return Err(exhausted(attempts)),
             ClaimAnswer::Held(held) => held,
         };
-        // Released between our claim and the store's answer: the next try takes it.
-        Err(standing(held, bound.fingerprint).unwrap_or_else(|| in_flight(RETRY_SOON_MS)))
+        match (&held.state, behaviour.recovery) {
+            (HeldState::Running { retry_after_ms }, _) => Ok(Taking::Elsewhere {
+                retry_after_ms: *retry_after_ms,
+            }),
+            (HeldState::InDoubt, Recovery::Reconcile { grace_seconds })
+                if held.fingerprint == key.fingerprint.whole =>
+            {
+                let grace = Duration::from_secs(grace_seconds);
+                self.take_in_doubt(claimed, key, &held, grace).await
+            }
+            (HeldState::InDoubt, _) if held.fingerprint == key.fingerprint.whole => Err(in_doubt()),
+            _ => {
+                let key = KeyedCall {
+                    scope: key.scope.clone(),
+                    fingerprint: key.fingerprint.clone(),
+                    held: Some(held),
+                };
+                // Released between our claim and the store's answer: the next try takes it.
+                let stop = standing(&key, &claimed.keys, behaviour.recovery);
+                stop.map_or(Ok(Taking::Again), Err)
+            }
+        }
+    }
+
+    /// Asks the tool what became of a call whose owner was lost.
+    async fn take_in_doubt(
+        &self,
+        claimed: &Claimed,
+        key: &KeyedCall,
+        held: &Held,
+        grace: Duration,
+    ) -> Result<Taking, Stop> {
+        let claim = Claim {
+            scope: key.scope.clone(),
+            attempt: held.attempt,
+        };
+        let found = self.reconcile(claimed, &claim, held.age, grace).await?;
+        match found {
+            Reconciliation::Happened(reply) => Ok(Taking::Found(claim, reply)),
+            Reconciliation::DidNot => Ok(Taking::Again),
+            Reconciliation::Unknown => Err(in_doubt()),
+            Reconciliation::TooEarly { retry_after_ms } => Err(in_doubt_until(retry_after_ms)),
+        }
     }
 }
 
@@ -55,24 +239,32 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5);
 const RETRY_SOON_MS: u64 = 50;
 
 /// What a key that was taken before means for a call with these arguments; none where the call may
-/// go on and take it.
-pub(super) fn standing(held: Held, fingerprint: Digest) -> Option<Stop> {
-    if held.fingerprint != fingerprint {
-        return Some(conflict(
-            ConflictReason::KeyReused,
-            "the idempotency_key was used for other arguments",
-            "use a new idempotency_key for a new call, or the first arguments for a retry",
-        ));
+/// go on and take it, or wait for it.
+pub(super) fn standing(key: &KeyedCall, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
+    let held = key.held.as_ref()?;
+    if held.fingerprint != key.fingerprint.whole {
+        let paths = key.fingerprint.differing(keys, &key.scope, &held.parts);
+        return Some(key_reused(paths));
     }
-    match held.state {
-        HeldState::Released => None,
-        HeldState::Succeeded(stored) => Some(Stop::Replayed(stored)),
-        HeldState::Running { retry_after_ms } => Some(in_flight(retry_after_ms)),
-        HeldState::InDoubt => Some(conflict(
-            ConflictReason::InDoubt,
-            "whether the first call with this idempotency_key had its effect is not known",
-            "do not send it again under another key; it has to be looked up first",
-        )),
+    match &held.state {
+        // A claim decides whether an abandoned key may be taken over; a running one is waited for.
+        HeldState::Released | HeldState::Running { .. } | HeldState::Abandoned => None,
+        HeldState::InDoubt => match recovery {
+            // The claim lets the tool look it up.
+            Recovery::Reconcile { .. } => None,
+            Recovery::Operator | Recovery::Retry | Recovery::DownstreamKey { .. } => {
+                Some(in_doubt())
+            }
+        },
+        HeldState::Succeeded(sealed) | HeldState::Failed(sealed) => {
+            Some(match StoredReply::open(keys, &key.scope, sealed) {
+                Some(stored) => Stop::Replayed(Box::new(stored)),
+                None => store_fault(&crate::ledger::Error::Damaged {
+                    what: "the answer of a settled call".to_owned(),
+                })
+                .into(),
+            })
+        }
         HeldState::Expired => Some(conflict(
             ConflictReason::KeyExpired,
             "the call with this idempotency_key was made, and its answer is no longer kept",
@@ -81,10 +273,75 @@ pub(super) fn standing(held: Held, fingerprint: Digest) -> Option<Stop> {
     }
 }
 
-fn in_flight(retry_after_ms: u64) -> Stop {
+/// A key that the commit will take: absent, or released by an earlier attempt.
+fn take_at_commit(key: &KeyedCall, attempts_max: u32) -> Result<Taking, Stop> {
+    let Some(held) = &key.held else {
+        return Ok(Taking::Ours(Hold::AtCommit { after: 0 }));
+    };
+    match held.state {
+        // Taken while the tool still had an effect elsewhere.
+        HeldState::Running { retry_after_ms } => Ok(Taking::Elsewhere { retry_after_ms }),
+        HeldState::Abandoned | HeldState::InDoubt => Err(in_doubt()),
+        HeldState::Released if held.attempt >= attempts_max => Err(exhausted(held.attempt)),
+        HeldState::Released
+        | HeldState::Succeeded(_)
+        | HeldState::Failed(_)
+        | HeldState::Expired => Ok(Taking::Ours(Hold::AtCommit {
+            after: held.attempt,
+        })),
+    }
+}
+
+fn exhausted(attempts: u32) -> Stop {
+    let message = format!("the call with this idempotency_key has failed {attempts} times");
+    let mut body = ErrorBody::new(ErrorCode::RateLimited, message)
+        .hint("find out why it fails, then use a new idempotency_key");
+    body.details.retryable = false;
+    body.into()
+}
+
+fn key_reused(paths: Vec<String>) -> Stop {
+    let message = if paths.is_empty() {
+        "the idempotency_key was used for other arguments".to_owned()
+    } else {
+        let shown = paths.iter().take(PATHS_SHOWN).map(String::as_str);
+        let shown: Vec<_> = shown.collect();
+        let shown = shown.join(", ");
+        format!("the idempotency_key was used for other arguments, which differ at {shown}")
+    };
+    let mut body = ErrorBody::new(ErrorCode::Conflict, message)
+        .reason(ConflictReason::KeyReused)
+        .hint("use a new idempotency_key for a new call, or the first arguments for a retry");
+    if let Some(first) = paths.first() {
+        body = body.field(first.clone()).detail("differing", paths);
+    }
+    body.into()
+}
+
+/// How many paths a message names; all are in the details.
+const PATHS_SHOWN: usize = 5;
+
+pub(super) fn in_flight(retry_after_ms: u64) -> Stop {
     let message = "the first call with this idempotency_key has not finished";
     ErrorBody::new(ErrorCode::Conflict, message)
         .reason(ConflictReason::InFlight)
+        .retry_after_ms(retry_after_ms)
+        .hint("wait for retry_after_ms, then send the same call again with the same key")
+        .into()
+}
+
+pub(super) fn in_doubt() -> Stop {
+    conflict(
+        ConflictReason::InDoubt,
+        "whether the first call with this idempotency_key had its effect is not known",
+        "do not send it again under another key; it has to be looked up first",
+    )
+}
+
+fn in_doubt_until(retry_after_ms: u64) -> Stop {
+    let message = "whether the first call with this idempotency_key had its effect is not known yet";
+    ErrorBody::new(ErrorCode::Conflict, message)
+        .reason(ConflictReason::InDoubt)
         .retry_after_ms(retry_after_ms)
         .hint("wait for retry_after_ms, then send the same call again with the same key")
         .into()

@@ -32,7 +32,7 @@ impl Executor {
             actor: request.actor.clone(),
             user_id: request.user_id.clone(),
             tool: bound.allowed.entry.name().clone(),
-            arguments_digest: bound.fingerprint,
+            arguments_digest: bound.digest,
             arguments_redacted: trail.record.arguments_redacted.clone(),
             at: parts.clock.now(),
         };

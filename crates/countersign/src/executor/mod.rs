@@ -14,16 +14,18 @@
 //! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, an earlier answer |
 //! | `run` | `Claimed` | `Done` | any code |
 //! | `record` | `Done` | `Recorded` | |
-//! | `settle` | `Recorded` | the reply | `UPSTREAM_ERROR` |
+//! | `settle` | `Recorded` | the reply | `CONFLICT`, `UPSTREAM_ERROR` |
 //!
-//! Nothing before `claim` touches the key of a call, so a corrected or confirmed call may use it.
+//! Nothing before `claim` touches the key of a call, so a corrected or confirmed call may use it. The
+//! last three are done again where something that the tool has read moved underneath it.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use countersign_contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope};
+use countersign_contract::{Digest, ErrorBody, ErrorCode, FaultSource, ReplyEnvelope};
+use countersign_evidence::seal::Kms;
 use tracing::Instrument;
 
 use crate::BoxFuture;
@@ -32,9 +34,13 @@ use crate::authorize::{AllowAll, Authorizer};
 use crate::catalog::{Catalog, Entry};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
+use crate::ledger::{self, MemoryStore, Store};
 use crate::limit::{Limiter, Unlimited};
+use crate::newest::NewestCheckpoint;
 use crate::principal::Principal;
-use crate::store::{MemoryStore, Store};
+use crate::retention::RetentionPlan;
+use crate::rules::Rules;
+use crate::vault::Vault;
 
 mod admit;
 mod authorize;
@@ -42,7 +48,12 @@ mod bind;
 mod call;
 mod claim;
 mod confirm;
+mod draft;
 mod envelope;
+mod joins;
+mod print;
+mod queue;
+mod reconcile;
 mod record;
 mod resolve;
 mod run;
@@ -53,7 +64,9 @@ mod trail;
 pub(crate) use bind::refusal_of;
 use call::CallParts;
 pub use call::ToolCall;
-use record::Recorded;
+use joins::Joins;
+use queue::Queue;
+use settle::Settled;
 use stop::Stop;
 use trail::Trail;
 
@@ -88,6 +101,13 @@ struct Parts {
     approver: Arc<dyn Approver>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    vault: Arc<Vault>,
+    rules: Rules,
+    retention: RetentionPlan,
+    build: Option<Digest>,
+    newest: NewestCheckpoint,
+    joins: Joins,
+    queue: Queue,
 }
 
 impl Executor {
@@ -106,6 +126,11 @@ impl Executor {
             approver: None,
             clock: None,
             ids: None,
+            kms: None,
+            rules: Rules::default(),
+            retention: RetentionPlan::default(),
+            build: None,
+            newest: NewestCheckpoint::new(),
         }
     }
 
@@ -119,7 +144,8 @@ impl Executor {
         let span = trail.span();
         async {
             match self.steps(call, &mut trail).await {
-                Ok(recorded) => self.settle(recorded, trail).await,
+                Ok(Settled::Committed(reply)) => *reply,
+                Ok(Settled::RecordOnly(recorded)) => self.finish(*recorded, trail).await,
                 Err(stop) => self.stop(stop, trail).await,
             }
         }
@@ -127,15 +153,20 @@ impl Executor {
         .await
     }
 
-    async fn steps(&self, call: Box<CallParts>, trail: &mut Trail) -> Result<Recorded, Stop> {
+    async fn steps(&self, call: Box<CallParts>, trail: &mut Trail) -> Result<Settled, Stop> {
         let resolved = self.resolve(call, trail)?;
         let allowed = self.authorize(resolved, trail).await?;
         let admitted = self.admit(allowed, trail).await?;
         let bound = self.bind(admitted, trail).await?;
         let confirmed = self.confirm(bound, trail).await?;
-        let claimed = self.claim(confirmed).await?;
-        let done = self.run(claimed, trail).await;
-        Ok(self.record(done, trail))
+        let mut claimed = self.claim(confirmed, trail).await?;
+        loop {
+            let done = self.run(&mut claimed, trail).await;
+            let recorded = self.record(done, &claimed, trail);
+            if let Some(settled) = self.settle(recorded, &mut claimed, trail).await? {
+                return Ok(settled);
+            }
+        }
     }
 
     /// The tools that a principal may call: the very decision that a call gets.
@@ -189,6 +220,11 @@ pub struct ExecutorBuilder {
     approver: Option<Arc<dyn Approver>>,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn IdSource>>,
+    kms: Option<Arc<dyn Kms>>,
+    rules: Rules,
+    retention: RetentionPlan,
+    build: Option<Digest>,
+    newest: NewestCheckpoint,
 }
 
 impl ExecutorBuilder {
@@ -228,15 +264,51 @@ impl ExecutorBuilder {
         self
     }
 
+    /// What wraps the users' keys. Without one, what is sealed is readable as long as the process
+    /// lives.
+    pub fn kms(mut self, kms: Arc<dyn Kms>) -> Self {
+        self.kms = Some(kms);
+        self
+    }
+
+    /// The rule sets that tools may ask for.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// For how long payloads are kept.
+    pub fn retention(mut self, retention: RetentionPlan) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// Digest of the running program, for records (A15).
+    pub fn build_digest(mut self, build: Digest) -> Self {
+        self.build = Some(build);
+        self
+    }
+
+    /// Where the newest checkpoint is found.
+    pub fn newest_checkpoint(mut self, newest: NewestCheckpoint) -> Self {
+        self.newest = newest;
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let ids = self
             .ids
             .unwrap_or_else(|| Arc::new(RandomIds::new(clock.clone())));
+        let store = self
+            .store
+            .unwrap_or_else(|| Arc::new(MemoryStore::with_clock(clock.clone())));
+        let kms = self.kms.unwrap_or_else(|| Vault::ephemeral_master(&*ids));
+        let vault = Vault::new(store.clone(), kms, clock.clone(), ids.clone());
         let parts = Parts {
             catalog: self.catalog,
-            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+            store,
             authorizer: self.authorizer.unwrap_or_else(|| Arc::new(AllowAll::new())),
             limiter: self.limiter.unwrap_or_else(|| Arc::new(Unlimited)),
             approver: self
@@ -244,6 +316,13 @@ impl ExecutorBuilder {
                 .unwrap_or_else(|| Arc::new(MemoryApprovals::new(ids.clone()))),
             clock,
             ids,
+            vault: Arc::new(vault),
+            rules: self.rules,
+            retention: self.retention,
+            build: self.build,
+            newest: self.newest,
+            joins: Joins::default(),
+            queue: Queue::default(),
         };
         Executor {
             parts: Arc::new(parts),
@@ -260,4 +339,19 @@ fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
     )
     .source(FaultSource::Gateway)
     .hint("send the same call again later, with the same idempotency_key if it has one")
+}
+
+/// The store failed. Where it says why in words that help the caller, the caller gets them.
+fn store_fault(error: &ledger::Error) -> ErrorBody {
+    let body = gateway_fault(error);
+    match error {
+        ledger::Error::DiskLow { .. } | ledger::Error::Full { .. } => ErrorBody {
+            message: "the gateway has no room to record calls, so it makes none".to_owned(),
+            ..body
+        },
+        ledger::Error::Unavailable(_)
+        | ledger::Error::Damaged { .. }
+        | ledger::Error::UnderHold { .. }
+        | ledger::Error::Forked { .. } => body,
+    }
 }

@@ -4,79 +4,125 @@
 use std::error::Error;
 use std::time::Duration;
 
-use countersign_contract::tool::EvidenceRule;
+use countersign_contract::tool::{EvidenceRule, Recovery};
 use countersign_contract::{
-    Digest, Effect, ErrorBody, ErrorCode, Evidence, FaultSource, ReplyEnvelope, Source, canonical,
+    Behaviour, Digest, Effect, ErrorBody, ErrorCode, Evidence, FaultSource, ReplyEnvelope,
+    SnapshotId, Source, canonical,
 };
 use jiff::Timestamp;
 
 use super::Executor;
+use super::claim::Claimed;
 use super::run::Done;
 use super::trail::Trail;
 use crate::catalog::Entry;
-use crate::store::Claim;
-use crate::tool::{Reply, ToolError};
+use crate::context::Notes;
+use crate::ledger::Durability;
+use crate::tool::{DryRun, Reply, ToolError};
 
 /// A call whose reply and record are complete and only wait to be committed.
 pub(super) struct Recorded {
+    pub(super) id: SnapshotId,
     pub(super) reply: Box<ReplyEnvelope>,
     pub(super) at: Timestamp,
-    pub(super) claim: Option<Claim>,
-    /// Whether the tool may have changed something although it did not say so.
-    pub(super) in_doubt: bool,
+    pub(super) verdict: Verdict,
+    /// What the tool answered, as canonical JSON; none where that has none.
+    pub(super) data: Option<String>,
+    pub(super) notes: Notes,
     /// Whether the reply waits for the record.
-    pub(super) evidence: EvidenceRule,
+    pub(super) durability: Durability,
     /// In the clock's monotonic time.
     pub(super) ended: Duration,
 }
 
+/// How a call ended, for its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It worked.
+    Succeeded,
+    /// It failed for good.
+    Failed,
+    /// It failed and changed nothing, or may be run again without harm.
+    Released,
+    /// It failed and may have changed something.
+    InDoubt,
+}
+
+impl Verdict {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Released => "released",
+            Self::InDoubt => "in_doubt",
+        }
+    }
+}
+
 impl Executor {
-    pub(super) fn record(&self, done: Done, trail: &mut Trail) -> Recorded {
+    pub(super) fn record(&self, done: Done, claimed: &Claimed, trail: &mut Trail) -> Recorded {
         let at = trail.time_at(done.ended);
-        let behaviour = &done.entry.spec().behaviour;
+        let entry = &claimed.entry;
+        let behaviour = &entry.spec().behaviour;
         let answer = done
             .answer
-            .and_then(|reply| digested(reply, &done.entry, behaviour.evidence));
+            .and_then(|reply| digested(reply, entry, behaviour.evidence));
         let request_id = trail.record.request_id.clone();
-        let (mut reply, sources, in_doubt) = match answer {
-            Ok((answer, digest)) => {
+        let (mut reply, sources, data, verdict) = match answer {
+            Ok((answer, data)) => {
                 let mut reply = Box::new(ReplyEnvelope::success(request_id, answer.data));
                 reply.ttl_seconds = answer.ttl_seconds.or(behaviour.ttl_seconds);
+                let digest = data.as_ref().map(|text| Digest::of_bytes(text.as_bytes()));
                 trail.record.data_digest = digest.map(|digest| digest.to_string());
-                (reply, answer.sources, false)
+                trail.record.code = None;
+                (reply, answer.sources, data, Verdict::Succeeded)
             }
             Err(error) => {
                 log_source(&error);
                 trail.record.code = Some(error.code());
-                let in_doubt = behaviour.effect == Effect::External && error.leaves_doubt();
+                let verdict = verdict_of(&error, behaviour);
                 let reply = Box::new(ReplyEnvelope::failure(request_id, error.into_body()));
-                (reply, Vec::new(), in_doubt)
+                (reply, Vec::new(), None, verdict)
             }
         };
         reply.warnings = done.warnings;
         reply.dry_run = trail.record.dry_run;
-        reply.evidence = self.evidence(&done.entry, sources, at, trail);
+        let id = self.parts.ids.snapshot_id();
+        let mut notes = done.notes;
+        notes.sources.clone_from(&sources);
+        reply.evidence = self.evidence(entry, &id, sources, at, trail);
         Recorded {
+            id,
             reply,
             at,
-            claim: done.claim,
-            in_doubt,
-            evidence: behaviour.evidence,
+            verdict,
+            data,
+            notes,
+            durability: durability_of(behaviour, verdict, trail),
             ended: done.ended,
         }
     }
 
-    /// Where the proof is found: always where the tool requires it, elsewhere where the tool named
-    /// something that its answer rests on (A9, A14).
+    /// Where the proof is found: wherever there is a log, and always where the tool requires it or
+    /// names something that its answer rests on (A9, A14).
     fn evidence(
         &self,
         entry: &Entry,
+        id: &SnapshotId,
         sources: Vec<Source>,
         at: Timestamp,
         trail: &mut Trail,
     ) -> Option<Evidence> {
-        let required = entry.spec().behaviour.evidence == EvidenceRule::Required;
-        if !required && sources.is_empty() {
+        let behaviour = &entry.spec().behaviour;
+        // The digest of what would be is the point of a dry run that simulates.
+        let is_simulated = trail.record.dry_run
+            && behaviour.effect.changes_something()
+            && entry.tool().dry_run() == DryRun::Simulate;
+        let is_wanted = behaviour.evidence == EvidenceRule::Required
+            || !sources.is_empty()
+            || is_simulated
+            || self.parts.store.keeps_log();
+        if !is_wanted {
             return None;
         }
         let own = trail.record.data_digest.as_ref().map(|hash| Source {
@@ -85,27 +131,54 @@ impl Executor {
             hash: hash.clone(),
             ts: at.to_string(),
         });
-        let snapshot_id = self.parts.ids.snapshot_id();
-        trail.record.snapshot_id = Some(snapshot_id.clone());
+        trail.record.snapshot_id = Some(id.clone());
         Some(Evidence {
-            snapshot_id,
+            snapshot_id: id.clone(),
             sources: own.into_iter().chain(sources).collect(),
+            checkpoint: self.parts.newest.get(),
         })
+    }
+}
+
+/// What a failure means for the key of its call.
+fn verdict_of(error: &ToolError, behaviour: &Behaviour) -> Verdict {
+    if behaviour.effect == Effect::External && error.leaves_doubt() {
+        return match behaviour.recovery {
+            // Running it again does no harm, or gets the first result from downstream.
+            Recovery::Retry | Recovery::DownstreamKey { .. } => Verdict::Released,
+            Recovery::Operator | Recovery::Reconcile { .. } => Verdict::InDoubt,
+        };
+    }
+    if behaviour.idempotency.final_codes.contains(&error.code()) {
+        return Verdict::Failed;
+    }
+    Verdict::Released
+}
+
+/// A reply waits for its record where that is asked for, and where something was changed.
+fn durability_of(behaviour: &Behaviour, verdict: Verdict, trail: &Trail) -> Durability {
+    let is_changed = behaviour.effect.changes_something()
+        && !trail.record.dry_run
+        && verdict != Verdict::Released;
+    match behaviour.evidence {
+        EvidenceRule::Required => Durability::Committed,
+        EvidenceRule::Recorded if is_changed => Durability::Committed,
+        EvidenceRule::Recorded => Durability::Batched,
     }
 }
 
 /// The largest answer, as canonical JSON.
 const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The digest of what the tool answered. Where evidence is required, an answer that has none is a
-/// failure of the tool; elsewhere the record goes without.
+/// The canonical form of what the tool answered. Where evidence is required, an answer that has none is
+/// a failure of the tool; elsewhere the record goes without.
 fn digested(
     reply: Reply,
     entry: &Entry,
     rule: EvidenceRule,
-) -> Result<(Reply, Option<Digest>), ToolError> {
-    let (bytes, digest) = match (canonical::to_vec(&reply.data), rule) {
-        (Ok(text), _) => (text.len(), Some(Digest::of_bytes(&text))),
+) -> Result<(Reply, Option<String>), ToolError> {
+    let (bytes, text) = match (canonical::to_string(&reply.data), rule) {
+        (Ok(text), _) => (text.len(), Some(text)),
         // Nobody could read it back.
         (Err(error @ canonical::Error::TooDeep { .. }), _) => {
             let message = format!("the answer of {} nests too deep", entry.name());
@@ -127,7 +200,7 @@ fn digested(
         let hint = format!("the tool has to answer with no more than {DATA_BYTES_MAX} bytes");
         return Err(unusable(message, hint));
     }
-    Ok((reply, digest))
+    Ok((reply, text))
 }
 
 /// The same call would get the same answer, so sending it again does not help.

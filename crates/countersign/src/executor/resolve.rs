@@ -34,6 +34,7 @@ impl Executor {
             spec.name.as_str().clone_into(&mut trail.record.tool);
         }
         trail.record.tool_version = Some(spec.version.clone());
+        trail.facts.entry = Some(entry.clone());
         envelope::check(&call.envelope)?;
         trail
             .record

@@ -2,104 +2,146 @@
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use countersign_contract::envelope::Warning;
-use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
+use countersign_contract::{Effect, ErrorBody, ErrorCode, FaultSource};
 
 use super::Executor;
 use super::authorize::Allowed;
-use super::bind::Bound;
+use super::bind::{Bound, KeyedCall};
 use super::claim::Claimed;
 use super::trail::{Trail, micros};
 use crate::BoxFuture;
 use crate::cancel::Cancellation;
 use crate::catalog::Entry;
-use crate::context::CallContext;
-use crate::store::Claim;
+use crate::context::{CallContext, Notes};
+use crate::state::State;
 use crate::tool::{DryRun, Reply, ToolError};
 
 /// A call that the tool has answered, or that was stopped while it ran.
 pub(super) struct Done {
-    pub(super) entry: Arc<Entry>,
-    pub(super) claim: Option<Claim>,
     pub(super) warnings: Vec<Warning>,
+    pub(super) notes: Notes,
     pub(super) answer: Result<Reply, ToolError>,
     /// In the clock's monotonic time.
     pub(super) ended: Duration,
 }
 
 impl Executor {
-    pub(super) async fn run(&self, claimed: Claimed, trail: &mut Trail) -> Done {
-        let clock = &self.parts.clock;
-        let Claimed { bound, claim } = claimed;
-        let Bound {
-            allowed,
-            arguments,
-            issues,
-            would_replay,
-            ..
-        } = bound;
+    /// What the tool will be given, before its key is taken.
+    pub(super) fn context_of(
+        &self,
+        bound: Bound,
+        trail: &mut Trail,
+    ) -> (Claimed, Option<KeyedCall>) {
+        let parts = &self.parts;
         let Allowed {
             entry,
             request,
             call,
-        } = *allowed;
-        let started = clock.monotonic();
-        let phases = &mut trail.record.phases;
-        phases.queued_us = micros(started.saturating_sub(trail.arrived))
-            .saturating_sub(phases.awaiting_approval_us);
-
-        let own = Duration::from_millis(entry.spec().behaviour.deadline_ms);
-        let callers = call.timeout.unwrap_or(Duration::MAX);
-        let deadline = started
-            .saturating_add(own)
-            .min(trail.arrived.saturating_add(callers));
-        let mut ctx = CallContext {
+        } = *bound.allowed;
+        let may_write = match entry.spec().behaviour.effect {
+            Effect::Read => false,
+            Effect::Write | Effect::External => true,
+        };
+        let state = State::new(
+            parts.store.clone(),
+            parts.vault.clone(),
+            parts.ids.clone(),
+            request.user_id.clone(),
+            bound.keys.clone(),
+            may_write,
+        );
+        let key = bound.key.as_ref();
+        let downstream_key = key.map(|key| {
+            let tool = entry.name().as_str();
+            bound.keys.downstream_key(tool, &key.scope.key.to_string())
+        });
+        let ctx = CallContext {
             request,
             raw: call.raw,
-            issues,
+            issues: bound.issues,
             extensions: call.extensions,
             trace: trail.trace,
             cancellation: call.cancellation,
-            clock: clock.clone(),
-            ids: self.parts.ids.clone(),
-            deadline,
-            notes: Mutex::default(),
+            clock: parts.clock.clone(),
+            ids: parts.ids.clone(),
+            deadline: Duration::MAX,
+            notes: std::sync::Mutex::default(),
+            state,
+            rules: parts.rules.clone(),
+            pinned: None,
+            downstream_key,
         };
-        let answer = if is_validated_only(&entry, &ctx) {
-            ctx.remark(
-                "VALIDATED_ONLY",
-                "the call would be accepted; the tool was not run",
-            );
-            Ok(Reply::default())
-        } else {
-            let left = deadline.saturating_sub(started);
-            let answer = guarded(
-                || entry.tool().call(&ctx, arguments),
-                left,
-                &ctx.cancellation,
-            );
-            answer.await
+        let claimed = Claimed {
+            entry,
+            ctx,
+            arguments: bound.arguments,
+            keys: bound.keys,
+            key: None,
+            would_replay: bound.would_replay,
+            found: None,
+            patience: call.timeout.unwrap_or(Duration::MAX),
+            reruns: 0,
+            turn: None,
         };
-        if would_replay {
-            ctx.remark(
+        (claimed, bound.key)
+    }
+
+    pub(super) async fn run(&self, claimed: &mut Claimed, trail: &mut Trail) -> Done {
+        let clock = &self.parts.clock;
+        let started = clock.monotonic();
+        if claimed.reruns == 0 {
+            let phases = &mut trail.record.phases;
+            phases.queued_us = micros(started.saturating_sub(trail.arrived))
+                .saturating_sub(phases.awaiting_approval_us);
+            // All runs of one call share its deadline.
+            let own = Duration::from_millis(claimed.entry.spec().behaviour.deadline_ms);
+            claimed.ctx.deadline = started
+                .saturating_add(own)
+                .min(trail.arrived.saturating_add(claimed.patience));
+            trail.facts.circumstances.ran_at = Some(trail.time_at(started));
+        }
+        let left = claimed.ctx.deadline.saturating_sub(started);
+        let answer = self.answer(claimed, left).await;
+        if claimed.would_replay {
+            claimed.ctx.remark(
                 "WOULD_REPLAY",
                 "with this idempotency_key the first answer is given again",
             );
         }
         let ended = clock.monotonic();
-        trail.record.phases.executing_us = micros(ended.saturating_sub(started));
-        let (warnings, answer) = with_notes(&mut ctx, answer);
+        trail.record.phases.executing_us += micros(ended.saturating_sub(started));
+        let (warnings, notes, answer) = with_notes(&claimed.ctx, answer);
         Done {
-            entry,
-            claim,
             warnings,
+            notes,
             answer,
             ended,
         }
+    }
+
+    async fn answer(&self, claimed: &mut Claimed, left: Duration) -> Result<Reply, ToolError> {
+        if let Some(found) = claimed.found.take() {
+            return Ok(found);
+        }
+        let Claimed {
+            entry,
+            ctx,
+            arguments,
+            ..
+        } = claimed;
+        if is_validated_only(entry, ctx) {
+            ctx.remark(
+                "VALIDATED_ONLY",
+                "the call would be accepted; the tool was not run",
+            );
+            return Ok(Reply::default());
+        }
+        let start = || entry.tool().call(ctx, arguments.clone());
+        guarded(start, left, &ctx.cancellation).await
     }
 }
 
@@ -115,20 +157,20 @@ fn is_validated_only(entry: &Entry, ctx: &CallContext) -> bool {
 
 /// Joins what the tool said through its context with what it answered.
 fn with_notes(
-    ctx: &mut CallContext,
+    ctx: &CallContext,
     answer: Result<Reply, ToolError>,
-) -> (Vec<Warning>, Result<Reply, ToolError>) {
-    let notes = ctx.take_notes();
-    let mut warnings: Vec<_> = ctx.issues.drain(..).map(Warning::Issue).collect();
+) -> (Vec<Warning>, Notes, Result<Reply, ToolError>) {
+    let mut notes = ctx.take_notes();
+    let mut warnings: Vec<_> = ctx.issues.iter().cloned().map(Warning::Issue).collect();
     let remark = |(code, message)| Warning::Remark { code, message };
-    warnings.extend(notes.remarks.into_iter().map(remark));
+    warnings.extend(std::mem::take(&mut notes.remarks).into_iter().map(remark));
     let answer = answer.map(|mut reply| {
         warnings.extend(std::mem::take(&mut reply.remarks).into_iter().map(remark));
-        reply.sources.extend(notes.sources);
+        reply.sources.append(&mut notes.sources);
         reply.ttl_seconds = reply.ttl_seconds.or(notes.ttl_seconds);
         reply
     });
-    (warnings, answer)
+    (warnings, notes, answer)
 }
 
 /// Drives a tool until it answers, panics, is cancelled or runs out of time.

@@ -1,22 +1,23 @@
 //! The early ways out: a refusal, or the answer of an earlier call with the same key.
 
-use std::sync::Arc;
-
 use countersign_contract::envelope::Warning;
 use countersign_contract::freshness::Freshness;
-use countersign_contract::{ErrorBody, ReplyEnvelope};
+use countersign_contract::{ErrorBody, Evidence, RecordKind, ReplyEnvelope};
 use jiff::Timestamp;
 
-use super::Executor;
+use super::print::StoredReply;
 use super::trail::{Trail, micros};
-use crate::store::{Durability, StoredReply};
+use super::{Executor, store_fault};
+use crate::ledger::Durability;
+use crate::scribe::{CallDraft, Draft};
+use crate::vault::SHARED;
 
-/// Why a call does not reach its tool.
+/// Why a call does not reach its tool, or why its answer is not its own.
 pub(super) enum Stop {
     /// It is refused.
     Refused(Box<ErrorBody>),
     /// It has been answered before.
-    Replayed(Arc<StoredReply>),
+    Replayed(Box<StoredReply>),
 }
 
 impl From<ErrorBody> for Stop {
@@ -25,46 +26,98 @@ impl From<ErrorBody> for Stop {
     }
 }
 
+impl From<Box<ErrorBody>> for Stop {
+    fn from(error: Box<ErrorBody>) -> Self {
+        Self::Refused(error)
+    }
+}
+
 impl Executor {
     /// Answers a call that did not reach its tool, and leaves its record.
     pub(super) async fn stop(&self, stop: Stop, mut trail: Trail) -> ReplyEnvelope {
         let parts = &self.parts;
         let request_id = trail.record.request_id.clone();
-        let mut reply = match stop {
+        let id = parts.ids.snapshot_id();
+        let (kind, mut reply) = match stop {
             Stop::Refused(error) => {
                 trail.record.code = Some(error.code);
-                ReplyEnvelope::failure(request_id, *error)
+                let mut reply = ReplyEnvelope::failure(request_id, *error);
+                if parts.store.keeps_log() {
+                    trail.record.snapshot_id = Some(id.clone());
+                    reply.evidence = Some(Evidence {
+                        snapshot_id: id.clone(),
+                        sources: Vec::new(),
+                        checkpoint: parts.newest.get(),
+                    });
+                }
+                (RecordKind::Denial, reply)
             }
             Stop::Replayed(stored) => {
                 trail.record.replayed = true;
+                trail.record.code = stored.reply.error.as_ref().map(|error| error.code);
+                if let Some(key) = &mut trail.facts.key {
+                    "replayed".clone_into(&mut key.state);
+                }
                 let evidence = stored.reply.evidence.as_ref();
                 trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
-                ReplyEnvelope {
+                let reply = ReplyEnvelope {
                     request_id,
-                    ..replay(&stored, parts.clock.now())
-                }
+                    ..replay(*stored, parts.clock.now())
+                };
+                (RecordKind::Call, reply)
             }
         };
         reply.dry_run = trail.record.dry_run;
         let phases = &mut trail.record.phases;
         let elapsed = micros(parts.clock.monotonic().saturating_sub(trail.arrived));
-        phases.queued_us = elapsed.saturating_sub(phases.awaiting_approval_us);
+        phases.queued_us = elapsed
+            .saturating_sub(phases.awaiting_approval_us)
+            .saturating_sub(phases.executing_us);
         trail.log();
         // The refusal stands whether or not its record could be kept; the log says that it was not.
-        if let Err(error) = parts.store.append(trail.record, Durability::Batched).await {
-            super::gateway_fault(&error);
+        if let Err(error) = self.keep_stopped(kind, id, &reply, trail).await {
+            store_fault(&error);
         }
         reply
+    }
+
+    async fn keep_stopped(
+        &self,
+        kind: RecordKind,
+        id: countersign_contract::SnapshotId,
+        reply: &ReplyEnvelope,
+        trail: Trail,
+    ) -> Result<(), crate::ledger::Error> {
+        let parts = &self.parts;
+        let Trail { record, facts, .. } = trail;
+        let draft = if parts.store.keeps_log() {
+            let keys = match &facts.keys {
+                Some(keys) => keys.clone(),
+                None if super::envelope::is_name(&record.user_id) => {
+                    parts.vault.key(&record.user_id).await?
+                }
+                None => parts.vault.key(SHARED).await?,
+            };
+            let blank = self.blank(kind, &keys, record, &facts);
+            Draft::call(CallDraft {
+                id,
+                error: reply.error.clone(),
+                ..blank
+            })
+        } else {
+            Draft::plain(id, record)
+        };
+        parts.store.append(draft, Durability::Batched).await
     }
 }
 
 /// The first answer again: the same data and evidence, with what is left of its window.
-fn replay(stored: &StoredReply, now: Timestamp) -> ReplyEnvelope {
-    let mut reply = stored.reply.clone();
+fn replay(stored: StoredReply, now: Timestamp) -> ReplyEnvelope {
+    let StoredReply { at, mut reply } = stored;
     reply.replayed = true;
     if let Some(ttl_seconds) = reply.ttl_seconds {
         let freshness = Freshness {
-            made: stored.at,
+            made: at,
             ttl_seconds,
         };
         reply.ttl_seconds = Some(freshness.remaining_seconds(now));

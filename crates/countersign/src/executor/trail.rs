@@ -1,25 +1,48 @@
 //! What is known of a call so far: the record in the making. It exists from arrival on, so that a
 //! refusal leaves a record like any other call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_contract::evidence::RecordedKey;
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{CallRecord, ErrorCode, TraceContext};
+use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Executor;
 use super::call::CallParts;
+use crate::catalog::Entry;
+use crate::ledger::Scope;
+use crate::principal::Principal;
+use crate::scribe::Circumstances;
 
 /// The record in the making, and the moments that its phases are taken from.
 pub(super) struct Trail {
     // Boxed, like the call itself: both are several hundred bytes, and every step hands them on.
     pub(super) record: Box<CallRecord>,
     pub(super) trace: TraceContext,
-    /// When the call arrived, by the time of day and in the clock's monotonic time.
-    pub(super) at: Timestamp,
+    /// When the call arrived, in the clock's monotonic time.
     pub(super) arrived: Duration,
+    pub(super) facts: Facts,
+}
+
+/// What the log keeps of a call besides its record.
+pub(super) struct Facts {
+    /// When the call arrived.
+    pub(super) at: Timestamp,
+    /// Whose credential proved the call.
+    pub(super) principal: Arc<Principal>,
+    /// The user's; none until the user is known.
+    pub(super) keys: Option<Arc<UserKey>>,
+    /// The tool's; none until it is known.
+    pub(super) entry: Option<Arc<Entry>>,
+    pub(super) circumstances: Circumstances,
+    /// What the tool is given, as canonical JSON; none until it is bound.
+    pub(super) given: Option<String>,
+    pub(super) key: Option<RecordedKey>,
 }
 
 /// The longest excerpt of an unknown tool name that is kept; a known one is no longer.
@@ -62,8 +85,16 @@ impl Executor {
         Trail {
             record,
             trace,
-            at,
             arrived: parts.clock.monotonic(),
+            facts: Facts {
+                at,
+                principal: call.principal.clone(),
+                keys: None,
+                entry: None,
+                circumstances: Circumstances::default(),
+                given: None,
+                key: None,
+            },
         }
     }
 
@@ -99,8 +130,17 @@ impl Trail {
     pub(super) fn time_at(&self, moment: Duration) -> Timestamp {
         SignedDuration::try_from(moment.saturating_sub(self.arrived))
             .ok()
-            .and_then(|elapsed| self.at.checked_add(elapsed).ok())
-            .unwrap_or(self.at)
+            .and_then(|elapsed| self.facts.at.checked_add(elapsed).ok())
+            .unwrap_or(self.facts.at)
+    }
+
+    /// How the call's key stands, for the record.
+    pub(super) fn keyed(&mut self, scope: &Scope, attempt: u32, state: &str) {
+        self.facts.key = Some(RecordedKey {
+            key: scope.key.to_string(),
+            attempt,
+            state: state.to_owned(),
+        });
     }
 
     /// The span that everything in this call is logged under: names, ids and codes, never values.

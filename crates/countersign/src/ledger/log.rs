@@ -23,6 +23,11 @@ pub trait Log: Send + Sync + 'static {
     /// one is sealed off the caller's path.
     fn append(&self, draft: Draft, durability: Durability) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// Whether there is a log at all. A store that outlives nothing may do without.
+    fn keeps_log(&self) -> bool {
+        true
+    }
+
     /// Returns when everything that was appended before is durable.
     fn flush(&self) -> BoxFuture<'_, Result<(), Error>>;
 

@@ -47,6 +47,10 @@ impl Log for MemoryStore {
         Box::pin(ready(Ok(())))
     }
 
+    fn keeps_log(&self) -> bool {
+        self.keeps_log
+    }
+
     fn flush(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(ready(Ok(())))
     }
@@ -216,15 +220,18 @@ impl Log for MemoryStore {
 
 impl MemoryStore {
     pub(super) fn keep_draft(&self, inner: &mut Inner, draft: Draft) {
-        if let Some(call) = draft.call_record() {
-            if inner.calls.len() >= self.records_max {
-                inner.calls.pop_front();
-            }
-            inner.calls.push_back(call.clone());
-        }
-        if self.keeps_log {
+        let call = if self.keeps_log {
+            let call = draft.call_record().cloned();
             inner.keep(draft.seal());
+            call
+        } else {
+            draft.into_call_record()
+        };
+        let Some(call) = call else { return };
+        if inner.calls.len() >= self.records_max {
+            inner.calls.pop_front();
         }
+        inner.calls.push_back(call);
     }
 }
 

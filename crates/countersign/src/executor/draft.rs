@@ -1,0 +1,107 @@
+//! Hands everything that is known of a call to the scribe.
+
+use std::sync::Arc;
+
+use countersign_contract::evidence::Retention;
+use countersign_contract::{CallRecord, RecordKind};
+use countersign_evidence::seal::UserKey;
+
+use super::Executor;
+use super::record::Recorded;
+use super::trail::Facts;
+use crate::context::Notes;
+use crate::scribe::{CallDraft, Draft, Entropy};
+
+impl Executor {
+    /// The record of a call that has run.
+    pub(super) fn draft(
+        &self,
+        recorded: &Recorded,
+        keys: &Arc<UserKey>,
+        record: Box<CallRecord>,
+        facts: &Facts,
+    ) -> Draft {
+        let Notes {
+            rules,
+            links,
+            sources,
+            ..
+        } = &recorded.notes;
+        let blank = self.blank(RecordKind::Call, keys, record, facts);
+        Draft::call(CallDraft {
+            id: recorded.id.clone(),
+            answered_at: recorded.at,
+            data: recorded.data.clone(),
+            error: recorded.reply.error.clone(),
+            warnings: recorded.reply.warnings.clone(),
+            ttl_seconds: recorded.reply.ttl_seconds,
+            rules: rules.clone(),
+            links: links.clone(),
+            sources: sources.clone(),
+            ..blank
+        })
+    }
+
+    /// What every record of a call has.
+    pub(super) fn blank(
+        &self,
+        kind: RecordKind,
+        keys: &Arc<UserKey>,
+        record: Box<CallRecord>,
+        facts: &Facts,
+    ) -> CallDraft {
+        let parts = &self.parts;
+        let retention = match kind {
+            RecordKind::Denial => Retention::Short,
+            RecordKind::Call
+            | RecordKind::Approval
+            | RecordKind::Access
+            | RecordKind::Erasure
+            | RecordKind::Config
+            | RecordKind::Resolution
+            | RecordKind::Checkpoint => {
+                let entry = facts.entry.as_ref();
+                entry.map_or(Retention::Standard, |entry| {
+                    entry.spec().behaviour.retention
+                })
+            }
+        };
+        CallDraft {
+            id: parts.ids.snapshot_id(),
+            kind,
+            at: facts.at,
+            answered_at: facts.at,
+            record,
+            principal: facts.principal.actor.clone(),
+            keys: keys.clone(),
+            entropy: self.entropy(),
+            definition: facts.entry.as_ref().map(|entry| entry.digest()),
+            build: parts.build,
+            circumstances: facts.circumstances.clone(),
+            arguments: facts.given.clone(),
+            data: None,
+            error: None,
+            warnings: Vec::new(),
+            ttl_seconds: None,
+            rules: Vec::new(),
+            links: Vec::new(),
+            sources: Vec::new(),
+            key: facts.key.clone(),
+            retention,
+            keep_payload: parts.retention.of(retention),
+        }
+    }
+
+    fn entropy(&self) -> Entropy {
+        let mut entropy = Entropy {
+            arguments_salt: [0; 32],
+            data_salt: [0; 32],
+            nonce: [0; 12],
+        };
+        let ids = &self.parts.ids;
+        ids.fill(&mut entropy.arguments_salt);
+        ids.fill(&mut entropy.data_salt);
+        ids.fill(&mut entropy.nonce);
+        entropy
+    }
+}

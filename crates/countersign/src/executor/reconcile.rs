@@ -1,0 +1,94 @@
+//! What became of a call whose owner was lost, where its tool can look it up.
+
+use std::time::Duration;
+
+use countersign_contract::{RecordKind, Retention};
+use serde_json::json;
+
+use super::claim::Claimed;
+use super::stop::Stop;
+use super::{Executor, store_fault};
+use crate::ledger::{Claim, Commit, KeyChange, Outcome};
+use crate::scribe::{Act, Draft};
+use crate::tool::{Reconciled, Reply};
+
+/// What the tool found.
+pub(super) enum Reconciliation {
+    /// The effect is there; this is its answer.
+    Happened(Reply),
+    /// It is not there, and the key is free again.
+    DidNot,
+    /// It is not there, but a request may still be on its way.
+    TooEarly { retry_after_ms: u64 },
+    /// The tool could not tell.
+    Unknown,
+}
+
+impl Executor {
+    /// Looks a lost call up. A "not found" counts only after the grace: the first request may still be
+    /// on the wire.
+    pub(super) async fn reconcile(
+        &self,
+        claimed: &Claimed,
+        claim: &Claim,
+        age: Duration,
+        grace: Duration,
+    ) -> Result<Reconciliation, Stop> {
+        let tool = claimed.entry.tool();
+        let found = tool
+            .reconcile(&claimed.ctx, claimed.arguments.clone())
+            .await;
+        match found {
+            Err(error) => {
+                tracing::warn!(code = error.code().as_str(), "a lost call could not be looked up");
+                Ok(Reconciliation::Unknown)
+            }
+            Ok(Reconciled::Unknown) => Ok(Reconciliation::Unknown),
+            Ok(Reconciled::Happened(reply)) => Ok(Reconciliation::Happened(reply)),
+            Ok(Reconciled::DidNotHappen) if age < grace => {
+                let left = u64::try_from((grace - age).as_millis()).unwrap_or(u64::MAX);
+                Ok(Reconciliation::TooEarly {
+                    retry_after_ms: left.max(1),
+                })
+            }
+            Ok(Reconciled::DidNotHappen) => {
+                self.release_lost(claimed, claim).await?;
+                Ok(Reconciliation::DidNot)
+            }
+        }
+    }
+
+    /// Frees the key of a call that had no effect, with a record that says so. Where somebody else was
+    /// faster, nothing is changed.
+    async fn release_lost(&self, claimed: &Claimed, claim: &Claim) -> Result<(), Stop> {
+        let parts = &self.parts;
+        let act = Act {
+            kind: RecordKind::Resolution,
+            at: parts.clock.now(),
+            user_id: claim.scope.user_id.clone(),
+            actor: None,
+            about: json!({
+                "event": "reconciled",
+                "happened": false,
+                "tool": claim.scope.tool.as_str(),
+                "key": claim.scope.key.to_string(),
+                "attempt": claim.attempt,
+            }),
+            retention: Retention::Standard,
+        };
+        let entry = act.entry(parts.ids.snapshot_id(), Some(&claimed.keys));
+        let commit = Commit {
+            key: Some(KeyChange::Settle {
+                claim: claim.clone(),
+                outcome: Outcome::Released,
+            }),
+            reads: Vec::new(),
+            shapes: Vec::new(),
+            writes: Vec::new(),
+            record: Draft::from(entry),
+        };
+        let released = parts.store.commit(commit).await;
+        released.map_err(|error| store_fault(&error))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Earlier calls that a call rests on: found by the name of their evidence, of the same user only.
+
+use countersign_contract::evidence::{Link, Payload};
+use countersign_contract::{Digest, EvidenceRecord, SnapshotId};
+use countersign_evidence::tree::leaf_hash;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{State, store_failed};
+use crate::ledger;
+use crate::scribe::payload_aad;
+use crate::tool::ToolError;
+
+/// An earlier call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Linked {
+    /// Its record.
+    pub record: EvidenceRecord,
+    /// What it answered; null where it failed or where that is no longer kept.
+    pub data: Value,
+    /// Until when that may be relied on (A8).
+    pub valid_until: Option<Timestamp>,
+}
+
+impl State {
+    pub(crate) async fn linked(
+        &self,
+        id: &SnapshotId,
+        user_id: &str,
+    ) -> Result<(Linked, Link), ToolError> {
+        let stored = self.store.record(id).await.map_err(store_failed)?;
+        let stored = stored.filter(|stored| stored.row.user_id == user_id);
+        let Some(stored) = stored else {
+            let message = format!("there is no evidence {id} of this user");
+            return Err(ToolError::not_found(message).without_effect());
+        };
+        let damaged = || {
+            store_failed(ledger::Error::Damaged {
+                what: format!("the record {id}"),
+            })
+        };
+        let record: EvidenceRecord =
+            serde_json::from_slice(&stored.leaf).map_err(|_| damaged())?;
+        let data = match &stored.payload {
+            None => Value::Null,
+            Some(sealed) => {
+                let opened = self.keys.open(&payload_aad(user_id, id), sealed);
+                let opened = opened.map_err(|_| damaged())?;
+                let payload: Payload = serde_json::from_slice(&opened).map_err(|_| damaged())?;
+                payload.data.map_or(Value::Null, |data| data.value)
+            }
+        };
+        let reply = record.reply.as_ref();
+        let valid_until = reply
+            .and_then(|reply| reply.valid_until.as_deref())
+            .and_then(|until| until.parse().ok());
+        let link = Link {
+            id: id.clone(),
+            leaf: Digest(leaf_hash(&stored.leaf)),
+        };
+        let linked = Linked {
+            record,
+            data,
+            valid_until,
+        };
+        Ok((linked, link))
+    }
+}
