@@ -172,6 +172,7 @@ fn a_reply_that_worked() {
                 hash: "sha256:00".into(),
                 ts: "2026-11-15T12:00:00Z".into(),
             }],
+            checkpoint: None,
         }),
         replayed: true,
         ..ReplyEnvelope::success(request_id(), json!({"total": "19.90"}))

@@ -115,7 +115,7 @@ impl State {
     ) -> Result<Option<T>, ToolError> {
         let key = self.key(collection, id)?;
         if let Some(buffered) = self.unit().buffered(&key) {
-            return buffered.map(read_as).transpose();
+            return buffered.value().map(read_as).transpose();
         }
         let stored = self.store.document(&key).await.map_err(store_failed)?;
         self.unit().track(key.clone(), stored.version)?;
@@ -227,12 +227,11 @@ impl State {
         }
         let key = self.key(collection, id)?;
         let tracked = self.unit().version(&key);
-        let version = match tracked {
-            Some(version) => version,
-            None => {
-                let stored = self.store.document(&key).await.map_err(store_failed)?;
-                stored.version
-            }
+        let version = if let Some(version) = tracked {
+            version
+        } else {
+            let stored = self.store.document(&key).await.map_err(store_failed)?;
+            stored.version
         };
         let mut unit = self.unit();
         unit.track(key.clone(), version)?;

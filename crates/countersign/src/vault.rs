@@ -32,7 +32,7 @@ struct Cached {
 
 /// For how long a key is used without asking the store: an erasure by another process is noticed no
 /// later than this.
-const CACHED_FOR: Duration = Duration::from_secs(5 * 60);
+const CACHED_FOR: Duration = Duration::from_mins(5);
 
 /// How many keys are held at once.
 const CACHED_MAX: usize = 10_000;

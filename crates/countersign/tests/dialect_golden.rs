@@ -156,6 +156,7 @@ fn replies() -> Vec<ReplyEnvelope> {
             hash: "sha256:00".to_owned(),
             ts: "2026-11-15T12:00:00Z".to_owned(),
         }],
+        checkpoint: None,
     });
     found.replayed = true;
 

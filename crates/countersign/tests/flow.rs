@@ -18,9 +18,9 @@ use countersign::dialect::Dialect;
 use countersign::dialect::stub::{Entry, ScriptedProvider, Transcript, Turn};
 use countersign::history::HistoryEntry;
 use countersign::ids::SequentialIds;
+use countersign::ledger::MemoryStore;
 use countersign::sample::{Diagnostics, MemorySearch};
 use countersign::session::Session;
-use countersign::store::MemoryStore;
 use countersign::{CallContext, Catalog, Executor, Principal, Tool, ToolError};
 use serde_json::{Value, json};
 

@@ -3,6 +3,8 @@
 //! The checks on the workspace itself are in `tests/`: `tidy` holds the layers, the error codes and the
 //! source files, `docs` the pages, `contracts` the files for other languages.
 //!
-//! This library uses the standard library only, because `cargo xtask` is built of it.
+//! Without the feature `ledger` it uses the standard library only, because `cargo xtask` is built of it.
 
+#[cfg(feature = "ledger")]
+pub mod faulty;
 pub mod postgres;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use countersign::contract::{
     CallRecord, ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, Warning,
 };
-use countersign::store::MemoryStore;
+use countersign::ledger::MemoryStore;
 use countersign::{Executor, Principal, ToolCall};
 
 use super::{BEHIND_ARGS, check_timezone, issue_table};

@@ -10,7 +10,7 @@ use countersign_evidence::seal::UserKey;
 use super::authorize::Allowed;
 use super::stop::Stop;
 use super::trail::Trail;
-use super::{Executor, store_fault, gateway_fault};
+use super::{Executor, gateway_fault, store_fault};
 use crate::ledger::{Held, HeldState, KeyDigest, Scope};
 use crate::limit::Admission;
 

@@ -84,15 +84,12 @@ impl Executor {
                 self.join(key, &keys, behaviour, limit).await?;
             }
         }
-        let arguments = match allowed.entry.defaults.fill(&arguments) {
-            Some(filled) => {
-                trail.facts.given = Some(canonical_text(&filled));
-                filled
-            }
-            None => {
-                trail.facts.given = Some(canonical);
-                arguments
-            }
+        let arguments = if let Some(filled) = allowed.entry.defaults.fill(&arguments) {
+            trail.facts.given = Some(canonical_text(&filled));
+            filled
+        } else {
+            trail.facts.given = Some(canonical);
+            arguments
         };
         Ok(Bound {
             allowed,

@@ -66,7 +66,9 @@ enum Taking {
     Ours(Hold),
     Found(Claim, Reply),
     /// Somebody in another process has it.
-    Elsewhere { retry_after_ms: u64 },
+    Elsewhere {
+        retry_after_ms: u64,
+    },
     /// It has changed while we looked.
     Again,
 }
@@ -339,7 +341,8 @@ pub(super) fn in_doubt() -> Stop {
 }
 
 fn in_doubt_until(retry_after_ms: u64) -> Stop {
-    let message = "whether the first call with this idempotency_key had its effect is not known yet";
+    let message =
+        "whether the first call with this idempotency_key had its effect is not known yet";
     ErrorBody::new(ErrorCode::Conflict, message)
         .reason(ConflictReason::InDoubt)
         .retry_after_ms(retry_after_ms)

@@ -62,11 +62,7 @@ impl Joins {
 
     /// Enters at once where nobody of this process is in; otherwise waits for the one who is. None
     /// where patience ran out. The flag tells whether there was somebody.
-    pub(super) async fn enter(
-        &self,
-        scope: &Scope,
-        patience: &Patience,
-    ) -> Option<(Joined, bool)> {
+    pub(super) async fn enter(&self, scope: &Scope, patience: &Patience) -> Option<(Joined, bool)> {
         let mut waited = false;
         loop {
             let other = match lock(&self.running).entry(scope.clone()) {
@@ -102,7 +98,7 @@ impl Patience {
         Self {
             // A limit beyond what the timer can count is as good as a day.
             until: now
-                .checked_add(limit.min(Duration::from_secs(24 * 60 * 60)))
+                .checked_add(limit.min(Duration::from_hours(24)))
                 .unwrap_or(now),
             pause: PAUSE_MIN,
         }

@@ -40,13 +40,16 @@ impl Executor {
             .await;
         match found {
             Err(error) => {
-                tracing::warn!(code = error.code().as_str(), "a lost call could not be looked up");
+                tracing::warn!(
+                    code = error.code().as_str(),
+                    "a lost call could not be looked up"
+                );
                 Ok(Reconciliation::Unknown)
             }
             Ok(Reconciled::Unknown) => Ok(Reconciliation::Unknown),
             Ok(Reconciled::Happened(reply)) => Ok(Reconciliation::Happened(reply)),
             Ok(Reconciled::DidNotHappen) if age < grace => {
-                let left = u64::try_from((grace - age).as_millis()).unwrap_or(u64::MAX);
+                let left = u64::try_from(grace.saturating_sub(age).as_millis()).unwrap_or(u64::MAX);
                 Ok(Reconciliation::TooEarly {
                     retry_after_ms: left.max(1),
                 })

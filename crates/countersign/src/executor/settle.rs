@@ -168,12 +168,7 @@ impl Executor {
 
     /// Something that the tool has read is not what it was. It runs again, in turn with the others of
     /// this process; an effect elsewhere cannot be taken back and is not repeated.
-    async fn moved(
-        &self,
-        claimed: &mut Claimed,
-        collection: &str,
-        id: &str,
-    ) -> Result<(), Stop> {
+    async fn moved(&self, claimed: &mut Claimed, collection: &str, id: &str) -> Result<(), Stop> {
         match claimed.entry.spec().behaviour.effect {
             Effect::Read | Effect::Write => {}
             Effect::External => return Err(in_doubt()),

@@ -66,7 +66,7 @@ pub trait Claims: Send + Sync + 'static {
 }
 
 /// For how long a key is refused after its answer is gone.
-pub const TOMBSTONE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const TOMBSTONE: Duration = Duration::from_hours(720);
 
 /// What a key is unique in: the same key of another user or for another tool is another key (A17).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -39,8 +39,7 @@ impl State {
                 what: format!("the record {id}"),
             })
         };
-        let record: EvidenceRecord =
-            serde_json::from_slice(&stored.leaf).map_err(|_| damaged())?;
+        let record: EvidenceRecord = serde_json::from_slice(&stored.leaf).map_err(|_| damaged())?;
         let data = match &stored.payload {
             None => Value::Null,
             Some(sealed) => {

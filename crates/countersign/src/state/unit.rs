@@ -58,8 +58,8 @@ impl Changes {
 
 impl Unit {
     /// What this call has written to a document: a value, or that it is deleted.
-    pub(super) fn buffered(&self, key: &DocumentKey) -> Option<Option<Value>> {
-        self.writes.get(key).map(|written| written.value.clone())
+    pub(super) fn buffered(&self, key: &DocumentKey) -> Option<&Buffered> {
+        self.writes.get(key)
     }
 
     pub(super) fn version(&self, key: &DocumentKey) -> Option<u64> {
@@ -152,6 +152,11 @@ impl Buffered {
             value,
             bytes,
         })
+    }
+
+    /// The document as this call has left it; none where it is deleted.
+    pub(super) fn value(&self) -> Option<Value> {
+        self.value.clone()
     }
 
     pub(super) fn seal(

@@ -1,5 +1,6 @@
 //! A dry run changes nothing (A4).
 
+use countersign::contract::Digest;
 use countersign::contract::tool::KeyRule;
 use serde_json::{Value, json};
 
@@ -36,6 +37,11 @@ async fn what_changes_something_is_not_run_unless_it_can_simulate() {
     ] {
         let mut reply = world.send(tool, &json!({}), &dry()).await;
         reply.as_object_mut().unwrap().remove("request_id");
+        if tool == "d.simulating" {
+            let evidence = reply.as_object_mut().unwrap().remove("evidence").unwrap();
+            let digest = Digest::of_canonical(&data).unwrap().to_string();
+            assert_eq!(evidence["sources"][0]["hash"], digest, "of what would be");
+        }
         let expected = json!({"ok": true, "data": data, "warnings": warnings, "dry_run": true});
         assert_eq!(reply, expected, "{tool}");
         assert_eq!(world.record()["dry_run"], true);

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use countersign::cancel::Cancellation;
 use countersign::contract::parameter::Sensitivity;
-use countersign::contract::{CallRecord, Input, Parameter, ValueKind};
-use countersign::store::{
-    self, ClaimAnswer, ClaimRequest, Durability, Held, MemoryStore, Scope, Settle, Store,
-};
+use countersign::contract::{Input, Parameter, ValueKind};
+use countersign::ledger::MemoryStore;
 use countersign::{
     BoxFuture, CallContext, Catalog, Executor, Principal, Reply, Tool, ToolArgs, ToolCall,
     ToolError,
 };
-use jiff::Timestamp;
+use countersign_testkit::faulty::{FaultyStore, Op, When};
 use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call, check_error, check_ok};
@@ -142,40 +140,17 @@ async fn a_tool_that_is_removed_while_it_runs_finishes() {
     );
 }
 
-/// A store that takes its time to settle.
-#[derive(Default)]
-struct SlowStore(MemoryStore);
-
-impl Store for SlowStore {
-    fn lookup<'a>(
-        &'a self,
-        scope: &'a Scope,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<Held>, store::Error>> {
-        self.0.lookup(scope, at)
-    }
-
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-    ) -> BoxFuture<'a, Result<ClaimAnswer, store::Error>> {
-        self.0.claim(request)
-    }
-
-    fn settle(&self, settle: Settle) -> BoxFuture<'_, Result<(), store::Error>> {
-        Box::pin(async {
-            tokio::time::sleep(Duration::from_mins(1)).await;
-            self.0.settle(settle).await
+/// A store that takes its time to commit.
+fn slow() -> Arc<FaultyStore> {
+    let plan = |op, when| -> BoxFuture<'static, bool> {
+        Box::pin(async move {
+            if (op, when) == (Op::Commit, When::Before) {
+                tokio::time::sleep(Duration::from_mins(1)).await;
+            }
+            false
         })
-    }
-
-    fn append(
-        &self,
-        record: Box<CallRecord>,
-        durability: Durability,
-    ) -> BoxFuture<'_, Result<(), store::Error>> {
-        self.0.append(record, durability)
-    }
+    };
+    Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), plan))
 }
 
 /// A tool that has answered has answered: neither the switch nor the deadline undoes it while the
@@ -183,9 +158,7 @@ impl Store for SlowStore {
 #[tokio::test(start_paused = true)]
 async fn cancellation_while_settling_changes_nothing() {
     let probe = Probe::external("sample.send").with(|behaviour| behaviour.deadline_ms = 1_000);
-    let world = World::of([probe], |builder| {
-        builder.store(Arc::new(SlowStore::default()))
-    });
+    let world = World::of([probe], |builder| builder.store(slow()));
     let cancellation = Cancellation::new();
     let keyed = json!({"idempotency_key": "k1"});
     let first = call("sample.send", &json!({}), &keyed).cancellation(cancellation.clone());

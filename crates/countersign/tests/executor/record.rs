@@ -6,12 +6,11 @@ use std::time::Duration;
 use countersign::approve::{Approval, Approver, Confirm};
 use countersign::clock::ManualClock;
 use countersign::contract::parameter::Sensitivity;
-use countersign::contract::{CallRecord, Digest, Input, Parameter, ValueKind};
-use countersign::store::{
-    self, ClaimAnswer, ClaimRequest, Durability, Held, MemoryStore, Scope, Settle, Store,
-};
+use countersign::contract::{Digest, Input, Parameter, ValueKind};
+use countersign::ledger::MemoryStore;
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal, ToolCall};
+use countersign_testkit::faulty::{FaultyStore, Op};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -143,38 +142,10 @@ async fn sensitive_arguments_are_redacted() {
     assert_eq!(world.record()["arguments_digest"], digest);
 }
 
-/// A store that keeps nothing.
-struct Broken;
-
-impl Broken {
-    fn fault<T>() -> Result<T, store::Error> {
-        Err(Unavailable::new("store", "disk full at /secret").into())
-    }
-}
-
-impl Store for Broken {
-    fn lookup<'a>(
-        &'a self,
-        _: &'a Scope,
-        _: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<Held>, store::Error>> {
-        Box::pin(async { Self::fault() })
-    }
-
-    fn claim<'a>(
-        &'a self,
-        _: &'a ClaimRequest,
-    ) -> BoxFuture<'a, Result<ClaimAnswer, store::Error>> {
-        Box::pin(async { Self::fault() })
-    }
-
-    fn settle(&self, _: Settle) -> BoxFuture<'_, Result<(), store::Error>> {
-        Box::pin(async { Self::fault() })
-    }
-
-    fn append(&self, _: Box<CallRecord>, _: Durability) -> BoxFuture<'_, Result<(), store::Error>> {
-        Box::pin(async { Self::fault() })
-    }
+/// A store that hands out keys and keeps nothing.
+fn broken() -> Arc<FaultyStore> {
+    let plan = |op, _| -> BoxFuture<'static, bool> { Box::pin(async move { op != Op::Keys }) };
+    Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), plan))
 }
 
 /// An answer without its record is no answer, and a write without its claim does not run.
@@ -183,7 +154,7 @@ async fn nothing_is_answered_that_is_not_recorded() {
     let probe = Probe::write("sample.write");
     let runs = probe.runs();
     let tools = [Probe::read("sample.read"), probe];
-    let world = World::of(tools, |builder| builder.store(Arc::new(Broken)));
+    let world = World::of(tools, |builder| builder.store(broken()));
     let reply = world.send("sample.read", &json!({}), &json!({})).await;
     check_error(&reply, "UPSTREAM_ERROR", &json!({"source": "gateway"}));
     assert!(!reply.to_string().contains("secret"));

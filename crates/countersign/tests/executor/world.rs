@@ -9,7 +9,7 @@ use countersign::contract::tool::{Behaviour, Confirmation, EvidenceRule, KeyRule
 use countersign::contract::{Effect, Input, RequestEnvelope, ToolName, ToolSpec};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::SequentialIds;
-use countersign::store::MemoryStore;
+use countersign::ledger::MemoryStore;
 use countersign::{
     Arguments, BoxFuture, CallContext, Catalog, DryRun, DynTool, Executor, Principal, Reply,
     ToolCall, ToolError,
@@ -151,7 +151,7 @@ impl World {
             "2026-11-15T12:00:00Z".parse().unwrap(),
         ));
         let ids = Arc::new(SequentialIds::new());
-        let store = Arc::new(MemoryStore::new());
+        let store = Arc::new(MemoryStore::with_clock(clock.clone()));
         let approvals = Arc::new(MemoryApprovals::new(ids.clone()));
         let builder = Executor::builder(catalog)
             .clock(clock.clone())

@@ -187,13 +187,13 @@ impl MemoryStore {
         }
         if let Some(key) = &commit.key {
             let is_fenced = match key {
-                KeyChange::Take { .. } => match inner.taken(key, now) {
-                    Some(held) => return Ok(CommitAnswer::Held(held)),
-                    None => {
-                        self.room_for(&mut inner, key, now)?;
-                        false
+                KeyChange::Take { .. } => {
+                    if let Some(held) = inner.taken(key, now) {
+                        return Ok(CommitAnswer::Held(held));
                     }
-                },
+                    self.room_for(&mut inner, key, now)?;
+                    false
+                }
                 KeyChange::Settle { claim, .. } => !inner.holds_claim(claim),
             };
             if is_fenced {

@@ -1,0 +1,263 @@
+//! A store that fails when a test says so, in front of one that does not: before it has done something,
+//! or after, when it is done and only the answer is lost.
+
+use std::sync::Arc;
+
+use countersign::BoxFuture;
+use countersign::contract::SnapshotId;
+use countersign::ledger::{
+    ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, DocumentKey,
+    Documents, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry, Integration,
+    Keyring, Leaf, Log, LogQuery, LogRow, Scan, Scope, Sequencing, Store, StoredDocument,
+    StoredRecord, Swept, WrappedKey,
+};
+use countersign::scribe::Draft;
+use countersign::unavailable::Unavailable;
+use countersign_evidence::tile::TileId;
+
+/// What is asked of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// How a key stands.
+    Lookup,
+    /// A claim before an effect.
+    Claim,
+    /// A commit.
+    Commit,
+    /// A record alone.
+    Append,
+    /// Documents.
+    Read,
+    /// Users' keys.
+    Keys,
+    /// Everything else.
+    Other,
+}
+
+/// When a store fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before anything was done.
+    Before,
+    /// When everything was done.
+    After,
+}
+
+type Plan = Box<dyn Fn(Op, When) -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// A store with a plan of faults.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    plan: Plan,
+}
+
+impl FaultyStore {
+    /// Asks `plan` before and after each operation; where it says yes, the store fails. The plan may
+    /// also take its time.
+    pub fn new(
+        inner: Arc<dyn Store>,
+        plan: impl Fn(Op, When) -> BoxFuture<'static, bool> + Send + Sync + 'static,
+    ) -> Self {
+        let plan = Box::new(plan);
+        Self { inner, plan }
+    }
+
+    async fn guarded<T>(&self, op: Op, work: BoxFuture<'_, Result<T, Error>>) -> Result<T, Error> {
+        let fault = || Error::from(Unavailable::new("store", "lost at /secret"));
+        if (self.plan)(op, When::Before).await {
+            return Err(fault());
+        }
+        let done = work.await?;
+        if (self.plan)(op, When::After).await {
+            return Err(fault());
+        }
+        Ok(done)
+    }
+}
+
+macro_rules! guarded {
+    ($self:ident, $op:ident, $method:ident($($arg:expr),*)) => {
+        Box::pin($self.guarded(Op::$op, $self.inner.$method($($arg),*)))
+    };
+}
+
+impl Claims for FaultyStore {
+    fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>> {
+        guarded!(self, Lookup, lookup(scope))
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
+        guarded!(self, Claim, claim(request))
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>> {
+        Box::pin(async {
+            // Asked before the inner store is given anything: it may do its work at once.
+            if (self.plan)(Op::Commit, When::Before).await {
+                return Err(Unavailable::new("store", "lost at /secret").into());
+            }
+            let done = self.inner.commit(commit).await?;
+            if (self.plan)(Op::Commit, When::After).await {
+                return Err(Unavailable::new("store", "lost at /secret").into());
+            }
+            Ok(done)
+        })
+    }
+
+    fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        guarded!(self, Other, claims(query))
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
+        guarded!(self, Other, sweep(limit))
+    }
+}
+
+impl Documents for FaultyStore {
+    fn document<'a>(
+        &'a self,
+        key: &'a DocumentKey,
+    ) -> BoxFuture<'a, Result<StoredDocument, Error>> {
+        guarded!(self, Read, document(key))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>> {
+        guarded!(self, Read, scan(user_id, collection, prefix, after, limit))
+    }
+
+    fn find<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        entry: &'a IndexEntry,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>> {
+        guarded!(self, Read, find(user_id, collection, entry, limit))
+    }
+}
+
+impl Keyring for FaultyStore {
+    fn user_key<'a>(
+        &'a self,
+        user_id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<WrappedKey>, Error>> {
+        guarded!(self, Keys, user_key(user_id))
+    }
+
+    fn add_user_key<'a>(
+        &'a self,
+        user_id: &'a str,
+        key: WrappedKey,
+    ) -> BoxFuture<'a, Result<WrappedKey, Error>> {
+        guarded!(self, Keys, add_user_key(user_id, key))
+    }
+
+    fn user_keys_not_under<'a>(
+        &'a self,
+        master: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
+        guarded!(self, Keys, user_keys_not_under(master, limit))
+    }
+
+    fn rewrap<'a>(
+        &'a self,
+        user_id: &'a str,
+        old: &'a WrappedKey,
+        new: WrappedKey,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        guarded!(self, Keys, rewrap(user_id, old, new))
+    }
+}
+
+impl Log for FaultyStore {
+    fn append(&self, draft: Draft, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            if (self.plan)(Op::Append, When::Before).await {
+                return Err(Unavailable::new("store", "lost at /secret").into());
+            }
+            self.inner.append(draft, durability).await
+        })
+    }
+
+    fn keeps_log(&self) -> bool {
+        self.inner.keeps_log()
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), Error>> {
+        guarded!(self, Other, flush())
+    }
+
+    fn integrate<'a>(
+        &'a self,
+        sequencing: &'a Sequencing,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Integration, Error>> {
+        guarded!(self, Other, integrate(sequencing, limit))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {
+        guarded!(self, Other, head())
+    }
+
+    fn leaves(&self, from: u64, limit: usize) -> BoxFuture<'_, Result<Vec<Leaf>, Error>> {
+        guarded!(self, Other, leaves(from, limit))
+    }
+
+    fn tiles<'a>(
+        &'a self,
+        wanted: &'a [TileId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        guarded!(self, Other, tiles(wanted))
+    }
+
+    fn add_checkpoint<'a>(
+        &'a self,
+        head: &'a Head,
+        note: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        guarded!(self, Other, add_checkpoint(head, note))
+    }
+
+    fn checkpoint(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        guarded!(self, Other, checkpoint())
+    }
+
+    fn record<'a>(
+        &'a self,
+        id: &'a SnapshotId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
+        guarded!(self, Other, record(id))
+    }
+
+    fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
+        guarded!(self, Other, records(query))
+    }
+
+    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
+        guarded!(self, Other, prune(limit))
+    }
+
+    fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
+        guarded!(self, Other, hold(hold, entry))
+    }
+
+    fn release_hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<bool, Error>> {
+        guarded!(self, Other, release_hold(hold, entry))
+    }
+
+    fn holds(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Hold>, Error>> {
+        guarded!(self, Other, holds(limit))
+    }
+
+    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
+        guarded!(self, Other, erase(user_id, entry))
+    }
+}
