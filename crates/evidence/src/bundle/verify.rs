@@ -1,0 +1,407 @@
+//! The checks, in the order in which a reader would ask: whose log, is it in there, does it match.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use countersign_contract::evidence::{EvidenceRecord, Opening};
+use countersign_contract::{Digest, canonical};
+
+use crate::bundle::{
+    Bundle, BundledRecord, Consistency, Content, Fault, Finding, LEAF_BYTES_MAX, RecordReport,
+    Report, Trust, Value, summary,
+};
+use crate::checkpoint::Checkpoint;
+use crate::hex;
+use crate::note::{Note, VerifyingKey};
+use crate::seal::{DOMAIN_ARGUMENTS, DOMAIN_DATA, commit};
+use crate::tree::{self, Hash};
+
+pub(super) fn verify(
+    bundle: &Bundle,
+    trusted: Option<&VerifyingKey>,
+    held: Option<&str>,
+) -> Report {
+    let mut checker = Checker {
+        bundle,
+        findings: Vec::new(),
+    };
+    let key = checker.key(trusted);
+    let log = key.as_ref().and_then(|key| checker.checkpoint(key));
+    let read = checker.leaves();
+    let mut records = Vec::new();
+    for (bundled, record) in bundle.records.iter().zip(&read) {
+        records.push(checker.record(bundled, record.as_ref(), log.as_ref()));
+    }
+    checker.links(&read, &mut records);
+    let consistency = checker.growth(key.as_ref(), log.as_ref(), held);
+    checker.summary(log.as_ref());
+    Report {
+        valid: checker.findings.is_empty(),
+        summary: bundle.summary.clone(),
+        public_key: key.as_ref().map_or_else(String::new, ToString::to_string),
+        trust: trusted.map_or(Trust::Bundle, |_| Trust::Given),
+        further_signatures: further_signatures(&bundle.checkpoint, key.as_ref()),
+        consistency,
+        records,
+        findings: checker.findings,
+    }
+}
+
+struct Checker<'a> {
+    bundle: &'a Bundle,
+    findings: Vec<Finding>,
+}
+
+/// What is known of a leaf that is a record.
+struct Read {
+    record: EvidenceRecord,
+    leaf: Digest,
+}
+
+impl Checker<'_> {
+    fn find(&mut self, fault: Fault) {
+        let record = None;
+        self.findings.push(Finding { record, fault });
+    }
+
+    fn find_in(&mut self, bundled: &BundledRecord, read: Option<&Read>, fault: Fault) {
+        let id = read.map(|read| read.record.id.to_string());
+        let record = Some((bundled.index, id));
+        self.findings.push(Finding { record, fault });
+    }
+
+    /// The key that everything is checked with: the trusted one, or else the bundle's own.
+    fn key(&mut self, trusted: Option<&VerifyingKey>) -> Option<VerifyingKey> {
+        let found: Option<VerifyingKey> = self.bundle.public_key.parse().ok();
+        match (&found, trusted) {
+            (None, _) => self.find(Fault::KeyMalformed),
+            (Some(found), Some(expected)) if found != expected => self.find(Fault::KeyOther {
+                expected: expected.to_string(),
+                found: found.to_string(),
+            }),
+            (Some(_), _) => {}
+        }
+        trusted.cloned().or(found)
+    }
+
+    fn checkpoint(&mut self, key: &VerifyingKey) -> Option<Checkpoint> {
+        Checkpoint::open(&self.bundle.checkpoint, key)
+            .map_err(|error| self.find(Fault::Checkpoint(error)))
+            .ok()
+    }
+
+    /// Reads every leaf, and checks that the records stand in order and have names of their own.
+    fn leaves(&mut self) -> Vec<Option<Read>> {
+        let bundle = self.bundle;
+        let mut previous = None;
+        let mut names = HashMap::new();
+        let mut all = Vec::new();
+        for bundled in &bundle.records {
+            let read = match read(&bundled.leaf) {
+                Ok(read) => Some(read),
+                Err(fault) => {
+                    self.find_in(bundled, None, fault);
+                    None
+                }
+            };
+            if let Some(previous) = previous.filter(|previous| *previous >= bundled.index) {
+                self.find_in(bundled, read.as_ref(), Fault::Order { previous });
+            }
+            previous = Some(bundled.index);
+            if let Some(known) = &read {
+                let other = names.insert(known.record.id.clone(), bundled.index);
+                if let Some(other) = other {
+                    self.find_in(bundled, read.as_ref(), Fault::IdTwice { other });
+                }
+            }
+            all.push(read);
+        }
+        all
+    }
+
+    /// Checks what a record is proved by on its own.
+    fn record(
+        &mut self,
+        bundled: &BundledRecord,
+        read: Option<&Read>,
+        log: Option<&Checkpoint>,
+    ) -> RecordReport {
+        let included = match included(bundled, log) {
+            Ok(included) => included,
+            Err(fault) => {
+                self.find_in(bundled, read, fault);
+                false
+            }
+        };
+        let content = read.map_or(Content::Absent, |read| self.content(bundled, read));
+        let record = read.map(|read| &read.record);
+        let reply = record.and_then(|record| record.reply.as_ref());
+        RecordReport {
+            index: bundled.index,
+            id: record.map(|record| record.id.to_string()),
+            kind: record.map(|record| record.kind),
+            at: record.map(|record| record.at.clone()),
+            tool: record.and_then(|record| Some(record.tool.as_ref()?.name.clone())),
+            code: reply.and_then(|reply| reply.code),
+            replied: reply.is_some(),
+            included,
+            content,
+            links: Vec::new(),
+            not_included: Vec::new(),
+        }
+    }
+
+    fn content(&mut self, bundled: &BundledRecord, read: &Read) -> Content {
+        let sealed = bundled.payload.as_deref().map(|payload| {
+            if let Err(fault) = check_payload(payload, read.record.payload) {
+                self.find_in(bundled, Some(read), fault);
+            }
+        });
+        let record = &read.record;
+        let arguments = record
+            .arguments
+            .as_ref()
+            .map(|arguments| arguments.commitment);
+        let data = record.reply.as_ref().and_then(|reply| reply.commitment);
+        let opened = bundled.opened.clone().unwrap_or_default();
+        let values = [
+            (Value::Arguments, arguments, opened.arguments),
+            (Value::Data, data, opened.data),
+        ];
+        let (mut shown, mut hidden) = (0_u8, 0_u8);
+        for (value, commitment, opening) in values {
+            match opening {
+                Some(opening) => {
+                    shown += 1;
+                    if let Err(fault) = check_opening(value, &opening, commitment) {
+                        self.find_in(bundled, Some(read), fault);
+                    }
+                }
+                None => hidden += u8::from(commitment.is_some()),
+            }
+        }
+        match (shown, hidden, sealed) {
+            (1.., 0, _) => Content::Opened,
+            (1.., 1.., _) => Content::PartlyOpened,
+            (0, _, Some(())) => Content::Sealed,
+            (0, 0, None) if record.payload.is_none() => Content::Nothing,
+            (0, _, None) => Content::Absent,
+        }
+    }
+
+    /// Checks that what a record rests on is what the bundle has, and that it was still valid.
+    fn links(&mut self, all: &[Option<Read>], records: &mut [RecordReport]) {
+        let bundle = self.bundle;
+        let known = || all.iter().flatten();
+        let by_id: HashMap<_, _> = known().map(|read| (&read.record.id, read)).collect();
+        let by_leaf: HashMap<_, _> = known().map(|read| (read.leaf, read)).collect();
+        for ((bundled, from), report) in bundle.records.iter().zip(all).zip(records) {
+            let Some(from) = from else { continue };
+            for link in &from.record.links {
+                let target = by_id.get(&link.id).or_else(|| by_leaf.get(&link.leaf));
+                let Some(target) = target else {
+                    report.not_included.push(link.id.to_string());
+                    continue;
+                };
+                if target.leaf != link.leaf || target.record.id != link.id {
+                    let fault = Fault::LinkOther {
+                        id: link.id.to_string(),
+                        expected: link.leaf,
+                        found: target.leaf,
+                    };
+                    self.find_in(bundled, Some(from), fault);
+                    continue;
+                }
+                report.links.push(link.id.to_string());
+                if let Err(fault) = check_window(&from.record, &target.record) {
+                    self.find_in(bundled, Some(from), fault);
+                }
+            }
+        }
+    }
+
+    /// Checks the older checkpoint of the bundle, and the one that somebody held.
+    fn growth(
+        &mut self,
+        key: Option<&VerifyingKey>,
+        log: Option<&Checkpoint>,
+        held: Option<&str>,
+    ) -> Consistency {
+        let not_shown = match held {
+            Some(_) => Consistency::NotShown,
+            None => Consistency::NotAsked,
+        };
+        let (Some(key), Some(log)) = (key, log) else {
+            return not_shown;
+        };
+        let earlier = self.earlier(key, log);
+        let Some(held) = held else { return not_shown };
+        let held = match Checkpoint::open(held, key) {
+            Ok(held) => held,
+            Err(error) => {
+                self.find(Fault::Held(error));
+                return not_shown;
+            }
+        };
+        // Every checkpoint that is known to be of this log; all logs were empty once.
+        let empty = Checkpoint::new(key.name(), 0, tree::empty_root());
+        let mut shown = [Some(log), earlier.as_ref(), Some(&empty)]
+            .into_iter()
+            .flatten();
+        let at_size = shown.find(|shown| shown.size == held.size);
+        match at_size {
+            Some(same) if same.root != held.root => {
+                self.find(Fault::Forked { size: held.size });
+                not_shown
+            }
+            Some(same) if same.size == log.size => Consistency::Same,
+            Some(_) => Consistency::Grown,
+            None => {
+                let (held, size) = (held.size, log.size);
+                self.find(Fault::HeldNotShown { held, size });
+                not_shown
+            }
+        }
+    }
+
+    fn earlier(&mut self, key: &VerifyingKey, log: &Checkpoint) -> Option<Checkpoint> {
+        let earlier = self.bundle.earlier.as_ref()?;
+        let grown = || {
+            let old = Checkpoint::open(&earlier.checkpoint, key).map_err(Fault::Earlier)?;
+            let malformed = |position| Fault::EarlierMalformed { position };
+            let proof = hashes(&earlier.proof).map_err(malformed)?;
+            tree::verify_consistency(old.size, &old.root, log.size, &log.root, &proof)
+                .map_err(Fault::EarlierNotGrown)?;
+            Ok(old)
+        };
+        grown().map_err(|fault| self.find(fault)).ok()
+    }
+
+    fn summary(&mut self, log: Option<&Checkpoint>) {
+        let other = |log| summary::of(log, &self.bundle.records) != self.bundle.summary;
+        if log.is_some_and(other) {
+            self.find(Fault::SummaryOther);
+        }
+    }
+}
+
+fn read(leaf: &str) -> Result<Read, Fault> {
+    let found = leaf.len();
+    if found > LEAF_BYTES_MAX {
+        return Err(Fault::LeafTooLong { found });
+    }
+    match canonical::from_json_text(leaf) {
+        Ok(canonical) if canonical == leaf => {}
+        Ok(_) => return Err(Fault::LeafNotCanonical(None)),
+        Err(error) => return Err(Fault::LeafNotCanonical(Some(error))),
+    }
+    let record: EvidenceRecord =
+        serde_json::from_str(leaf).map_err(|error| Fault::LeafNotARecord(error.to_string()))?;
+    if record.v != 1 {
+        return Err(Fault::LeafNotARecord(format!("version {}", record.v)));
+    }
+    let leaf = Digest(tree::leaf_hash(leaf.as_bytes()));
+    Ok(Read { record, leaf })
+}
+
+/// Whether the log has the leaf; false where there is no checkpoint to prove it against.
+fn included(bundled: &BundledRecord, log: Option<&Checkpoint>) -> Result<bool, Fault> {
+    let malformed = |position| Fault::ProofMalformed { position };
+    let proof = hashes(&bundled.proof).map_err(malformed)?;
+    let Some(log) = log else { return Ok(false) };
+    let leaf = tree::leaf_hash(bundled.leaf.as_bytes());
+    tree::verify_inclusion(&leaf, bundled.index, log.size, &proof, &log.root)
+        .map_err(Fault::Inclusion)?;
+    Ok(true)
+}
+
+fn check_payload(payload: &str, expected: Option<Digest>) -> Result<(), Fault> {
+    let sealed = STANDARD
+        .decode(payload)
+        .map_err(|_| Fault::PayloadMalformed)?;
+    let expected = expected.ok_or(Fault::PayloadUnexpected)?;
+    let found = Digest::of_bytes(&sealed);
+    if found == expected {
+        return Ok(());
+    }
+    Err(Fault::PayloadOther { expected, found })
+}
+
+fn check_opening(value: Value, opening: &Opening, commitment: Option<Digest>) -> Result<(), Fault> {
+    let expected = commitment.ok_or(Fault::OpenedUnexpected(value))?;
+    let salt = hex::decode(&opening.salt).ok_or(Fault::SaltMalformed(value))?;
+    // A bundle is read through its canonical text, so what is in it has one.
+    let text = canonical::to_vec(&opening.value).unwrap_or_default();
+    let domain = match value {
+        Value::Arguments => DOMAIN_ARGUMENTS,
+        Value::Data => DOMAIN_DATA,
+    };
+    let found = commit(domain, &salt, &text);
+    if found == expected {
+        return Ok(());
+    }
+    Err(Fault::OpenedOther {
+        value,
+        expected,
+        found,
+    })
+}
+
+/// A record may rest on another one until that one's window ends.
+fn check_window(from: &EvidenceRecord, target: &EvidenceRecord) -> Result<(), Fault> {
+    let reply = target.reply.as_ref();
+    let Some(valid_until) = reply.and_then(|reply| reply.valid_until.as_ref()) else {
+        return Ok(());
+    };
+    let malformed = |text: &String| Fault::TimeMalformed { text: text.clone() };
+    let end = instant(valid_until).ok_or_else(|| malformed(valid_until))?;
+    let at = instant(&from.at).ok_or_else(|| malformed(&from.at))?;
+    if at <= end {
+        return Ok(());
+    }
+    Err(Fault::LinkExpired {
+        id: target.id.to_string(),
+        valid_until: valid_until.clone(),
+        at: from.at.clone(),
+    })
+}
+
+/// A time as something that can be compared: its seconds as text, and nine digits of the rest.
+fn instant(text: &str) -> Option<(&str, String)> {
+    let (seconds, rest) = text.strip_suffix('Z')?.split_at_checked(19)?;
+    let shape = "0000-00-00T00:00:00".bytes();
+    let fits = |(byte, pattern): (u8, u8)| match pattern {
+        b'0' => byte.is_ascii_digit(),
+        exact => byte == exact,
+    };
+    let digits = match rest {
+        "" => "",
+        rest => rest.strip_prefix('.').filter(|digits| !digits.is_empty())?,
+    };
+    let well_formed = seconds.bytes().zip(shape).all(fits)
+        && digits.len() <= 9
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    well_formed.then(|| (seconds, format!("{digits:0<9}")))
+}
+
+/// The hashes of a proof, or the position of the first that is none.
+fn hashes(texts: &[String]) -> Result<Vec<Hash>, usize> {
+    let hash = |(position, text): (usize, &String)| {
+        let bytes = STANDARD.decode(text).map_err(|_| position)?;
+        bytes.try_into().map_err(|_| position)
+    };
+    texts.iter().enumerate().map(hash).collect()
+}
+
+fn further_signatures(note: &str, key: Option<&VerifyingKey>) -> usize {
+    let Ok(note) = Note::parse(note) else {
+        return 0;
+    };
+    let ours = key.map(|key| (key.name().to_owned(), key.key_id()));
+    let of_others = note.signatures.iter().filter(|signature| {
+        let signer = (signature.name.clone(), signature.key_id);
+        ours.as_ref() != Some(&signer)
+    });
+    of_others.count()
+}

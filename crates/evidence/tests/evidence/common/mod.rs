@@ -1,0 +1,5 @@
+//! The sample log that tests and vectors share, and the vectors made from it.
+
+pub(crate) mod cases;
+pub(crate) mod sample;
+pub(crate) mod vectors;

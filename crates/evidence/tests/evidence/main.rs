@@ -1,0 +1,10 @@
+//! The formats as a stranger sees them: bundles, and the vectors that every implementation agrees on.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on may panic"
+)]
+
+mod bundle;
+mod common;
+mod vectors;
