@@ -43,17 +43,18 @@ pub trait Claims: Send + Sync + 'static {
     /// Takes a scope for an effect elsewhere. The claim is durable before this answers, because it is
     /// the mark that the effect may have begun.
     ///
-    /// A `running` row whose lease is over goes by its [`Recovery`]: `Retry`, and `DownstreamKey` within
-    /// four fifths of its window (counted from the first claim), are taken over with the next attempt;
-    /// everything else is marked in doubt and answered as such.
+    /// A `running` row whose lease is over goes by the [`Recovery`] of its owner, not of the request:
+    /// `Retry`, and `DownstreamKey` within four fifths of its window (counted from the first claim), are
+    /// taken over with the next attempt; everything else is marked in doubt and answered as such.
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>>;
 
     /// Commits key, state and record in one piece: all of it is durable when this answers
     /// [`CommitAnswer::Committed`], and none of it was done with any other answer, but for the record
     /// of a fenced owner.
     ///
-    /// Calling it again with the same record is safe: where the first one was committed, its answer is
-    /// given again. A lost answer of the database is found out in this way, never guessed.
+    /// Calling it again with the same record is safe: where the record was kept, the answer is the first
+    /// one's again, committed or fenced, however the scope stands by now. A lost answer of the database
+    /// is found out in this way, never guessed.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>>;
 
     /// Claims for operators, oldest first.

@@ -86,9 +86,7 @@ impl Claims for MemoryStore {
                 false
             }
             State::Running { lease_until }
-                if now >= *lease_until
-                    && !row.may_take_over(row.recovery, now)
-                    && swept.in_doubt < limit =>
+                if now >= *lease_until && !row.may_take_over(now) && swept.in_doubt < limit =>
             {
                 row.state = State::InDoubt;
                 swept.in_doubt += 1;
@@ -131,7 +129,7 @@ impl MemoryStore {
         let is_free = match &row.state {
             State::Released => true,
             State::Running { lease_until } if now >= *lease_until => {
-                let is_free = row.may_take_over(request.recovery, now);
+                let is_free = row.may_take_over(now);
                 if !is_free {
                     row.state = State::InDoubt;
                 }
@@ -182,8 +180,8 @@ impl MemoryStore {
     fn commit_now(&self, commit: Commit) -> Result<CommitAnswer, Error> {
         let now = self.clock.now();
         let mut inner = self.lock();
-        if inner.by_id.contains_key(commit.record.id()) {
-            return Ok(CommitAnswer::Committed);
+        if let Some(answer) = inner.answered(commit.record.id()) {
+            return Ok(answer);
         }
         if let Some(key) = &commit.key {
             let is_fenced = match key {
@@ -197,7 +195,7 @@ impl MemoryStore {
                 KeyChange::Settle { claim, .. } => !inner.holds_claim(claim),
             };
             if is_fenced {
-                self.keep_draft(&mut inner, commit.record);
+                self.keep_draft(&mut inner, commit.record, true);
                 return Ok(CommitAnswer::Fenced);
             }
         }
@@ -210,7 +208,7 @@ impl MemoryStore {
         if let Some(key) = commit.key {
             inner.change_key(key, now);
         }
-        self.keep_draft(&mut inner, commit.record);
+        self.keep_draft(&mut inner, commit.record, false);
         Ok(CommitAnswer::Committed)
     }
 
@@ -306,8 +304,8 @@ fn ours(request: &ClaimRequest, attempt: u32) -> ClaimAnswer {
 
 impl Row {
     /// Whether an owner that was silent for too long may be replaced.
-    fn may_take_over(&self, recovery: Recovery, now: Timestamp) -> bool {
-        match recovery {
+    fn may_take_over(&self, now: Timestamp) -> bool {
+        match self.recovery {
             Recovery::Retry => true,
             Recovery::DownstreamKey { window_seconds } => {
                 let usable = Duration::from_secs(window_seconds).mul_f64(0.8);

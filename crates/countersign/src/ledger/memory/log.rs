@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use super::{Inner, MemoryStore, after};
 use crate::BoxFuture;
 use crate::ledger::{
-    Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow,
-    Sequencing, StoredRecord,
+    CommitAnswer, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery,
+    LogRow, Sequencing, StoredRecord,
 };
 use crate::scribe::Draft;
 
@@ -21,6 +21,8 @@ pub(super) struct Record {
     leaf: Vec<u8>,
     payload: Option<Vec<u8>>,
     payload_until: Option<Timestamp>,
+    /// Whether it is all that was kept of its commit, because the owner was overtaken.
+    is_fenced: bool,
 }
 
 /// The tree over the records.
@@ -43,7 +45,7 @@ impl Tree {
 impl Log for MemoryStore {
     fn append(&self, draft: Draft, _: Durability) -> BoxFuture<'_, Result<(), Error>> {
         // Memory has no batch to wait for.
-        self.keep_draft(&mut self.lock(), draft);
+        self.keep_draft(&mut self.lock(), draft, false);
         Box::pin(ready(Ok(())))
     }
 
@@ -193,7 +195,7 @@ impl Log for MemoryStore {
         let mut inner = self.lock();
         inner.holds.retain(|other| !is_same(other, &hold));
         inner.holds.push(hold);
-        inner.keep(entry);
+        inner.keep(entry, false);
         Box::pin(ready(Ok(())))
     }
 
@@ -203,7 +205,7 @@ impl Log for MemoryStore {
         inner.holds.retain(|other| !is_same(other, &hold));
         let was_there = inner.holds.len() < before;
         if was_there {
-            inner.keep(entry);
+            inner.keep(entry, false);
         }
         Box::pin(ready(Ok(was_there)))
     }
@@ -219,10 +221,10 @@ impl Log for MemoryStore {
 }
 
 impl MemoryStore {
-    pub(super) fn keep_draft(&self, inner: &mut Inner, draft: Draft) {
+    pub(super) fn keep_draft(&self, inner: &mut Inner, draft: Draft, is_fenced: bool) {
         let call = if self.keeps_log {
             let call = draft.call_record().cloned();
-            inner.keep(draft.seal());
+            inner.keep(draft.seal(), is_fenced);
             call
         } else {
             draft.into_call_record()
@@ -236,8 +238,18 @@ impl MemoryStore {
 }
 
 impl Inner {
+    /// What the commit of a record was told, where the record is kept.
+    pub(super) fn answered(&self, id: &SnapshotId) -> Option<CommitAnswer> {
+        let record = self.records.get(*self.by_id.get(id)?)?;
+        Some(if record.is_fenced {
+            CommitAnswer::Fenced
+        } else {
+            CommitAnswer::Committed
+        })
+    }
+
     /// Keeps a record; one that is kept already is not kept twice.
-    pub(super) fn keep(&mut self, entry: Entry) {
+    pub(super) fn keep(&mut self, entry: Entry, is_fenced: bool) {
         let place = self.records.len();
         if self.by_id.contains_key(&entry.id) {
             return;
@@ -256,6 +268,7 @@ impl Inner {
             leaf: entry.leaf,
             payload: entry.payload,
             payload_until: entry.keep_payload.map(|keep| after(entry.at, keep)),
+            is_fenced,
         });
     }
 
@@ -280,7 +293,7 @@ impl Inner {
         self.shapes.retain(|(owner, _), _| owner != user_id);
         self.claims.retain(|scope, _| scope.user_id != user_id);
         self.calls.retain(|call| call.user_id != user_id);
-        self.keep(entry);
+        self.keep(entry, false);
         Ok(Erased {
             keys,
             payloads,

@@ -1,0 +1,254 @@
+//! What every store has to pass: one list of cases over the traits of [`countersign::ledger`].
+//!
+//! A store's own tests say how one is opened ([`Fixture`]) and call [`ledger_contract!`](crate::ledger_contract),
+//! which makes a test of every case. [`lockstep`] compares a store with the model in memory.
+//!
+//! No case waits. What has to be over is given no time at all, a lease or a retention of zero, because a
+//! database has a clock of its own; only where a fixture lends its clock is the rest of a case done.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use countersign::BoxFuture;
+use countersign::clock::ManualClock;
+use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState, Error, LogQuery, LogRow, Store};
+use tokio::runtime::Runtime;
+use tokio::sync::Barrier;
+
+pub mod build;
+mod claims;
+mod recovery;
+mod retention;
+mod takes;
+
+/// Opens stores for the cases.
+pub trait Fixture: Send + Sync {
+    /// A store with nothing in it.
+    fn fresh(&self) -> BoxFuture<'_, Fresh>;
+}
+
+/// A store with nothing in it, and what belongs to it.
+pub struct Fresh {
+    store: Arc<dyn Store>,
+    replica: Option<Arc<dyn Store>>,
+    clock: Option<Arc<ManualClock>>,
+    kept: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Fresh {
+    /// By itself.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            replica: None,
+            clock: None,
+            kept: None,
+        }
+    }
+
+    /// The clock that the store goes by.
+    pub fn by(mut self, clock: Arc<ManualClock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// A second handle onto the same data, as another process has one; races go through both.
+    pub fn with_replica(mut self, replica: Arc<dyn Store>) -> Self {
+        self.replica = Some(replica);
+        self
+    }
+
+    /// What has to live as long as the store, such as its folder; it is dropped after the store.
+    pub fn keeping(mut self, kept: impl Any + Send + Sync) -> Self {
+        self.kept = Some(Box::new(kept));
+        self
+    }
+
+    /// The handle for the `n`th of several racing tasks.
+    fn handle(&self, n: usize) -> Arc<dyn Store> {
+        match &self.replica {
+            Some(replica) if n % 2 == 1 => replica.clone(),
+            Some(_) | None => self.store.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Fresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fresh")
+            .field("replica", &self.replica.is_some())
+            .field("clock", &self.clock)
+            .field("kept", &self.kept.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One thing that every store does.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Its name, after that of its group.
+    pub name: &'static str,
+    run: for<'a> fn(&'a Fresh) -> BoxFuture<'a, Checked>,
+}
+
+/// A case fails by an assertion, or because the store did not answer.
+type Checked = Result<(), Error>;
+
+/// Every case.
+pub const CASES: &[Case] = crate::ledger_contract!(@list cases ());
+
+/// Runs one case on a store that the fixture opens.
+///
+/// # Panics
+///
+/// Where the store does not do what the case says.
+pub fn run(fixture: &impl Fixture, name: &str) {
+    let case = CASES.iter().find(|case| case.name == name);
+    let case = case.expect("the name of a case");
+    runtime().block_on(async {
+        let fresh = fixture.fresh().await;
+        let checked = (case.run)(&fresh).await;
+        assert!(checked.is_ok(), "{name}: {checked:?}");
+    });
+}
+
+/// Runs so many tasks at once; their results in order.
+async fn race<T, F>(tasks: usize, task: impl Fn(usize) -> F) -> Result<Vec<T>, Error>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    let start = Arc::new(Barrier::new(tasks));
+    let mut racing = Vec::new();
+    for n in 0..tasks {
+        let (start, task) = (start.clone(), task(n));
+        racing.push(tokio::spawn(async move {
+            start.wait().await;
+            task.await
+        }));
+    }
+    let mut done = Vec::new();
+    for task in racing {
+        done.push(task.await.expect("no task panics")?);
+    }
+    Ok(done)
+}
+
+/// The claims in a state.
+async fn rows(store: &dyn Store, state: ClaimState) -> Result<Vec<ClaimRow>, Error> {
+    let query = ClaimQuery {
+        state: Some(state),
+        user_id: None,
+        limit: 1_000,
+    };
+    store.claims(&query).await
+}
+
+/// Every record, newest first.
+async fn all_records(store: &dyn Store) -> Result<Vec<LogRow>, Error> {
+    let query = LogQuery {
+        limit: 10_000,
+        ..LogQuery::default()
+    };
+    store.records(&query).await
+}
+
+/// Two threads, so that what races really does.
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("threads can be started")
+}
+
+/// Makes a test of every case, with a fixture of its own for each: `ledger_contract!(Memory::new());`.
+#[macro_export]
+macro_rules! ledger_contract {
+    (@list $then:ident $with:tt) => {
+        $crate::ledger_contract! { @$then $with
+            claims {
+                nothing_is_known_of_a_new_scope
+                a_claim_is_running_and_held_for_everybody_else
+                a_claim_for_other_arguments_is_told_and_changes_nothing
+                the_same_key_of_another_user_or_tool_is_another_key
+                success_is_kept_with_its_answer
+                a_final_failure_is_kept_with_its_answer
+                a_release_lets_the_same_call_take_it_again
+                only_the_arguments_of_the_first_claim_may_take_it_again
+                doubt_is_kept_until_it_is_resolved
+                attempts_rise_with_every_claim
+                attempts_are_used_up
+                a_settled_claim_cannot_be_settled_again
+                a_claim_that_was_never_made_cannot_be_settled
+                operators_see_claims_oldest_first_and_filtered
+                racing_claims_have_one_owner
+            }
+            recovery {
+                retry_takes_over_when_the_lease_is_over
+                a_downstream_key_takes_over_within_its_window
+                a_downstream_key_is_in_doubt_after_its_window
+                four_fifths_of_the_window_count_from_the_first_claim
+                the_others_are_in_doubt_when_the_lease_is_over
+                the_lost_owner_says_what_it_leaves_behind
+                a_lease_that_is_not_over_is_nobody_elses
+                an_overtaken_owner_is_fenced_and_its_record_kept
+                a_late_owner_that_nobody_overtook_settles
+                a_paused_owner_in_doubt_settles_itself
+                an_operator_settles_what_is_in_doubt
+                an_abandoned_scope_of_other_arguments_stays_as_it_is
+                racing_takeovers_have_one_owner
+            }
+            takes {
+                a_take_settles_in_one_piece
+                a_take_after_a_release_is_the_next_attempt
+                a_take_by_an_older_look_is_held
+                a_take_for_other_arguments_is_held
+                a_take_of_what_is_settled_gets_its_answer
+                a_take_of_what_runs_is_held
+                a_take_may_release
+                the_same_record_commits_once
+                the_same_settlement_commits_once
+                a_fenced_commit_is_fenced_again
+                racing_takes_commit_once_and_share_the_answer
+                racing_repeats_of_one_commit_all_hear_it_was_done
+            }
+            retention {
+                what_is_past_its_retention_is_refused_for_ever
+                a_sweep_keeps_refusing_what_it_drops
+                a_tombstone_goes_after_its_month
+                a_sweep_marks_lost_owners_in_doubt
+                a_sweep_leaves_doubt_and_releases_alone
+                a_sweep_does_not_do_more_than_its_limit
+                an_answer_is_kept_until_its_time
+            }
+        }
+    };
+    (@tests ($fixture:expr) $($group:ident { $($case:ident)* })*) => {
+        $(
+            mod $group {
+                use super::*;
+
+                $(
+                    #[test]
+                    fn $case() {
+                        let name = concat!(stringify!($group), "::", stringify!($case));
+                        $crate::ledger::run(&$fixture, name);
+                    }
+                )*
+            }
+        )*
+    };
+    (@cases () $($group:ident { $($case:ident)* })*) => {
+        &[$($(
+            Case {
+                name: concat!(stringify!($group), "::", stringify!($case)),
+                run: |fresh| Box::pin($group::$case(fresh)),
+            },
+        )*)*]
+    };
+    ($fixture:expr) => {
+        $crate::ledger_contract!(@list tests ($fixture));
+    };
+}

@@ -1,0 +1,277 @@
+//! Small builders: what a case does not mention has a plain value.
+
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a builder that is given nonsense fails its test"
+)]
+
+use std::time::Duration;
+
+use countersign::ledger::{
+    Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, DocumentKey, DocumentRead,
+    DocumentWrite, Entry, Error, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Store,
+};
+use countersign_contract::evidence::EvidenceRecord;
+use countersign_contract::tool::Recovery;
+use countersign_contract::{RecordKind, RequestId, SnapshotId, ToolName, canonical};
+use jiff::{SignedDuration, Timestamp};
+
+/// Long enough not to be over while a case runs.
+pub const HOUR: Duration = Duration::from_hours(1);
+
+/// The least that every store tells apart.
+pub const TICK: Duration = Duration::from_millis(1);
+
+/// One tick before it is over.
+pub const fn almost(all: Duration) -> Duration {
+    all.saturating_sub(TICK)
+}
+
+/// The scope of a key of `u_1` for one tool.
+pub fn scope(key: &str) -> Scope {
+    scope_of("u_1", "orders.create", key)
+}
+
+/// A scope.
+pub fn scope_of(user_id: &str, tool: &str, key: &str) -> Scope {
+    let mut digest = [0; 32];
+    for (byte, of_key) in digest.iter_mut().zip(key.bytes()) {
+        *byte = of_key;
+    }
+    Scope {
+        user_id: user_id.to_owned(),
+        tool: ToolName::new(tool).expect("a name of a tool"),
+        key: KeyDigest(digest),
+    }
+}
+
+/// The fingerprint of the `n`th arguments.
+pub const fn fingerprint(n: u8) -> [u8; 32] {
+    [n; 32]
+}
+
+/// What tells the `n`th arguments apart.
+pub fn parts(n: u8) -> Vec<u8> {
+    vec![b'p', n]
+}
+
+/// A name of a call.
+pub fn request_id(text: &str) -> RequestId {
+    RequestId::new(text).expect("an id of a call")
+}
+
+/// A name of a record.
+pub fn record_id(text: &str) -> SnapshotId {
+    SnapshotId::new(text).expect("an id of a record")
+}
+
+/// A claim of a scope for the first arguments, by an owner who has an hour and whom only an operator
+/// replaces.
+pub fn request(scope: &Scope) -> ClaimRequest {
+    ClaimRequest {
+        scope: scope.clone(),
+        fingerprint: fingerprint(1),
+        parts: parts(1),
+        recovery: Recovery::Operator,
+        lease: HOUR,
+        attempts_max: 10,
+        request_id: request_id("req_1"),
+    }
+}
+
+/// The same, by an owner whose lease is over at once.
+pub fn lost(scope: &Scope, recovery: Recovery) -> ClaimRequest {
+    ClaimRequest {
+        recovery,
+        lease: Duration::ZERO,
+        ..request(scope)
+    }
+}
+
+/// What `n`th arguments ask for.
+pub fn with_arguments(n: u8, request: ClaimRequest) -> ClaimRequest {
+    ClaimRequest {
+        fingerprint: fingerprint(n),
+        parts: parts(n),
+        ..request
+    }
+}
+
+/// Claims a scope that must be free.
+pub async fn claimed(store: &dyn Store, request: &ClaimRequest) -> Result<Claim, Error> {
+    Ok(ours(store.claim(request).await?))
+}
+
+/// The claim of an answer that must be one.
+#[track_caller]
+pub fn ours(answer: ClaimAnswer) -> Claim {
+    match answer {
+        ClaimAnswer::Ours(claim) => claim,
+        ClaimAnswer::Held(_) | ClaimAnswer::Exhausted { .. } => {
+            unreachable!("the scope should be ours: {answer:?}")
+        }
+    }
+}
+
+/// How a scope stands that a claim must not get.
+#[track_caller]
+pub fn held(answer: ClaimAnswer) -> Held {
+    match answer {
+        ClaimAnswer::Held(held) => held,
+        ClaimAnswer::Ours(_) | ClaimAnswer::Exhausted { .. } => {
+            unreachable!("the scope should be held: {answer:?}")
+        }
+    }
+}
+
+/// How a scope stands that a commit must not get.
+#[track_caller]
+pub fn stands(answer: CommitAnswer) -> Held {
+    match answer {
+        CommitAnswer::Held(held) => held,
+        CommitAnswer::Committed | CommitAnswer::Moved { .. } | CommitAnswer::Fenced => {
+            unreachable!("the scope should be held: {answer:?}")
+        }
+    }
+}
+
+/// How a scope stands that must have been taken.
+pub async fn seen(store: &dyn Store, scope: &Scope) -> Result<Held, Error> {
+    let held = store.lookup(scope).await?;
+    Ok(held.expect("the scope was taken"))
+}
+
+/// Success with an answer that is kept for an hour.
+pub fn succeeded(reply: &str) -> Outcome {
+    Outcome::Succeeded {
+        reply: reply.as_bytes().to_vec(),
+        keep: HOUR,
+    }
+}
+
+/// A final failure with an answer that is kept for an hour.
+pub fn failed(reply: &str) -> Outcome {
+    Outcome::Failed {
+        reply: reply.as_bytes().to_vec(),
+        keep: HOUR,
+    }
+}
+
+/// Success with an answer that nobody will see.
+pub fn succeeded_long_ago() -> Outcome {
+    Outcome::Succeeded {
+        reply: b"gone".to_vec(),
+        keep: Duration::ZERO,
+    }
+}
+
+/// How a scope stands that has succeeded.
+pub fn has_succeeded(reply: &str) -> HeldState {
+    HeldState::Succeeded(reply.as_bytes().into())
+}
+
+/// How a scope stands that has failed for good.
+pub fn has_failed(reply: &str) -> HeldState {
+    HeldState::Failed(reply.as_bytes().into())
+}
+
+/// A commit that only keeps a record of `u_1`.
+pub fn commit(record: &str) -> Commit {
+    Commit {
+        key: None,
+        reads: Vec::new(),
+        shapes: Vec::new(),
+        writes: Vec::new(),
+        record: entry(record, "u_1").into(),
+    }
+}
+
+/// A commit that ends a claim.
+pub fn settle(claim: &Claim, outcome: Outcome, record: &str) -> Commit {
+    Commit {
+        key: Some(KeyChange::Settle {
+            claim: claim.clone(),
+            outcome,
+        }),
+        ..commit(record)
+    }
+}
+
+/// A commit that takes a scope for the first arguments after an attempt, and ends it at once.
+pub fn take(scope: &Scope, after: u32, outcome: Outcome, record: &str) -> Commit {
+    take_with(1, scope, after, outcome, record)
+}
+
+/// The same, for the `n`th arguments.
+pub fn take_with(n: u8, scope: &Scope, after: u32, outcome: Outcome, record: &str) -> Commit {
+    Commit {
+        key: Some(KeyChange::Take {
+            scope: scope.clone(),
+            fingerprint: fingerprint(n),
+            parts: parts(n),
+            after,
+            outcome,
+            request_id: request_id("req_1"),
+        }),
+        ..commit(record)
+    }
+}
+
+/// The commit with a document of a tracked collection written, which was at this version.
+pub fn writing(mut commit: Commit, key: &DocumentKey, version: u64, body: Option<&str>) -> Commit {
+    commit = reading(commit, key, version);
+    commit.writes.push(DocumentWrite {
+        key: key.clone(),
+        version,
+        body: body.map(|body| body.as_bytes().to_vec()),
+        entries: Vec::new(),
+        tracked: true,
+    });
+    commit
+}
+
+/// The commit relying on a version of a document.
+pub fn reading(mut commit: Commit, key: &DocumentKey, version: u64) -> Commit {
+    commit.reads.push(DocumentRead {
+        key: key.clone(),
+        version,
+    });
+    commit
+}
+
+/// A document of `u_1`.
+pub fn document(collection: &str, id: &str) -> DocumentKey {
+    DocumentKey {
+        user_id: "u_1".to_owned(),
+        collection: collection.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+/// The record of a call that worked, with a payload that is kept for ever.
+pub fn entry(id: &str, user_id: &str) -> Entry {
+    entry_at(0, id, user_id)
+}
+
+/// The same, so many seconds later. All of it is long ago for any store's clock.
+pub fn entry_at(seconds: i64, id: &str, user_id: &str) -> Entry {
+    let at = Timestamp::from_second(1_600_000_000).expect("it is in range");
+    let at = at
+        .checked_add(SignedDuration::from_secs(seconds))
+        .expect("it is in range");
+    let id = record_id(id);
+    let record = EvidenceRecord::new(RecordKind::Call, id.clone(), at.to_string());
+    let record = serde_json::to_value(&record).expect("names and texts");
+    Entry {
+        leaf: canonical::to_vec(&record).expect("it has no numbers that are too large"),
+        payload: Some([b"sealed ", id.as_str().as_bytes()].concat()),
+        id,
+        user_id: user_id.to_owned(),
+        kind: RecordKind::Call,
+        at,
+        request_id: Some(request_id("req_1")),
+        tool: Some("orders.create".to_owned()),
+        code: None,
+        keep_payload: None,
+    }
+}
