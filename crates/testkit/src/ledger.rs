@@ -18,6 +18,13 @@ use tokio::sync::Barrier;
 
 pub mod build;
 mod claims;
+mod documents;
+mod erasure;
+mod holds;
+mod keyring;
+mod log;
+mod queries;
+mod races;
 mod recovery;
 mod retention;
 mod takes;
@@ -222,6 +229,72 @@ macro_rules! ledger_contract {
                 a_sweep_leaves_doubt_and_releases_alone
                 a_sweep_does_not_do_more_than_its_limit
                 an_answer_is_kept_until_its_time
+            }
+            documents {
+                a_document_that_never_was_has_version_zero
+                versions_rise_with_every_write
+                bodies_come_back_byte_for_byte
+                a_deleted_document_keeps_its_version
+                a_read_that_is_out_of_date_stops_a_commit
+                reads_that_still_hold_stop_nothing
+                nothing_of_a_stopped_commit_is_done
+                users_and_collections_are_apart
+                a_scan_goes_by_bytes
+                a_scan_passes_over_what_is_deleted
+                an_insert_and_a_delete_move_a_scanner
+                documents_are_found_by_their_entries
+                a_change_of_entries_moves_a_searcher
+                an_untracked_collection_has_no_shape
+            }
+            races {
+                write_skew_is_stopped
+                write_skew_on_absent_documents_is_stopped
+                racing_inserts_of_scanners_are_stopped
+                a_scan_and_an_insert_do_not_both_come_first
+                increments_are_all_counted
+                transfers_in_both_directions_get_through
+                a_key_is_not_spent_on_a_commit_that_was_stopped
+            }
+            log {
+                an_empty_log_has_an_empty_tree
+                batched_records_are_there_after_a_flush
+                a_committed_record_is_there_at_once
+                a_record_comes_back_as_it_was
+                a_record_is_kept_once
+                integration_goes_in_portions
+                leaves_come_in_order_and_in_portions
+                tiles_prove_every_leaf_and_every_growth
+                records_that_commit_late_are_not_skipped
+                racing_sequencers_share_the_work
+                a_sequencing_lease_is_kept
+                a_lease_of_nothing_is_free_at_once
+                a_second_root_for_a_size_is_a_fork
+            }
+            queries {
+                records_are_found_by_every_column
+                records_are_read_page_by_page
+            }
+            holds {
+                a_payload_goes_when_its_time_is_over
+                pruning_goes_in_portions
+                a_payload_is_kept_until_its_time
+                a_hold_keeps_payloads
+                a_hold_does_not_use_up_the_limit
+                holds_are_listed_and_lifted_once
+            }
+            erasure {
+                a_user_is_forgotten
+                other_users_stay
+                an_erasure_does_not_touch_the_tree
+                a_hold_forbids_an_erasure
+                nobody_is_forgotten_too
+                a_user_may_come_back
+            }
+            keyring {
+                the_first_key_of_a_user_counts
+                racing_keys_of_a_user_agree
+                a_key_is_rewrapped_only_from_what_it_was
+                keys_under_another_master_are_found_in_portions
             }
         }
     };

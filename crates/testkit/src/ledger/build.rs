@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, DocumentKey, DocumentRead,
-    DocumentWrite, Entry, Error, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Store,
+    DocumentWrite, Entry, Error, Held, HeldState, IndexEntry, KeyChange, KeyDigest, Outcome, Scope,
+    ShapeRead, Store,
 };
 use countersign_contract::evidence::EvidenceRecord;
 use countersign_contract::tool::Recovery;
@@ -218,16 +219,44 @@ pub fn take_with(n: u8, scope: &Scope, after: u32, outcome: Outcome, record: &st
 }
 
 /// The commit with a document of a tracked collection written, which was at this version.
-pub fn writing(mut commit: Commit, key: &DocumentKey, version: u64, body: Option<&str>) -> Commit {
-    commit = reading(commit, key, version);
-    commit.writes.push(DocumentWrite {
+pub fn writing(commit: Commit, key: &DocumentKey, version: u64, body: Option<&str>) -> Commit {
+    with_write(commit, write(key, version, body))
+}
+
+/// The commit with a write, and the read that belongs to it.
+pub fn with_write(commit: Commit, write: DocumentWrite) -> Commit {
+    let mut commit = reading(commit, &write.key, write.version);
+    commit.writes.push(write);
+    commit
+}
+
+/// A write, or a delete, in a tracked collection.
+pub fn write(key: &DocumentKey, version: u64, body: Option<&str>) -> DocumentWrite {
+    DocumentWrite {
         key: key.clone(),
         version,
         body: body.map(|body| body.as_bytes().to_vec()),
         entries: Vec::new(),
         tracked: true,
+    }
+}
+
+/// The commit relying on the shape of a collection of `u_1`.
+pub fn scanning(mut commit: Commit, collection: &str, shape: u64) -> Commit {
+    commit.shapes.push(ShapeRead {
+        user_id: "u_1".to_owned(),
+        collection: collection.to_owned(),
+        shape,
     });
     commit
+}
+
+/// An entry of an index.
+pub fn index_entry(index: &str, value: u8) -> IndexEntry {
+    IndexEntry {
+        index: index.to_owned(),
+        value: [value; 32],
+    }
 }
 
 /// The commit relying on a version of a document.
