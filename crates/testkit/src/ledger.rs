@@ -22,12 +22,15 @@ mod documents;
 mod erasure;
 mod holds;
 mod keyring;
+mod lockstep;
 mod log;
 mod queries;
 mod races;
 mod recovery;
 mod retention;
 mod takes;
+
+pub use lockstep::lockstep;
 
 /// Opens stores for the cases.
 pub trait Fixture: Send + Sync {
