@@ -1,1 +1,239 @@
-//! The SQLite store.
+//! The SQLite store: one file, one process, nothing to install.
+//!
+//! ```text
+//!   callers ──── look-ups ────► readers ───────────────────────────┐
+//!      │                                                           ▼
+//!      ├──── claim, commit ──────────────────► writer ──────► database file
+//!      └──── records nobody waits for ─► sealer ─┘  one transaction for all that waits
+//! ```
+//!
+//! - [`writer`]: one thread, group commit, a savepoint a job; [`sealer`]: records off the callers' path.
+//! - [`claims`], [`documents`], [`log`], [`keyring`]: the traits of the ledger, statement by statement.
+//! - [`open`]: the lock of the file, the schema, and what the run before left behind.
+//! - [`tip`]: the end of the log in memory.
+
+mod claims;
+mod connection;
+mod disk;
+mod documents;
+mod dump;
+mod failure;
+mod keyring;
+mod log;
+mod migrate;
+mod open;
+mod readers;
+mod sealer;
+mod time;
+mod tip;
+mod values;
+mod writer;
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+
+use countersign::BoxFuture;
+use countersign::clock::{Clock, SystemClock};
+use countersign::ledger::Error;
+use countersign::unavailable::Unavailable;
+use rusqlite::Connection;
+
+pub use dump::Dump;
+pub use open::{OpenError, PreviousRun};
+
+use disk::{Disk, Probe};
+use failure::Failure;
+use readers::Readers;
+use sealer::Sealer;
+use time::Time;
+use writer::{Writer, WriterParts};
+
+/// A store in a SQLite file. It is closed when it is dropped: what was handed in is written, and the file
+/// is marked as closed.
+///
+/// # Example
+///
+/// ```
+/// use countersign::ledger::Log as _;
+/// use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("countersign.db");
+/// let store = SqliteStore::open(&path, SqliteOptions::default())?;
+/// assert_eq!(store.head().await?.size, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SqliteStore {
+    writer: Writer,
+    sealer: Sealer,
+    readers: Arc<Readers>,
+    time: Arc<Time>,
+    disk: Arc<Disk>,
+    path: PathBuf,
+    options: SqliteOptions,
+    previous: PreviousRun,
+    /// The last fields, because they are dropped last.
+    _threads: Threads,
+    _lock: File,
+}
+
+/// How a store in a file behaves.
+#[derive(Clone)]
+pub struct SqliteOptions {
+    /// Decides about leases and retention.
+    pub clock: Arc<dyn Clock>,
+    /// Nothing is written while the file system has less room than this.
+    pub disk_free_bytes_min: u64,
+    /// How many writes may wait for the writer; more wait for room.
+    pub jobs_waiting_max: usize,
+    /// How many records that nobody waits for may wait to be sealed; more make their callers wait.
+    pub drafts_waiting_max: usize,
+    /// How many look-ups, and how many longer reads, are done at once.
+    pub readers: usize,
+    /// What the writer may hold of the file in memory; readers a quarter of it each.
+    pub cache_bytes: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock::new()),
+            disk_free_bytes_min: 256 * 1024 * 1024,
+            jobs_waiting_max: 1_024,
+            drafts_waiting_max: 1_024,
+            readers: 4,
+            cache_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+impl fmt::Debug for SqliteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteOptions")
+            .field("disk_free_bytes_min", &self.disk_free_bytes_min)
+            .field("jobs_waiting_max", &self.jobs_waiting_max)
+            .field("drafts_waiting_max", &self.drafts_waiting_max)
+            .field("readers", &self.readers)
+            .field("cache_bytes", &self.cache_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file, or makes it; brings its schema up to date. Owners that an earlier run has left
+    /// behind are given up: what they may have done is in doubt, or may be done again, as their tools
+    /// have declared.
+    ///
+    /// This blocks for as long as the disk takes.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let probe = Disk::probe_of(folder.unwrap_or(Path::new(".")).to_owned());
+        Self::open_with(path, options, probe)
+    }
+
+    fn open_with(path: &Path, options: SqliteOptions, probe: Probe) -> Result<Self, OpenError> {
+        let lock = open::lock(path)?;
+        let time = Arc::new(Time::new(options.clock.clone()));
+        let disk = Arc::new(Disk::new(options.disk_free_bytes_min, probe));
+        let opened = open::open(path, &options, time.now())?;
+        let readers = Arc::new(Readers::open(path, &options)?);
+        let previous = opened.previous;
+        let is_complete = Arc::new(AtomicBool::new(false));
+        let io = |source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let parts = WriterParts {
+            opened,
+            path: path.to_owned(),
+            options: options.clone(),
+            time: time.clone(),
+            disk: disk.clone(),
+            is_complete: is_complete.clone(),
+        };
+        let (writer, writer_thread) = Writer::start(parts).map_err(io)?;
+        let (sealer, sealer_thread) =
+            Sealer::start(writer.clone(), options.drafts_waiting_max, is_complete).map_err(io)?;
+        Ok(Self {
+            writer,
+            sealer,
+            readers,
+            time,
+            disk,
+            path: path.to_owned(),
+            options,
+            previous,
+            _threads: Threads(vec![sealer_thread, writer_thread]),
+            _lock: lock,
+        })
+    }
+
+    /// How the run before this one ended: where it was lost, so may be the records of plain reads that
+    /// were about to be written, and the log should say so.
+    pub fn previous_run(&self) -> PreviousRun {
+        self.previous
+    }
+
+    /// Everything that the file holds at this moment.
+    pub fn dump(&self) -> Result<Dump, Error> {
+        let connection = connection::reader(&self.path, &self.options).map_err(Failure::from)?;
+        let dump = Dump::start(connection);
+        dump.map_err(|error| Unavailable::new("store", error).into())
+    }
+
+    /// Looks at every page of the file; an error names the first that is damaged. It takes as long as
+    /// reading the file.
+    pub async fn check(&self) -> Result<(), Error> {
+        let found: String = self
+            .list(|connection| {
+                Ok(connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?)
+            })
+            .await?;
+        match found.as_str() {
+            "ok" => Ok(()),
+            what => Err(Error::Damaged {
+                what: format!("the database file ({what})"),
+            }),
+        }
+    }
+
+    /// What goes through many rows, on a thread that may block.
+    fn list<'a, T: Send + 'static>(
+        &'a self,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        let readers = self.readers.clone();
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || readers.list(read)).await;
+            Ok(read.map_err(|error| Unavailable::new("store", error))??)
+        })
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqliteStore({})", self.path.display())
+    }
+}
+
+/// Waits for the threads: what was handed in is written when a store is gone.
+struct Threads(Vec<JoinHandle<()>>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for thread in self.0.drain(..) {
+            // One that has panicked has said so.
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Claims: the state machine of a key. There is one writer, so a decision and the write that follows
+//! from it cannot be pulled apart.
+
+mod commit;
+pub(super) mod row;
+
+use countersign::BoxFuture;
+use countersign::ledger::{
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
+    CommitAnswer, Error, Held, Scope, Swept, TOMBSTONE,
+};
+use rusqlite::{Connection, params};
+
+use super::SqliteStore;
+use super::failure::Failure;
+use super::time::later;
+use super::values::bounded;
+use super::writer::{Done, Session};
+use row::{SELECT, SELECT_ONE, Stored, recovery_numbers};
+
+impl Claims for SqliteStore {
+    fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>> {
+        Box::pin(async move {
+            let stored = self.readers.point(|connection| stored(connection, scope))?;
+            let now = self.time.now();
+            Ok(stored.map(|stored| stored.held(now)).transpose()?)
+        })
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
+        let request = request.clone();
+        Box::pin(async move {
+            let claimed = self
+                .writer
+                .run(move |session| claim(session, request).map(Done::Kept));
+            Ok(claimed.await?)
+        })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>> {
+        Box::pin(async move {
+            // Sealed here, on the caller's own time, so that the writer only writes.
+            let unit = commit::Unit::from(commit);
+            let committed = self
+                .writer
+                .run(move |session| commit::commit(session, &unit));
+            Ok(committed.await?)
+        })
+    }
+
+    fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        let query = query.clone();
+        self.list(move |connection| claims(connection, &query))
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
+        Box::pin(async move {
+            let swept = self
+                .writer
+                .run(move |session| sweep(session, bounded(limit)).map(Done::Kept));
+            Ok(swept.await?)
+        })
+    }
+}
+
+fn stored(connection: &Connection, scope: &Scope) -> Result<Option<Stored>, Failure> {
+    let mut statement = connection.prepare_cached(SELECT_ONE)?;
+    let mut rows = statement.query(params![scope.user_id, scope.tool.as_str(), scope.key.0])?;
+    rows.next()?.map(Stored::read).transpose()
+}
+
+fn claim(session: &mut Session<'_>, request: ClaimRequest) -> Result<ClaimAnswer, Failure> {
+    let now = session.now;
+    if insert_running(session, &request)? {
+        return Ok(ours(request, 1));
+    }
+    let row = stored(session.connection, &request.scope)?
+        .ok_or_else(|| Failure::damaged("the index of the claims"))?;
+    if row.fingerprint != request.fingerprint {
+        return Ok(ClaimAnswer::Held(row.held(now)?));
+    }
+    let is_free = match row.state {
+        ClaimState::Released => true,
+        ClaimState::Running if row.lease_is_over(now) => {
+            if !row.may_take_over(request.recovery, now) {
+                mark_in_doubt(session, &request.scope)?;
+                let row = Stored {
+                    state: ClaimState::InDoubt,
+                    ..row
+                };
+                return Ok(ClaimAnswer::Held(row.held(now)?));
+            }
+            true
+        }
+        ClaimState::Running
+        | ClaimState::Succeeded
+        | ClaimState::Failed
+        | ClaimState::InDoubt
+        | ClaimState::Tombstone => false,
+    };
+    if !is_free {
+        return Ok(ClaimAnswer::Held(row.held(now)?));
+    }
+    if row.attempt >= request.attempts_max {
+        return Ok(ClaimAnswer::Exhausted {
+            attempts: row.attempt,
+        });
+    }
+    take_again(session, &request, row.attempt + 1)?;
+    Ok(ours(request, row.attempt + 1))
+}
+
+fn ours(request: ClaimRequest, attempt: u32) -> ClaimAnswer {
+    ClaimAnswer::Ours(Claim {
+        scope: request.scope,
+        attempt,
+    })
+}
+
+fn insert_running(session: &Session<'_>, request: &ClaimRequest) -> Result<bool, Failure> {
+    let mut statement = session.connection.prepare_cached(
+        "INSERT INTO claim (user_id, tool, key, state, attempt, recovery, recovery_seconds, first_claim,
+             claimed_at, lease_until, request_id, fingerprint, parts)
+         VALUES (?1, ?2, ?3, 1, 1, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT (user_id, tool, key) DO NOTHING",
+    )?;
+    let scope = &request.scope;
+    let (recovery, recovery_seconds) = recovery_numbers(request.recovery);
+    let inserted = statement.execute(params![
+        scope.user_id,
+        scope.tool.as_str(),
+        scope.key.0,
+        recovery,
+        recovery_seconds,
+        session.now,
+        later(session.now, request.lease),
+        request.request_id.as_str(),
+        request.fingerprint,
+        request.parts,
+    ])?;
+    Ok(inserted > 0)
+}
+
+fn take_again(session: &Session<'_>, request: &ClaimRequest, attempt: u32) -> Result<(), Failure> {
+    let mut statement = session.connection.prepare_cached(
+        "UPDATE claim SET state = 1, attempt = ?4, recovery = ?5, recovery_seconds = ?6, claimed_at = ?7,
+             lease_until = ?8, until = NULL, request_id = ?9
+         WHERE user_id = ?1 AND tool = ?2 AND key = ?3",
+    )?;
+    let scope = &request.scope;
+    let (recovery, recovery_seconds) = recovery_numbers(request.recovery);
+    statement.execute(params![
+        scope.user_id,
+        scope.tool.as_str(),
+        scope.key.0,
+        attempt,
+        recovery,
+        recovery_seconds,
+        session.now,
+        later(session.now, request.lease),
+        request.request_id.as_str(),
+    ])?;
+    Ok(())
+}
+
+fn mark_in_doubt(session: &Session<'_>, scope: &Scope) -> Result<(), Failure> {
+    let mut statement = session.connection.prepare_cached(
+        "UPDATE claim SET state = 4, lease_until = NULL
+         WHERE user_id = ?1 AND tool = ?2 AND key = ?3 AND state = 1",
+    )?;
+    statement.execute(params![scope.user_id, scope.tool.as_str(), scope.key.0])?;
+    Ok(())
+}
+
+fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, Failure> {
+    // The state is written out, or the index over open claims could not be used.
+    let of_state = query.state.map_or_else(
+        || "1".to_owned(),
+        |state| format!("state = {}", state as u8),
+    );
+    let of_user = query
+        .user_id
+        .as_ref()
+        .map_or("?1 IS NULL", |_| "user_id = ?1");
+    let mut statement = connection.prepare(&format!(
+        "{SELECT} WHERE {of_state} AND {of_user} ORDER BY claimed_at, user_id, tool, key LIMIT ?2"
+    ))?;
+    let mut rows = statement.query(params![query.user_id, bounded(query.limit)])?;
+    let mut claims = Vec::new();
+    while let Some(row) = rows.next()? {
+        claims.push(Stored::read(row)?.shown(row)?);
+    }
+    Ok(claims)
+}
+
+fn sweep(session: &Session<'_>, limit: i64) -> Result<Swept, Failure> {
+    let (connection, now) = (session.connection, session.now);
+    // First what goes: what becomes a tombstone now stays one until the next sweep.
+    let removed = connection.prepare_cached(
+        "DELETE FROM claim WHERE rowid IN (
+             SELECT rowid FROM claim WHERE until <= ?1 AND state = 5 ORDER BY until LIMIT ?2)",
+    )?;
+    let tombstones = connection.prepare_cached(
+        "UPDATE claim SET state = 5, reply = NULL, until = until + ?3 WHERE rowid IN (
+             SELECT rowid FROM claim WHERE until <= ?1 AND state IN (2, 3) ORDER BY until LIMIT ?2)",
+    )?;
+    let in_doubt = connection.prepare_cached(
+        "UPDATE claim SET state = 4, lease_until = NULL WHERE rowid IN (
+             SELECT rowid FROM claim WHERE state = 1 AND lease_until <= ?1 AND (
+                 recovery IN (0, 3) OR recovery = 2 AND first_claim + recovery_seconds * 800000 <= ?1)
+             ORDER BY claimed_at LIMIT ?2)",
+    )?;
+    let kept_for = later(0, TOMBSTONE);
+    let mut swept = Swept::default();
+    for (mut statement, count, parameters) in [
+        (removed, &mut swept.removed, &[now, limit][..]),
+        (tombstones, &mut swept.tombstones, &[now, limit, kept_for]),
+        (in_doubt, &mut swept.in_doubt, &[now, limit]),
+    ] {
+        *count = statement.execute(rusqlite::params_from_iter(parameters))?;
+    }
+    Ok(swept)
+}

@@ -1,0 +1,56 @@
+//! How connections are opened: one that writes, and some that only read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::SqliteOptions;
+
+/// Statements that a connection keeps prepared; there are fewer.
+const STATEMENTS: usize = 128;
+
+/// For how long somebody who looks at the file with another program is waited for.
+pub(super) const BUSY_FOR: Duration = Duration::from_secs(5);
+
+/// The log is copied into the file after so many pages. A page that was written many times until then
+/// is copied once; reading the log back after a crash stays a matter of a fraction of a second.
+const PAGES_BETWEEN_CHECKPOINTS: u32 = 4_096;
+
+/// A commit is durable when it returns (`synchronous`); what is deleted is gone (`secure_delete`), because
+/// a key that was destroyed must not be found in a free page.
+pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_FOR)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -cache_kib(options))?;
+    connection.pragma_update(None, "wal_autocheckpoint", PAGES_BETWEEN_CHECKPOINTS)?;
+    Ok(connection)
+}
+
+/// Sees what is committed, waits for nobody and syncs nothing.
+pub(super) fn reader(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_FOR)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -cache_kib(options) / 4)?;
+    Ok(connection)
+}
+
+fn cache_kib(options: &SqliteOptions) -> i64 {
+    i64::try_from(options.cache_bytes / 1024).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,57 @@
+//! The guard of the disk: writing stops while there is still room to end what runs.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+
+/// Asks the file system from time to time.
+pub(super) struct Disk {
+    needed_bytes: u64,
+    probe: Probe,
+    /// When there was room for the last time.
+    last: Mutex<Option<Instant>>,
+}
+
+/// How much is free; none where that cannot be said, which stops nothing.
+pub(super) type Probe = Box<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// A busy store writes some megabytes in this time.
+const ASKED_EVERY: Duration = Duration::from_millis(100);
+
+impl Disk {
+    pub(super) fn new(needed_bytes: u64, probe: Probe) -> Self {
+        Self {
+            needed_bytes,
+            probe,
+            last: Mutex::default(),
+        }
+    }
+
+    /// The file system that this folder is on.
+    pub(super) fn probe_of(folder: PathBuf) -> Probe {
+        Box::new(move || {
+            let stat = rustix::fs::statvfs(&folder).ok()?;
+            Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+        })
+    }
+
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let mut asked_at = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked_at.is_some_and(|at| at.elapsed() < ASKED_EVERY) {
+            return Ok(());
+        }
+        match (self.probe)() {
+            // Not remembered: the next one to ask sees at once that there is room again.
+            Some(free_bytes) if free_bytes < self.needed_bytes => Err(Failure::DiskLow {
+                free_bytes,
+                needed_bytes: self.needed_bytes,
+            }),
+            Some(_) | None => {
+                *asked_at = Some(Instant::now());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Why the database did not do something. Every caller of a batch that failed gets its own copy, which
+//! the errors of the ledger are not made for.
+
+use std::sync::Arc;
+
+use countersign::ledger::Error;
+use countersign::unavailable::Unavailable;
+use rusqlite::ErrorCode;
+
+#[derive(Debug, Clone)]
+pub(super) enum Failure {
+    DiskLow {
+        free_bytes: u64,
+        needed_bytes: u64,
+    },
+    /// The database found no room for a page, whatever the file system says.
+    NoRoom,
+    Damaged {
+        what: String,
+    },
+    UnderHold {
+        reason: String,
+    },
+    Forked {
+        size: u64,
+    },
+    /// The thread that would have done it is gone.
+    Stopped,
+    Database(Arc<rusqlite::Error>),
+}
+
+impl Failure {
+    pub(super) fn damaged(what: impl Into<String>) -> Self {
+        Self::Damaged { what: what.into() }
+    }
+
+    /// Whether nothing else of the batch can be trusted to be kept.
+    pub(super) fn ends_batch(&self) -> bool {
+        match self {
+            Self::NoRoom => true,
+            Self::Database(error) => matches!(
+                error.sqlite_error_code(),
+                Some(
+                    ErrorCode::SystemIoFailure
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::ReadOnly
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::OperationInterrupted
+                )
+            ),
+            Self::DiskLow { .. }
+            | Self::Damaged { .. }
+            | Self::UnderHold { .. }
+            | Self::Forked { .. }
+            | Self::Stopped => false,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => return Self::NoRoom,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                let what = format!("the database file ({error})");
+                return Self::Damaged { what };
+            }
+            _ => {}
+        }
+        match error {
+            E::FromSqlConversionFailure(column, _, source) => {
+                Self::damaged(format!("column {column} of a row ({source})"))
+            }
+            E::InvalidColumnType(_, name, found) => {
+                Self::damaged(format!("column {name} of a row (it is {found})"))
+            }
+            E::IntegralValueOutOfRange(column, value) => {
+                Self::damaged(format!("column {column} of a row (it is {value})"))
+            }
+            error => Self::Database(Arc::new(error)),
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::DiskLow {
+                free_bytes,
+                needed_bytes,
+            } => Self::DiskLow {
+                free_bytes,
+                needed_bytes,
+            },
+            Failure::NoRoom => Self::DiskLow {
+                free_bytes: 0,
+                needed_bytes: 1,
+            },
+            Failure::Damaged { what } => Self::Damaged { what },
+            Failure::UnderHold { reason } => Self::UnderHold { reason },
+            Failure::Forked { size } => Self::Forked { size },
+            Failure::Stopped => Unavailable::new("store", "the store is closed").into(),
+            Failure::Database(source) => Unavailable::new("store", source).into(),
+        }
+    }
+}

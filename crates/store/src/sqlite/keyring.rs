@@ -1,0 +1,96 @@
+//! The users' wrapped keys.
+
+use countersign::BoxFuture;
+use countersign::ledger::{Error, Keyring, WrappedKey};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::SqliteStore;
+use super::failure::Failure;
+use super::values::bounded;
+use super::writer::Done;
+
+impl Keyring for SqliteStore {
+    fn user_key<'a>(
+        &'a self,
+        user_id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<WrappedKey>, Error>> {
+        Box::pin(async move {
+            Ok(self
+                .readers
+                .point(|connection| user_key(connection, user_id))?)
+        })
+    }
+
+    fn add_user_key<'a>(
+        &'a self,
+        user_id: &'a str,
+        key: WrappedKey,
+    ) -> BoxFuture<'a, Result<WrappedKey, Error>> {
+        let user_id = user_id.to_owned();
+        Box::pin(async move {
+            let added = self.writer.run(move |session| {
+                let mut insert = session.connection.prepare_cached(
+                    "INSERT INTO user_key (user_id, master, bytes) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (user_id) DO NOTHING",
+                )?;
+                insert.execute(params![user_id, key.master, key.bytes])?;
+                let counts = user_key(session.connection, &user_id)?;
+                Ok(Done::Kept(counts.unwrap_or(key)))
+            });
+            Ok(added.await?)
+        })
+    }
+
+    fn user_keys_not_under<'a>(
+        &'a self,
+        master: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
+        let master = master.to_owned();
+        self.list(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT master, bytes, user_id FROM user_key WHERE master <> ?1
+                 ORDER BY user_id LIMIT ?2",
+            )?;
+            let rows = statement.query_map(params![master, bounded(limit)], |row| {
+                Ok((row.get(2)?, wrapped(row)?))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn rewrap<'a>(
+        &'a self,
+        user_id: &'a str,
+        old: &'a WrappedKey,
+        new: WrappedKey,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        let (user_id, old) = (user_id.to_owned(), old.clone());
+        Box::pin(async move {
+            let replaced = self.writer.run(move |session| {
+                let mut update = session.connection.prepare_cached(
+                    "UPDATE user_key SET master = ?4, bytes = ?5
+                     WHERE user_id = ?1 AND master = ?2 AND bytes = ?3",
+                )?;
+                let replaced = update.execute(params![
+                    user_id, old.master, old.bytes, new.master, new.bytes
+                ])?;
+                Ok(Done::Kept(replaced > 0))
+            });
+            Ok(replaced.await?)
+        })
+    }
+}
+
+fn user_key(connection: &Connection, user_id: &str) -> Result<Option<WrappedKey>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT master, bytes FROM user_key WHERE user_id = ?1")?;
+    Ok(statement.query_row([user_id], wrapped).optional()?)
+}
+
+fn wrapped(row: &rusqlite::Row<'_>) -> rusqlite::Result<WrappedKey> {
+    Ok(WrappedKey {
+        master: row.get(0)?,
+        bytes: row.get(1)?,
+    })
+}

@@ -1,0 +1,259 @@
+//! The log. A record gets its place in the tree with its commit, because there is one writer; the tree
+//! itself grows later, in batches.
+
+pub(super) mod entry;
+mod erase;
+mod integrate;
+pub(super) mod records;
+
+use countersign::BoxFuture;
+use countersign::ledger::{
+    Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow,
+    Sequencing, StoredRecord,
+};
+use countersign::scribe::Draft;
+use countersign_contract::SnapshotId;
+use countersign_evidence::tile::TileId;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::SqliteStore;
+use super::failure::Failure;
+use super::readers::at_one_moment;
+use super::tip::{head, tile};
+use super::values::{bounded, bytes32, parsed_option, signed, unsigned};
+use super::writer::{Done, Session};
+use entry::{Sealed, keep};
+
+impl Log for SqliteStore {
+    fn append(&self, draft: Draft, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            match durability {
+                Durability::Batched => {
+                    // Nobody will be there to hear that it could not be written.
+                    self.disk.check()?;
+                    self.sealer.send(draft).await?;
+                }
+                Durability::Committed => {
+                    let sealed = Sealed::from(draft.seal());
+                    self.writer
+                        .run(move |session| Ok(Done::Kept(keep(session, &sealed)?)))
+                        .await?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { Ok(self.sealer.flush().await?) })
+    }
+
+    fn integrate<'a>(
+        &'a self,
+        _: &'a Sequencing,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Integration, Error>> {
+        // The file is ours alone, so the lease always is.
+        Box::pin(async move {
+            let integrated = self
+                .writer
+                .run(move |session| integrate::integrate(session, limit).map(Done::Kept));
+            Ok(integrated.await?)
+        })
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {
+        Box::pin(async move {
+            let (size, root) = self.readers.point(head)?;
+            Ok(Head { size, root })
+        })
+    }
+
+    fn leaves(&self, from: u64, limit: usize) -> BoxFuture<'_, Result<Vec<Leaf>, Error>> {
+        self.list(move |connection| leaves(connection, from, limit))
+    }
+
+    fn tiles<'a>(
+        &'a self,
+        wanted: &'a [TileId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        Box::pin(async move {
+            Ok(self.readers.point(|connection| {
+                at_one_moment(connection, |connection| {
+                    wanted.iter().map(|id| tile(connection, *id)).collect()
+                })
+            })?)
+        })
+    }
+
+    fn add_checkpoint<'a>(
+        &'a self,
+        head: &'a Head,
+        note: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        let (head, note) = (*head, note.to_owned());
+        Box::pin(async move {
+            let added = self.writer.run(move |session| {
+                add_checkpoint(session.connection, head, &note).map(Done::Kept)
+            });
+            Ok(added.await?)
+        })
+    }
+
+    fn checkpoint(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(async move { Ok(self.readers.point(checkpoint)?) })
+    }
+
+    fn record<'a>(
+        &'a self,
+        id: &'a SnapshotId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
+        Box::pin(async move {
+            Ok(self.readers.point(|connection| {
+                at_one_moment(connection, |connection| records::one(connection, id))
+            })?)
+        })
+    }
+
+    fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
+        let query = query.clone();
+        self.list(move |connection| records::matching(connection, &query))
+    }
+
+    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
+        Box::pin(async move {
+            let pruned = self
+                .writer
+                .run(move |session| prune(session, limit).map(Done::Kept));
+            Ok(pruned.await?)
+        })
+    }
+
+    fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
+        let sealed = Sealed::from(entry);
+        Box::pin(async move {
+            let held = self.writer.run(move |session| {
+                lift(session.connection, &hold)?;
+                place(session.connection, &hold)?;
+                keep(session, &sealed)?;
+                Ok(Done::Kept(()))
+            });
+            Ok(held.await?)
+        })
+    }
+
+    fn release_hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<bool, Error>> {
+        let sealed = Sealed::from(entry);
+        Box::pin(async move {
+            let released = self.writer.run(move |session| {
+                let was_there = lift(session.connection, &hold)?;
+                if was_there {
+                    keep(session, &sealed)?;
+                }
+                Ok(Done::Kept(was_there))
+            });
+            Ok(released.await?)
+        })
+    }
+
+    fn holds(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Hold>, Error>> {
+        self.list(move |connection| holds(connection, "number", bounded(limit)))
+    }
+
+    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
+        let (user_id, sealed) = (user_id.to_owned(), Sealed::from(entry));
+        Box::pin(async move {
+            // What was appended before belongs to what is erased.
+            self.sealer.flush().await?;
+            let erased = self
+                .writer
+                .run(move |session| erase::erase(session, &user_id, &sealed).map(Done::Kept));
+            Ok(erased.await?)
+        })
+    }
+}
+
+fn leaves(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Leaf>, Failure> {
+    let (size, _) = head(connection)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT idx, leaf FROM record WHERE idx >= ?1 AND idx < ?2 ORDER BY idx LIMIT ?3",
+    )?;
+    let rows = statement.query_map([signed(from), signed(size), bounded(limit)], |row| {
+        Ok(Leaf {
+            index: unsigned(row.get(0)?),
+            bytes: row.get(1)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn add_checkpoint(connection: &Connection, head: Head, note: &str) -> Result<(), Failure> {
+    let size = signed(head.size);
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO checkpoint (size, root, note) VALUES (?1, ?2, ?3) ON CONFLICT (size) DO NOTHING",
+    )?;
+    if insert.execute(params![size, head.root, note])? > 0 {
+        return Ok(());
+    }
+    let mut signed = connection.prepare_cached("SELECT root FROM checkpoint WHERE size = ?1")?;
+    let mut rows = signed.query([size])?;
+    match rows.next()? {
+        Some(row) if bytes32(row, 0)? == head.root => Ok(()),
+        Some(_) | None => Err(Failure::Forked { size: head.size }),
+    }
+}
+
+fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1")?;
+    Ok(statement.query_row([], |row| row.get(0)).optional()?)
+}
+
+fn prune(session: &Session<'_>, limit: usize) -> Result<usize, Failure> {
+    let mut statement = session.connection.prepare_cached(
+        "DELETE FROM payload WHERE idx IN (
+             SELECT payload.idx FROM payload CROSS JOIN record USING (idx)
+             WHERE payload.until <= ?1 AND NOT EXISTS (
+                 SELECT 1 FROM hold
+                 WHERE hold.user_id = record.user_id AND hold.record IN ('', record.id))
+             ORDER BY payload.until LIMIT ?2)",
+    )?;
+    Ok(statement.execute([session.now, bounded(limit)])?)
+}
+
+fn place(connection: &Connection, hold: &Hold) -> Result<(), Failure> {
+    let mut statement = connection
+        .prepare_cached("INSERT INTO hold (user_id, record, reason) VALUES (?1, ?2, ?3)")?;
+    statement.execute([&hold.user_id, record_of(hold), &hold.reason])?;
+    Ok(())
+}
+
+fn lift(connection: &Connection, hold: &Hold) -> Result<bool, Failure> {
+    let mut statement =
+        connection.prepare_cached("DELETE FROM hold WHERE user_id = ?1 AND record = ?2")?;
+    Ok(statement.execute([&hold.user_id, record_of(hold)])? > 0)
+}
+
+fn record_of(hold: &Hold) -> &str {
+    hold.record.as_ref().map_or("", SnapshotId::as_str)
+}
+
+pub(super) fn holds(
+    connection: &Connection,
+    order: &str,
+    limit: i64,
+) -> Result<Vec<Hold>, Failure> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT user_id, nullif(record, ''), reason FROM hold ORDER BY {order} LIMIT ?1"
+    ))?;
+    let mut rows = statement.query([limit])?;
+    let mut holds = Vec::new();
+    while let Some(row) = rows.next()? {
+        holds.push(Hold {
+            user_id: row.get(0)?,
+            record: parsed_option(row, 1)?,
+            reason: row.get(2)?,
+        });
+    }
+    Ok(holds)
+}

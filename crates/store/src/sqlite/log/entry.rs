@@ -1,0 +1,104 @@
+//! Keeping a record: a place at the end of the log, and its payload beside it.
+
+use countersign::ledger::Entry;
+use countersign_contract::Digest;
+use countersign_evidence::tree::{Hash, leaf_hash};
+use rusqlite::params;
+
+use crate::sqlite::failure::Failure;
+use crate::sqlite::time::{later, micros};
+use crate::sqlite::tip::Waiting;
+use crate::sqlite::values::signed;
+use crate::sqlite::writer::Session;
+
+/// A record with everything that can be computed before its turn comes.
+#[derive(Clone)]
+pub(in crate::sqlite) struct Sealed {
+    entry: Entry,
+    hash: Hash,
+    terms: Terms,
+}
+
+/// What a record is found by, besides its name and time: its user and its call.
+pub(in crate::sqlite) type Terms = [Option<i64>; 2];
+
+impl From<Entry> for Sealed {
+    fn from(entry: Entry) -> Self {
+        let hash = leaf_hash(&entry.leaf);
+        let request_id = entry.request_id.as_ref().map(|id| id.as_str());
+        let terms = terms(&entry.user_id, request_id);
+        Self { entry, hash, terms }
+    }
+}
+
+pub(in crate::sqlite) fn terms(user_id: &str, request_id: Option<&str>) -> Terms {
+    let user = (!user_id.is_empty()).then(|| user_term(user_id));
+    [user, request_id.map(request_term)]
+}
+
+pub(super) fn user_term(user_id: &str) -> i64 {
+    term("user", user_id)
+}
+
+pub(super) fn request_term(request_id: &str) -> i64 {
+    term("request", request_id)
+}
+
+/// Short, so that an entry is; two texts with one number are told apart by the record itself.
+fn term(kind: &str, text: &str) -> i64 {
+    let digest = Digest::of_bytes([kind, text].join("\0").as_bytes());
+    let [a, b, c, d, e, f, g, h, ..] = *digest.as_bytes();
+    i64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Keeps a record at the next place; false where it is kept already.
+pub(in crate::sqlite) fn keep(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Failure> {
+    let entry = &sealed.entry;
+    let (place, at) = (signed(session.tip.next), micros(entry.at));
+    let mut record = session.connection.prepare_cached(
+        "INSERT INTO record (idx, at, fenced, kind, code, tool, id, user_id, request_id, leaf)
+         VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+    )?;
+    let kept = record.execute(params![
+        place,
+        at,
+        entry.kind.as_str(),
+        entry.code.map(|code| code.as_str()),
+        entry.tool,
+        entry.id.as_str(),
+        entry.user_id,
+        entry.request_id.as_ref().map(|id| id.as_str()),
+        entry.leaf,
+    ])?;
+    if kept == 0 {
+        return Ok(false);
+    }
+    if let Some(bytes) = &entry.payload {
+        let until = entry.keep_payload.map(|keep| later(at, keep));
+        let mut payload = session
+            .connection
+            .prepare_cached("INSERT INTO payload (idx, until, bytes) VALUES (?1, ?2, ?3)")?;
+        payload.execute(params![place, until, bytes])?;
+    }
+    session.tip.push(Waiting {
+        hash: sealed.hash,
+        at,
+        terms: sealed.terms,
+    });
+    Ok(true)
+}
+
+pub(in crate::sqlite) fn keep_all(
+    session: &mut Session<'_>,
+    records: &[Sealed],
+) -> Result<(), Failure> {
+    records
+        .iter()
+        .try_for_each(|sealed| keep(session, sealed).map(|_| ()))
+}
+
+impl Sealed {
+    pub(in crate::sqlite) fn id(&self) -> &str {
+        self.entry.id.as_str()
+    }
+}

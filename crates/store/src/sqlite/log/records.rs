@@ -1,0 +1,210 @@
+//! Finding records.
+//!
+//! In the order of time there is an index. Those of one user or one call are found bucket by bucket,
+//! from the newest on, until none that is older can belong to the answer; records that are not in the
+//! tree yet are in no bucket and are looked at one by one.
+
+use countersign::ledger::{LogQuery, LogRow, StoredRecord};
+use countersign_contract::{RecordKind, SnapshotId};
+use rusqlite::{Connection, Row, Rows, ToSql};
+
+use super::entry::{request_term, user_term};
+use crate::sqlite::failure::Failure;
+use crate::sqlite::time::{micros, timestamp};
+use crate::sqlite::tip::head;
+use crate::sqlite::values::{bounded, parsed, parsed_option, signed, unsigned};
+
+/// The columns that [`row`] wants, in its order.
+macro_rules! columns {
+    () => {
+        "id, user_id, kind, at, request_id, tool, code"
+    };
+}
+
+/// What a query asks for; [`Filter`] has the parameters.
+macro_rules! filter {
+    () => {
+        " at >= ?1 AND at <= ?2 AND (at, id) < (?3, ?4) AND (?5 IS NULL OR user_id = ?5)
+          AND (?6 IS NULL OR tool = ?6) AND (?7 IS NULL OR code = ?7) AND (NOT ?8 OR code IS NULL)
+          AND (?9 IS NULL OR kind = ?9) AND (?10 IS NULL OR request_id = ?10)"
+    };
+}
+
+pub(super) fn one(
+    connection: &Connection,
+    id: &SnapshotId,
+) -> Result<Option<StoredRecord>, Failure> {
+    let (size, _) = head(connection)?;
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        ", idx, leaf, (SELECT bytes FROM payload WHERE payload.idx = record.idx)
+         FROM record WHERE id = ?1"
+    ))?;
+    let mut rows = statement.query([id.as_str()])?;
+    let Some(found) = rows.next()? else {
+        return Ok(None);
+    };
+    let place = unsigned(found.get(7)?);
+    Ok(Some(StoredRecord {
+        row: row(found)?,
+        index: (place < size).then_some(place),
+        leaf: found.get(8)?,
+        payload: found.get(9)?,
+    }))
+}
+
+pub(super) fn matching(connection: &Connection, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
+    let filter = Filter::of(query);
+    let request = query
+        .request_id
+        .as_ref()
+        .map(|id| request_term(id.as_str()));
+    let user = query.user_id.as_ref().filter(|user_id| !user_id.is_empty());
+    // A call has fewer records than a user.
+    match request.or_else(|| user.map(|user_id| user_term(user_id))) {
+        Some(term) => by_term(connection, &filter, term, query.limit),
+        None => by_time(connection, &filter, query.limit),
+    }
+}
+
+fn by_time(
+    connection: &Connection,
+    filter: &Filter<'_>,
+    limit: usize,
+) -> Result<Vec<LogRow>, Failure> {
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM record WHERE",
+        filter!(),
+        " ORDER BY at DESC, id DESC LIMIT ?11"
+    ))?;
+    let limit = bounded(limit);
+    rows(statement.query(&*filter.with(&[&limit]))?)
+}
+
+fn by_term(
+    connection: &Connection,
+    filter: &Filter<'_>,
+    term: i64,
+    limit: usize,
+) -> Result<Vec<LogRow>, Failure> {
+    let (size, _) = head(connection)?;
+    let size = signed(size);
+    let mut tail = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM record WHERE idx >= ?11 AND",
+        filter!()
+    ))?;
+    let mut found = rows(tail.query(&*filter.with(&[&size]))?)?;
+    let mut in_bucket = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM posting CROSS JOIN record USING (idx) WHERE bucket = ?11 AND term = ?12 AND",
+        filter!()
+    ))?;
+    let mut buckets = connection.prepare_cached(
+        "SELECT number, oldest, newest, newest_so_far FROM bucket ORDER BY number DESC",
+    )?;
+    let mut buckets = buckets.query([])?;
+    newest_first(&mut found, limit);
+    while let Some(bucket) = buckets.next()? {
+        let (number, oldest, newest): (i64, i64, i64) =
+            (bucket.get(0)?, bucket.get(1)?, bucket.get(2)?);
+        let newest_so_far: i64 = bucket.get(3)?;
+        let is_full = found.len() >= limit;
+        let is_older = |last: &LogRow| newest_so_far < micros(last.at);
+        if newest_so_far < filter.since || is_full && found.last().is_none_or(is_older) {
+            break;
+        }
+        if newest < filter.since || oldest > filter.until {
+            continue;
+        }
+        found.extend(rows(in_bucket.query(&*filter.with(&[&number, &term]))?)?);
+        newest_first(&mut found, limit);
+    }
+    Ok(found)
+}
+
+fn newest_first(rows: &mut Vec<LogRow>, limit: usize) {
+    rows.sort_by(|a, b| (b.at, b.id.as_str()).cmp(&(a.at, a.id.as_str())));
+    rows.truncate(limit);
+}
+
+/// The parameters of a query. A bound that is not there is one that everything keeps.
+struct Filter<'q> {
+    since: i64,
+    /// Inclusive: the time before which, or the page's edge.
+    until: i64,
+    before_at: i64,
+    before_id: &'q str,
+    user_id: Option<&'q str>,
+    tool: Option<&'q str>,
+    code: Option<&'q str>,
+    ok_only: bool,
+    kind: Option<&'q str>,
+    request_id: Option<&'q str>,
+}
+
+impl<'q> Filter<'q> {
+    fn of(query: &'q LogQuery) -> Self {
+        let before = query.before.as_ref();
+        let before_at = before.map_or(i64::MAX, |(at, _)| micros(*at));
+        let until = query.until.map_or(i64::MAX, |until| micros(until) - 1);
+        Self {
+            since: query.since.map_or(i64::MIN, micros),
+            until: until.min(before_at),
+            before_at,
+            before_id: before.map_or("", |(_, id)| id.as_str()),
+            user_id: query.user_id.as_deref(),
+            tool: query.tool.as_deref(),
+            code: query.code.map(|code| code.as_str()),
+            ok_only: query.ok_only,
+            kind: query.kind.map(RecordKind::as_str),
+            request_id: query.request_id.as_ref().map(|id| id.as_str()),
+        }
+    }
+
+    fn with<'p>(&'p self, more: &[&'p dyn ToSql]) -> Vec<&'p dyn ToSql> {
+        let mut parameters: Vec<&dyn ToSql> = vec![
+            &self.since,
+            &self.until,
+            &self.before_at,
+            &self.before_id,
+            &self.user_id,
+            &self.tool,
+            &self.code,
+            &self.ok_only,
+            &self.kind,
+            &self.request_id,
+        ];
+        parameters.extend(more);
+        parameters
+    }
+}
+
+fn rows(mut rows: Rows<'_>) -> Result<Vec<LogRow>, Failure> {
+    let mut found = Vec::new();
+    while let Some(one) = rows.next()? {
+        found.push(row(one)?);
+    }
+    Ok(found)
+}
+
+/// A record's row, whose columns are the first ones.
+pub(in crate::sqlite) fn row(row: &Row<'_>) -> Result<LogRow, Failure> {
+    let kind: String = row.get(2)?;
+    let is_kind = |known: &RecordKind| known.as_str() == kind;
+    let known = RecordKind::ALL.into_iter().find(is_kind);
+    Ok(LogRow {
+        id: parsed(row, 0)?,
+        user_id: row.get(1)?,
+        kind: known.ok_or_else(|| Failure::damaged(format!("a record of kind {kind:?}")))?,
+        at: timestamp(row.get(3)?),
+        request_id: parsed_option(row, 4)?,
+        tool: row.get(5)?,
+        code: parsed_option(row, 6)?,
+    })
+}

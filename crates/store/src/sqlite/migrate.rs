@@ -1,0 +1,57 @@
+//! Brings a database file to the schema of this program.
+
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::open::OpenError;
+use crate::migrate::{Applied, Migration, MigrationError, pending};
+
+/// Every migration, in its order.
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "store",
+    sql: include_str!("../../migrations/sqlite/0001_store.sql"),
+}];
+
+pub(super) fn migrate(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let newest = known.last().map_or(0, |migration| migration.number);
+    if version > newest {
+        let error = MigrationError::Newer {
+            found: version,
+            known: newest,
+        };
+        return Err(error.into());
+    }
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS migration (
+            number INTEGER PRIMARY KEY,
+            name TEXT NOT NULL,
+            checksum BLOB NOT NULL
+        ) STRICT",
+    )?;
+    let applied = applied(connection)?;
+    for migration in pending(known, &applied)? {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(migration.sql)?;
+        transaction.execute(
+            "INSERT INTO migration VALUES (?1, ?2, ?3)",
+            params![migration.number, migration.name, migration.checksum()],
+        )?;
+        transaction.pragma_update(None, "user_version", migration.number)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+fn applied(connection: &Connection) -> rusqlite::Result<Vec<Applied>> {
+    let mut statement =
+        connection.prepare("SELECT number, name, checksum FROM migration ORDER BY number")?;
+    let rows = statement.query_map([], |row| {
+        Ok(Applied {
+            number: row.get(0)?,
+            name: row.get(1)?,
+            checksum: row.get(2)?,
+        })
+    })?;
+    rows.collect()
+}

@@ -1,0 +1,71 @@
+//! Connections that only read, apart from the writer: none of them waits for a sync.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use super::failure::Failure;
+use super::{SqliteOptions, connection};
+
+/// A look-up by key takes some microseconds: it is done where it is asked for. What goes through many
+/// rows has connections of its own and is done on a thread that may block.
+pub(super) struct Readers {
+    points: Vec<Mutex<Connection>>,
+    lists: Vec<Mutex<Connection>>,
+    next: AtomicUsize,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Self> {
+        let open = |_| connection::reader(path, options).map(Mutex::new);
+        let count = options.readers.max(1);
+        Ok(Self {
+            points: (0..count).map(open).collect::<Result<_, _>>()?,
+            lists: (0..count).map(open).collect::<Result<_, _>>()?,
+            next: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn point<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let connection = self.free(&self.points).ok_or(Failure::Stopped)?;
+        read(&connection)
+    }
+
+    /// Everything that is read belongs to one moment.
+    pub(super) fn list<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let connection = self.free(&self.lists).ok_or(Failure::Stopped)?;
+        at_one_moment(&connection, read)
+    }
+
+    fn free<'p>(&self, pool: &'p [Mutex<Connection>]) -> Option<MutexGuard<'p, Connection>> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed) % pool.len().max(1);
+        let (before, from) = pool.split_at_checked(first)?;
+        let idle = from
+            .iter()
+            .chain(before)
+            .find_map(|one| one.try_lock().ok());
+        idle.or_else(|| {
+            let busy = from.first()?;
+            Some(busy.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+}
+
+/// Several statements that see the same version of everything.
+pub(super) fn at_one_moment<T>(
+    connection: &Connection,
+    read: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let transaction = connection.unchecked_transaction()?;
+    let answer = read(&transaction)?;
+    transaction.finish()?;
+    Ok(answer)
+}

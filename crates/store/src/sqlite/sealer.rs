@@ -1,0 +1,142 @@
+//! Seals and hands on the records that nobody waits for. They go to the writer in order, so that the
+//! caller of a plain read pays neither for the sealing nor for the disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use countersign::scribe::Draft;
+use tokio::sync::{mpsc, oneshot};
+
+use super::failure::Failure;
+use super::log::entry::{Sealed, keep_all};
+use super::writer::{Done, Writer};
+
+/// So many are handed on at once.
+const CHUNK_MAX: usize = 256;
+
+/// How long a record that could not be written waits for the next try.
+const RETRIED_AFTER: Duration = Duration::from_millis(50);
+
+/// Takes records that nobody waits for.
+pub(super) struct Sealer {
+    messages: mpsc::Sender<Message>,
+}
+
+enum Message {
+    Draft(Box<Draft>),
+    /// Answered when everything before it is durable, or could not be written.
+    Flush(oneshot::Sender<Result<(), Failure>>),
+}
+
+impl Sealer {
+    /// Starts the thread; `is_complete` says in the end whether everything was written.
+    pub(super) fn start(
+        writer: Writer,
+        waiting_max: usize,
+        is_complete: Arc<AtomicBool>,
+    ) -> std::io::Result<(Self, JoinHandle<()>)> {
+        let (sender, messages) = mpsc::channel(waiting_max.max(1));
+        let thread = Thread {
+            messages,
+            writer,
+            backlog: Arc::default(),
+        };
+        let handle = std::thread::Builder::new()
+            .name("store sealer".to_owned())
+            .spawn(move || is_complete.store(thread.run(), Ordering::Release))?;
+        Ok((Self { messages: sender }, handle))
+    }
+
+    pub(super) async fn send(&self, draft: Draft) -> Result<(), Failure> {
+        let message = Message::Draft(Box::new(draft));
+        self.messages
+            .send(message)
+            .await
+            .map_err(|_| Failure::Stopped)
+    }
+
+    pub(super) async fn flush(&self) -> Result<(), Failure> {
+        let (sender, answer) = oneshot::channel();
+        let message = Message::Flush(sender);
+        self.messages
+            .send(message)
+            .await
+            .map_err(|_| Failure::Stopped)?;
+        answer.await.map_err(|_| Failure::Stopped)?
+    }
+}
+
+struct Thread {
+    messages: mpsc::Receiver<Message>,
+    writer: Writer,
+    /// Sealed and not written yet.
+    backlog: Arc<Vec<Sealed>>,
+}
+
+impl Thread {
+    /// Whether everything was written.
+    fn run(mut self) -> bool {
+        let mut messages = Vec::with_capacity(CHUNK_MAX);
+        loop {
+            if self.backlog.is_empty() {
+                if self.messages.blocking_recv_many(&mut messages, CHUNK_MAX) == 0 {
+                    return true;
+                }
+            } else if self.messages.is_closed() && self.messages.is_empty() {
+                tracing::error!(
+                    records = self.backlog.len(),
+                    "the store closes without these records"
+                );
+                return false;
+            } else {
+                std::thread::sleep(RETRIED_AFTER);
+                self.take_waiting(&mut messages);
+            }
+            let flushes = self.seal(&mut messages);
+            let written = self.write();
+            for flush in flushes {
+                flush.send(written.clone()).ok();
+            }
+        }
+    }
+
+    /// While nothing can be written, a flush behind what waits must still be answered.
+    fn take_waiting(&mut self, messages: &mut Vec<Message>) {
+        while messages.len() < CHUNK_MAX
+            && let Ok(message) = self.messages.try_recv()
+        {
+            messages.push(message);
+        }
+    }
+
+    fn seal(&mut self, messages: &mut Vec<Message>) -> Vec<oneshot::Sender<Result<(), Failure>>> {
+        let mut flushes = Vec::new();
+        let mut sealed = Vec::with_capacity(messages.len());
+        for message in messages.drain(..) {
+            match message {
+                Message::Draft(draft) => sealed.push(Sealed::from(draft.seal())),
+                Message::Flush(answer) => flushes.push(answer),
+            }
+        }
+        if self.backlog.is_empty() {
+            self.backlog = Arc::new(sealed);
+        } else {
+            Arc::make_mut(&mut self.backlog).append(&mut sealed);
+        }
+        flushes
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        if self.backlog.is_empty() {
+            return Ok(());
+        }
+        let records = self.backlog.clone();
+        // Records that are there already are not kept twice, so trying again is safe.
+        self.writer
+            .run_blocking(move |session| keep_all(session, &records).map(Done::Kept))?;
+        self.backlog = Arc::default();
+        Ok(())
+    }
+}
