@@ -82,7 +82,7 @@ fn claim(session: &mut Session<'_>, request: ClaimRequest) -> Result<ClaimAnswer
     let is_free = match row.state {
         ClaimState::Released => true,
         ClaimState::Running if row.lease_is_over(now) => {
-            if !row.may_take_over(request.recovery, now) {
+            if !row.may_take_over(now) {
                 mark_in_doubt(session, &request.scope)?;
                 let row = Stored {
                     state: ClaimState::InDoubt,

@@ -67,8 +67,8 @@ impl Stored {
     }
 
     /// Whether an owner that was silent for too long may be replaced.
-    pub(super) fn may_take_over(&self, recovery: Recovery, now: i64) -> bool {
-        match recovery {
+    pub(super) fn may_take_over(&self, now: i64) -> bool {
+        match self.recovery {
             Recovery::Retry => true,
             Recovery::DownstreamKey { window_seconds } => {
                 let usable = Duration::from_millis(window_seconds.saturating_mul(800));
