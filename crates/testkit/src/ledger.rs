@@ -193,6 +193,7 @@ macro_rules! ledger_contract {
                 a_settled_claim_cannot_be_settled_again
                 a_claim_that_was_never_made_cannot_be_settled
                 operators_see_claims_oldest_first_and_filtered
+                operators_see_the_newest_attempt
                 racing_claims_have_one_owner
             }
             recovery {

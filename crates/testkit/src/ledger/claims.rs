@@ -325,6 +325,35 @@ pub(super) async fn operators_see_claims_oldest_first_and_filtered(fresh: &Fresh
     Ok(())
 }
 
+/// A later attempt is a claim of its own: by another call, at another time.
+pub(super) async fn operators_see_the_newest_attempt(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    let [first, second] = ["a", "b"].map(scope);
+    for (n, scope) in [&first, &second, &first].into_iter().enumerate() {
+        let asked = ClaimRequest {
+            request_id: request_id(&format!("req_{n}")),
+            ..request(scope)
+        };
+        let claim = claimed(store, &asked).await?;
+        let done = settle(&claim, Outcome::Released, &format!("ev_{n}"));
+        assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
+        if let Some(clock) = &fresh.clock {
+            clock.advance(Duration::from_secs(1));
+        }
+    }
+    let rows = super::rows(store, ClaimState::Released).await?;
+    let shown: Vec<_> = rows
+        .iter()
+        .map(|row| (&row.scope, row.attempt, row.request_id.as_str()))
+        .collect();
+    assert_eq!(shown, [(&second, 1, "req_1"), (&first, 2, "req_2")]);
+    if fresh.clock.is_some() {
+        let age = seen(store, &first).await?.age;
+        assert_eq!(age, Duration::from_secs(1));
+    }
+    Ok(())
+}
+
 /// Whatever races, one of 64 owns the scope.
 pub(super) async fn racing_claims_have_one_owner(fresh: &Fresh) -> Checked {
     let answers = super::race(64, |n| {
