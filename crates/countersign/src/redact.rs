@@ -1,8 +1,15 @@
-//! Arguments for a record: every value that the declaration calls sensitive is replaced (A21).
+//! Arguments for a record: every value that the declaration calls sensitive is replaced, and what is left
+//! passes the detectors of personal data and credentials (A21).
+
+use std::error::Error;
 
 use countersign_contract::schema::ext;
 use countersign_contract::{Input, ToolSpec};
 use serde_json::Value;
+
+mod detect;
+
+pub use detect::{Detector, Kind};
 
 /// What has to be replaced in the arguments of one tool; prepared once.
 ///
@@ -54,19 +61,33 @@ impl Redaction {
         Self { plan }
     }
 
-    /// Whether there is nothing to replace, whatever the arguments are.
+    /// Whether the declaration calls nothing sensitive. What nobody declared is still looked for.
     pub fn is_empty(&self) -> bool {
         matches!(self.plan, Plan::Nothing)
     }
 
-    /// Replaces what is sensitive.
+    /// Replaces what is declared sensitive, and then what looks sensitive.
     pub fn apply(&self, arguments: &mut Value) {
         match &self.plan {
             Plan::Nothing => {}
             Plan::Everything => blank(arguments),
             Plan::Schema(root) => Walk { root }.node(root, arguments, 0),
         }
+        Detector::new().scrub_value(arguments);
     }
+}
+
+/// An error with its causes as one line for the log. They are written by tools and stores, which may quote
+/// what they were given.
+pub(crate) fn error_text(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    Detector::new().scrub(&text).into_owned()
 }
 
 struct Walk<'a> {
@@ -219,6 +240,40 @@ mod tests {
             &json!({"sku": "S", "to": hidden, "others": [hidden], "tokens": {"a": "[secret]"},
                 "pair": ["x", "[secret]"], "either": "[personal]", "far": "[unresolved]"}),
         );
+    }
+
+    /// A21: what nobody declared is caught by the detectors, beside what was declared and below maps.
+    #[test]
+    fn undeclared_personal_data_is_replaced_too() {
+        let declared = json!({"properties": {"name": {"x-sensitivity": "personal"}}});
+        for schema in [json!({"type": "object"}), declared] {
+            let hidden = schema.get("properties").is_some();
+            let spec = ToolSpec::new(ToolName::new("a.b").unwrap(), "");
+            let redaction = Redaction::of(&spec.input(Input::Schema(schema.clone())));
+            assert_eq!(redaction.is_empty(), !hidden);
+            let name = if hidden { "[personal]" } else { "Li Lei" };
+            check(
+                Input::Schema(schema),
+                json!({"name": "Li Lei", "note": "ring 13812345678", "per": {"li@example.com": 3},
+                    "card": 4_111_111_111_111_111_u64, "order": "ORD-10023"}),
+                &json!({"name": name, "note": "ring [phone]", "per": {"[email]": 3},
+                    "card": "[card]", "order": "ORD-10023"}),
+            );
+        }
+        check(
+            Input::Undeclared,
+            json!({"li@example.com": 1}),
+            &json!({"[email]": "[undeclared]"}),
+        );
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_and_without_values() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no mail to li@example.com")]
+        struct Outer(#[source] std::io::Error);
+        let error = Outer(std::io::Error::other("13812345678 is busy"));
+        assert_eq!(error_text(&error), "no mail to [email]: [phone] is busy");
     }
 
     #[test]

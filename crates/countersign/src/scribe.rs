@@ -65,6 +65,7 @@ pub(crate) struct CallDraft {
 /// What the tool could see of the request besides its arguments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Circumstances {
+    pub(crate) session_id: Option<String>,
     pub(crate) locale: Option<String>,
     pub(crate) currency: Option<String>,
     pub(crate) timezone: Option<String>,
@@ -334,7 +335,7 @@ impl CallDraft {
             v: 1,
             user_id: &self.record.user_id,
             actor: &self.record.actor,
-            session_id: self.record.session_id.as_deref(),
+            session_id: seen.session_id.as_deref(),
             locale: seen.locale.as_deref(),
             currency: seen.currency.as_deref(),
             timezone: seen.timezone.as_deref(),

@@ -94,6 +94,7 @@ fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
         trail.record.user_id.clone_from(&user_id);
     }
     trail.facts.circumstances = Circumstances {
+        session_id: trail.facts.circumstances.session_id.take(),
         locale: envelope.locale.clone(),
         currency: envelope.currency.clone(),
         timezone: envelope.timezone.clone(),

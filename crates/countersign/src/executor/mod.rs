@@ -38,6 +38,7 @@ use crate::ledger::{self, MemoryStore, Store};
 use crate::limit::{Limiter, Unlimited};
 use crate::newest::NewestCheckpoint;
 use crate::principal::Principal;
+use crate::redact::error_text;
 use crate::retention::RetentionPlan;
 use crate::rules::Rules;
 use crate::vault::Vault;
@@ -332,6 +333,7 @@ impl ExecutorBuilder {
 
 /// A part behind the executor failed. The caller learns no more than that; the log gets the cause.
 fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
+    let error = error_text(error);
     tracing::error!(error, "a part behind the executor failed");
     ErrorBody::new(
         ErrorCode::UpstreamError,

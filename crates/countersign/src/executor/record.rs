@@ -18,6 +18,7 @@ use super::trail::Trail;
 use crate::catalog::Entry;
 use crate::context::Notes;
 use crate::ledger::Durability;
+use crate::redact::error_text;
 use crate::tool::{DryRun, Reply, ToolError};
 
 /// A call whose reply and record are complete and only wait to be committed.
@@ -217,7 +218,7 @@ fn log_source(error: &ToolError) {
     if let Some(source) = error.source() {
         tracing::warn!(
             code = error.code().as_str(),
-            error = source,
+            error = error_text(source),
             "the tool failed"
         );
     }

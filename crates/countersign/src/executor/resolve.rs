@@ -10,6 +10,7 @@ use super::envelope;
 use super::stop::Stop;
 use super::trail::Trail;
 use crate::catalog::Entry;
+use crate::redact::Detector;
 
 /// A call whose tool exists.
 pub(super) struct Resolved {
@@ -25,6 +26,7 @@ impl Executor {
     ) -> Result<Resolved, Stop> {
         let Some(entry) = self.parts.catalog.get(&call.tool) else {
             let message = format!("there is no tool {:?}", trail.record.tool);
+            trail.record.tool = scrubbed(&trail.record.tool);
             return Err(ErrorBody::new(ErrorCode::NotFound, message)
                 .hint("list the tools to see which there are")
                 .into());
@@ -36,10 +38,14 @@ impl Executor {
         trail.record.tool_version = Some(spec.version.clone());
         trail.facts.entry = Some(entry.clone());
         envelope::check(&call.envelope)?;
-        trail
-            .record
-            .session_id
-            .clone_from(&call.envelope.session_id);
+        let session_id = call.envelope.session_id.clone();
+        trail.record.session_id = session_id.as_deref().map(scrubbed);
+        trail.facts.circumstances.session_id = session_id;
         Ok(Resolved { entry, call })
     }
+}
+
+/// A text of the caller's for the record, which is no place for what it may say about a person.
+fn scrubbed(text: &str) -> String {
+    Detector::new().scrub(text).into_owned()
 }

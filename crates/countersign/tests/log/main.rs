@@ -1,4 +1,5 @@
-//! What a call leaves in the log: names, ids and codes, never a value (A21).
+//! What a call leaves in the log and in the record: names, ids and codes, never a value; nothing that tells of
+//! a person even where an error or a text of the caller is kept (A21).
 //!
 //! Alone in its binary: whether a line is logged at all is decided once for the whole process, so
 //! other tests beside it would decide it by chance.
@@ -18,6 +19,8 @@ use std::sync::{Arc, Mutex};
 
 use countersign::ToolError;
 use countersign::contract::Input;
+use countersign::ledger::{Log, LogQuery, MemoryStore};
+use countersign::redact::Kind;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -104,5 +107,86 @@ async fn no_value_reaches_the_log() {
         "policy=\"allow-all\"",
     ] {
         assert!(log.lines().any(|logged| logged == line), "{line} in {log}");
+    }
+}
+
+/// A value of each kind, and the part of it that must not appear anywhere.
+fn planted(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Address => ("北京市朝阳区建国路88号", "建国路"),
+        Kind::Card => ("4111 1111 1111 1111", "1111 1111"),
+        Kind::Email => ("li@example.com", "example.com"),
+        Kind::Iban => ("DE89370400440532013000", "0440532013"),
+        Kind::Identity => ("11010519491231002X", "19491231"),
+        Kind::Jwt => (
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJsaSJ9.c2lnbmF0dXJl",
+            "eyJhbGci",
+        ),
+        Kind::Phone => ("13812345678", "12345678"),
+        Kind::PrivateKey => (
+            "-----BEGIN PRIVATE KEY----- MIIEexample -----END PRIVATE KEY-----",
+            "MIIEexample",
+        ),
+        Kind::Token => ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+    }
+}
+
+/// Everything that is kept of the calls: the records, and the leaves of the log. Payloads are sealed.
+async fn kept(store: &MemoryStore) -> String {
+    let mut text = serde_json::to_string(&store.records()).unwrap();
+    let query = LogQuery {
+        limit: 100,
+        ..LogQuery::default()
+    };
+    for row in Log::records(store, &query).await.unwrap() {
+        let record = store.record(&row.id).await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(&record.leaf).unwrap());
+    }
+    text
+}
+
+/// A21: personal data and credentials of every kind, in values, names of members, the envelope, the tool's name
+/// and what tools say of their failures. No declaration calls any of it sensitive.
+#[tokio::test]
+async fn nothing_about_a_person_reaches_the_log_or_the_record() {
+    let sink = Sink::default();
+    let _logging = tracing::subscriber::set_default(sink.clone());
+    for kind in Kind::ALL {
+        let (value, part) = planted(kind);
+        sink.0.lock().unwrap().clear();
+        let fails = move |said: String| {
+            let body = ToolError::invalid("/note", said.clone());
+            body.with_source(std::io::Error::other(format!("no answer for {said}")))
+        };
+        let tools = [
+            Probe::read("a.answers").proved(),
+            Probe::read("b.fails").proved().body(move |_, arguments| {
+                let error = fails(arguments["note"].to_string());
+                Box::pin(async { Err(error) })
+            }),
+            Probe::read("c.panics").body(|_, arguments| panic!("{arguments}")),
+            Probe::read("d.undeclared").input(Input::Undeclared),
+        ];
+        let store = Arc::new(MemoryStore::new().keeping_log());
+        let world = World::of(tools, |builder| builder.store(store.clone()));
+        for tool in ["a.answers", "b.fails", "c.panics", "d.undeclared", value] {
+            let arguments =
+                json!({"note": format!("about {value}, please"), value: [{"deep": value}]});
+            let envelope = json!({"session_id": value, "idempotency_key": value});
+            world.send(tool, &arguments, &envelope).await;
+        }
+        let log = sink.0.lock().unwrap().clone();
+        let error = format!("error=\"no answer for \\\"about {kind}, please\\\"\"");
+        assert!(log.lines().any(|line| line == error), "{error} in {log}");
+        assert!(!log.contains(part), "{kind} in {log}");
+        let kept = kept(&store).await;
+        assert!(!kept.contains(part), "{kind} in {kept}");
+        let named = format!("\"{kind}\":[{{\"deep\":\"{kind}\"}}]");
+        assert_eq!(kept.matches(&named).count(), 6, "{named} in {kept}");
+        assert!(kept.contains(&format!("\"tool\":\"{kind}\"")), "{kept}");
+        assert!(
+            kept.contains(&format!("\"session_id\":\"{kind}\"")),
+            "{kept}"
+        );
     }
 }
