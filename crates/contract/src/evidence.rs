@@ -190,7 +190,7 @@ pub struct RecordedKey {
     /// Which attempt this was; 0 where the call ran nothing.
     pub attempt: u32,
     /// How the key stands after this call: `succeeded`, `failed`, `released`, `in_doubt`, `replayed`,
-    /// `refused`, `fenced`.
+    /// `refused`, `fenced`, or `unknown` where the store did not say whether it has committed.
     pub state: String,
 }
 

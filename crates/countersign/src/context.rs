@@ -72,8 +72,13 @@ pub struct CallContext {
     pub(crate) rules: Rules,
     /// The versions of rule sets that a replay has to use.
     pub(crate) pinned: Option<BTreeMap<String, String>>,
+    /// The only time that a pure tool sees: a replay gives it the same one.
+    pub(crate) frozen_at: Option<Timestamp>,
     pub(crate) downstream_key: Option<String>,
 }
+
+/// How many earlier calls one call may rest on: all of them are in its record, which is bounded.
+pub const LINKS_MAX: usize = 128;
 
 /// What a tool said besides its data.
 #[derive(Debug, Default)]
@@ -124,6 +129,7 @@ impl CallContext {
             state,
             rules: Rules::default(),
             pinned: None,
+            frozen_at: None,
             downstream_key: None,
         }
     }
@@ -178,9 +184,9 @@ impl CallContext {
         self.trace.to_string()
     }
 
-    /// The time of day.
+    /// The time of day. For a tool that is declared pure it stands still while the tool runs.
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.frozen_at.unwrap_or_else(|| self.clock.now())
     }
 
     /// How much time is left until the deadline.
@@ -192,7 +198,7 @@ impl CallContext {
     pub fn deadline(&self) -> Timestamp {
         jiff::SignedDuration::try_from(self.remaining())
             .ok()
-            .and_then(|left| self.now().checked_add(left).ok())
+            .and_then(|left| self.clock.now().checked_add(left).ok())
             .unwrap_or(Timestamp::MAX)
     }
 
@@ -223,7 +229,7 @@ impl CallContext {
         };
         let set = set.ok_or_else(|| {
             let message = format!("the rule set {name:?} is not loaded");
-            ToolError::new(ErrorCode::UpstreamError, message).without_effect()
+            ToolError::new(ErrorCode::UpstreamError, message)
         })?;
         self.note(|notes| {
             let used = (set.name.clone(), set.version.to_string());
@@ -245,11 +251,14 @@ impl CallContext {
     /// on; a record of another user, or none at all, is not found.
     pub async fn link(&self, snapshot_id: &SnapshotId) -> Result<Linked, ToolError> {
         let (linked, link) = self.state.linked(snapshot_id, self.user_id()).await?;
-        self.note(|notes| {
-            if !notes.links.contains(&link) {
-                notes.links.push(link);
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.links.contains(&link) {
+            if notes.links.len() >= LINKS_MAX {
+                let message = format!("a call may rest on {LINKS_MAX} others");
+                return Err(ToolError::new(ErrorCode::UpstreamError, message));
             }
-        });
+            notes.links.push(link);
+        }
         Ok(linked)
     }
 

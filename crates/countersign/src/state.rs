@@ -152,8 +152,7 @@ impl State {
     ) -> Result<Vec<(String, T)>, ToolError> {
         check_tracked(collection)?;
         let user_id = self.owner(collection);
-        // As many more as this call may have deleted.
-        let wanted = limit.saturating_add(WRITES_MAX).min(READS_MAX);
+        let wanted = self.wanted(user_id, collection, limit);
         let found = self
             .store
             .scan(user_id, collection.name(), prefix, None, wanted)
@@ -184,7 +183,7 @@ impl State {
         let user_id = self.owner(collection);
         let keys = self.keys_of(user_id).await?;
         let entry = collection::entry(&keys, collection, index, &value);
-        let wanted = limit.saturating_add(WRITES_MAX).min(READS_MAX);
+        let wanted = self.wanted(user_id, collection, limit);
         let found = self
             .store
             .find(user_id, collection.name(), &entry, wanted)
@@ -193,7 +192,11 @@ impl State {
         self.unit()
             .track_shape(user_id, collection.name(), found.shape)?;
         let documents = self.opened(user_id, collection, found.documents).await?;
-        let overlay = |_: &str, document: &Value| document.pointer(pointer) == Some(&value);
+        // By entry, as in the store: 1 and 1.0 are one value.
+        let overlay = |_: &str, document: &Value| {
+            let member = document.pointer(pointer);
+            member.is_some_and(|own| collection::entry(&keys, collection, index, own) == entry)
+        };
         self.merged(user_id, collection, documents, overlay, limit)
     }
 
@@ -277,6 +280,12 @@ impl State {
             .collect()
     }
 
+    /// How many documents to ask for: as many more as this call has changed, which may drop out.
+    fn wanted(&self, user_id: &str, collection: &Collection, limit: usize) -> usize {
+        let changed = self.unit().changed(user_id, collection.name());
+        limit.saturating_add(changed).min(READS_MAX)
+    }
+
     fn key(&self, collection: &Collection, id: &str) -> Result<DocumentKey, ToolError> {
         if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
             return Err(misuse(format!(
@@ -356,10 +365,11 @@ fn check_tracked(collection: &Collection) -> Result<(), ToolError> {
 fn misuse(message: String) -> ToolError {
     let mut body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
     body.details.retryable = false;
-    ToolError::from(body).without_effect()
+    ToolError::from(body)
 }
 
-/// The store did not answer. Nothing was written yet.
+/// The store did not answer. What the tool has done elsewhere before that is not known here, so this does
+/// not say that there was no effect.
 fn store_failed(error: ledger::Error) -> ToolError {
     let body = ErrorBody::new(
         ErrorCode::UpstreamError,
@@ -367,5 +377,5 @@ fn store_failed(error: ledger::Error) -> ToolError {
     )
     .source(FaultSource::Gateway)
     .hint("send the same call again later, with the same idempotency_key if it has one");
-    ToolError::from(body).without_effect().with_source(error)
+    ToolError::from(body).with_source(error)
 }

@@ -22,6 +22,8 @@ pub(super) struct Admitted {
     /// The caller's own key, where the tool changes something. A read is always fresh.
     pub(super) scope: Option<Scope>,
     pub(super) held: Option<Held>,
+    /// Who had left the key in this process before it was looked up.
+    pub(super) left: u64,
 }
 
 impl Executor {
@@ -37,9 +39,9 @@ impl Executor {
         let scope = key
             .filter(|_| spec.behaviour.effect.changes_something())
             .map(|key| scope_of(&allowed, &keys, key));
-        let held = match &scope {
+        let (held, left) = match &scope {
             Some(scope) => self.look_up(scope).await?,
-            None => None,
+            None => (None, 0),
         };
         if !is_answered(held.as_ref()) || allowed.request.dry_run {
             self.count(&allowed, trail.arrived).await?;
@@ -49,6 +51,7 @@ impl Executor {
             keys,
             scope,
             held,
+            left,
         })
     }
 
@@ -57,9 +60,11 @@ impl Executor {
         Ok(keys.map_err(|error| store_fault(&error))?)
     }
 
-    pub(super) async fn look_up(&self, scope: &Scope) -> Result<Option<Held>, Stop> {
+    /// How a key stands, and who had left it in this process before that.
+    pub(super) async fn look_up(&self, scope: &Scope) -> Result<(Option<Held>, u64), Stop> {
+        let left = self.parts.joins.left(scope);
         let held = self.parts.store.lookup(scope).await;
-        Ok(held.map_err(|error| store_fault(&error))?)
+        Ok((held.map_err(|error| store_fault(&error))?, left))
     }
 
     async fn count(&self, allowed: &Allowed, now: Duration) -> Result<(), Stop> {

@@ -16,7 +16,6 @@ use serde_json::Value;
 use super::Executor;
 use super::admit::{Admitted, scope_of};
 use super::authorize::Allowed;
-use super::claim::standing;
 use super::print::Fingerprint;
 use super::stop::Stop;
 use super::trail::Trail;
@@ -43,6 +42,8 @@ pub(super) struct KeyedCall {
     pub(super) scope: Scope,
     pub(super) fingerprint: Fingerprint,
     pub(super) held: Option<Held>,
+    /// Who had left the key in this process before it was looked up.
+    pub(super) left: u64,
 }
 
 impl Executor {
@@ -52,6 +53,7 @@ impl Executor {
             keys,
             scope,
             held,
+            left,
         } = admitted;
         if let Some(error) = allowed.call.refusal.take() {
             trail.record.binding = BindSummary::new(BindStatus::Incomplete, &error.details.issues);
@@ -61,27 +63,30 @@ impl Executor {
         let (canonical, value) = describe(&allowed.entry, &arguments, trail);
         let digest = Digest::of_bytes(canonical.as_bytes());
         trail.record.arguments_digest = Some(digest.to_string());
-        let (scope, held) = match scope {
-            Some(scope) => (Some(scope), held),
+        let (scope, (held, left)) = match scope {
+            Some(scope) => (Some(scope), (held, left)),
             None => self.key_by_rule(&allowed, &keys, digest).await?,
         };
         let mut key = scope.map(|scope| KeyedCall {
             fingerprint: Fingerprint::of(&keys, &canonical, &value),
             scope,
             held,
+            left,
         });
         let mut would_replay = false;
         if let Some(key) = &mut key {
-            trail.keyed(&key.scope, 0, "refused");
             let behaviour = &allowed.entry.spec().behaviour;
-            let stop = standing(key, &keys, behaviour.recovery);
+            let stop = key.standing(&keys, behaviour.recovery);
             if allowed.request.dry_run {
                 would_replay = matches!(stop, Some(Stop::Replayed(_)));
-            } else if let Some(stop) = stop {
-                return Err(stop);
             } else {
-                let limit = allowed.call.timeout.unwrap_or(Duration::MAX);
-                self.join(key, &keys, behaviour, limit).await?;
+                trail.keyed(&key.scope, 0, "refused");
+                if let Some(stop) = stop {
+                    return Err(stop);
+                }
+                let patience = allowed.call.timeout.unwrap_or(Duration::MAX);
+                let left = self.left_of(patience, trail);
+                self.join(key, &keys, behaviour, left).await?;
             }
         }
         let arguments = if let Some(filled) = allowed.entry.defaults.fill(&arguments) {
@@ -108,15 +113,15 @@ impl Executor {
         allowed: &Allowed,
         keys: &UserKey,
         digest: Digest,
-    ) -> Result<(Option<Scope>, Option<Held>), Stop> {
+    ) -> Result<(Option<Scope>, (Option<Held>, u64)), Stop> {
         let spec = allowed.entry.spec();
         if !spec.behaviour.effect.changes_something() {
-            return Ok((None, None));
+            return Ok((None, (None, 0)));
         }
         match spec.behaviour.idempotency.key {
-            KeyRule::Optional => Ok((None, None)),
+            KeyRule::Optional => Ok((None, (None, 0))),
             // A dry run claims nothing, so it needs no key.
-            KeyRule::Required if allowed.request.dry_run => Ok((None, None)),
+            KeyRule::Required if allowed.request.dry_run => Ok((None, (None, 0))),
             KeyRule::Required => {
                 let message = format!("a call of {} needs an idempotency_key", spec.name);
                 Err(ErrorBody::new(ErrorCode::InvalidArgument, message)

@@ -88,19 +88,24 @@ impl Executor {
         };
         let behaviour = &claimed.entry.spec().behaviour;
         let join = Duration::from_millis(behaviour.idempotency.join_ms);
-        let mut patience = Patience::new(join.min(claimed.patience));
+        let left = self.left_of(claimed.patience, trail);
+        let mut patience = Patience::new(join.min(left));
         let mut retry_after_ms = RETRY_SOON_MS;
+        let mut is_known = true;
+        let mut tries = 0;
         loop {
             let entered = self.parts.joins.enter(&key.scope, &patience).await;
             let Some((joined, waited)) = entered else {
                 return Err(in_flight(retry_after_ms));
             };
-            if waited {
-                key.held = self.look_up(&key.scope).await?;
-                if let Some(stop) = standing(&key, &claimed.keys, behaviour.recovery) {
+            // Somebody of this process may have come and gone since the key was looked up.
+            if waited || !is_known || key.left != self.parts.joins.left(&key.scope) {
+                (key.held, key.left) = self.look_up(&key.scope).await?;
+                if let Some(stop) = key.standing(&claimed.keys, behaviour.recovery) {
                     return Err(stop);
                 }
             }
+            is_known = false;
             let hold = match self.take(&claimed, &key).await? {
                 Taking::Ours(hold) => hold,
                 Taking::Found(claim, reply) => {
@@ -115,7 +120,11 @@ impl Executor {
                     }
                     continue;
                 }
-                Taking::Again => continue,
+                Taking::Again if tries < TRIES_MAX => {
+                    tries += 1;
+                    continue;
+                }
+                Taking::Again => return Err(in_flight(retry_after_ms)),
             };
             claimed.key = Some(HeldKey {
                 scope: key.scope,
@@ -157,11 +166,17 @@ impl Executor {
             if !waited {
                 return Err(in_flight(running.unwrap_or(RETRY_SOON_MS)));
             }
-            key.held = self.look_up(&key.scope).await?;
-            if let Some(stop) = standing(key, keys, behaviour.recovery) {
+            (key.held, key.left) = self.look_up(&key.scope).await?;
+            if let Some(stop) = key.standing(keys, behaviour.recovery) {
                 return Err(stop);
             }
         }
+    }
+
+    /// What is left of the time that the caller waits, counted from arrival.
+    pub(super) fn left_of(&self, patience: Duration, trail: &Trail) -> Duration {
+        let elapsed = self.parts.clock.monotonic().saturating_sub(trail.arrived);
+        patience.saturating_sub(elapsed)
     }
 
     async fn take(&self, claimed: &Claimed, key: &KeyedCall) -> Result<Taking, Stop> {
@@ -189,27 +204,19 @@ impl Executor {
             ClaimAnswer::Exhausted { attempts } => return Err(exhausted(attempts)),
             ClaimAnswer::Held(held) => held,
         };
-        match (&held.state, behaviour.recovery) {
-            (HeldState::Running { retry_after_ms }, _) => Ok(Taking::Elsewhere {
-                retry_after_ms: *retry_after_ms,
-            }),
-            (HeldState::InDoubt, Recovery::Reconcile { grace_seconds })
-                if held.fingerprint == key.fingerprint.whole =>
-            {
-                let grace = Duration::from_secs(grace_seconds);
-                self.take_in_doubt(claimed, key, &held, grace).await
-            }
-            (HeldState::InDoubt, _) if held.fingerprint == key.fingerprint.whole => Err(in_doubt()),
-            _ => {
-                let key = KeyedCall {
-                    scope: key.scope.clone(),
-                    fingerprint: key.fingerprint.clone(),
-                    held: Some(held),
-                };
-                // Released between our claim and the store's answer: the next try takes it.
-                let stop = standing(&key, &claimed.keys, behaviour.recovery);
-                stop.map_or(Ok(Taking::Again), Err)
-            }
+        let (scope, print, keys) = (&key.scope, &key.fingerprint, &claimed.keys);
+        if let Some(stop) = standing(&held, scope, print, keys, behaviour.recovery) {
+            return Err(stop);
+        }
+        match held.state {
+            HeldState::Running { retry_after_ms } => Ok(Taking::Elsewhere { retry_after_ms }),
+            HeldState::InDoubt => self.take_in_doubt(claimed, key, &held).await,
+            // Left between our claim and the store's answer: the next try takes it.
+            HeldState::Abandoned
+            | HeldState::Released
+            | HeldState::Succeeded(_)
+            | HeldState::Failed(_)
+            | HeldState::Expired => Ok(Taking::Again),
         }
     }
 
@@ -219,8 +226,13 @@ impl Executor {
         claimed: &Claimed,
         key: &KeyedCall,
         held: &Held,
-        grace: Duration,
     ) -> Result<Taking, Stop> {
+        let grace = match claimed.entry.spec().behaviour.recovery {
+            Recovery::Reconcile { grace_seconds } => Duration::from_secs(grace_seconds),
+            Recovery::Operator | Recovery::Retry | Recovery::DownstreamKey { .. } => {
+                return Err(in_doubt());
+            }
+        };
         let claim = Claim {
             scope: key.scope.clone(),
             attempt: held.attempt,
@@ -240,13 +252,35 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5);
 
 const RETRY_SOON_MS: u64 = 50;
 
+/// How often a key is tried that changes each time it is looked at.
+const TRIES_MAX: u32 = 16;
+
+impl KeyedCall {
+    /// What the key means for this call, as it was when it was looked up.
+    pub(super) fn standing(&self, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
+        let held = self.held.as_ref()?;
+        standing(held, &self.scope, &self.fingerprint, keys, recovery)
+    }
+}
+
+impl HeldKey {
+    /// What the key means for this call, as it turns out to be.
+    pub(super) fn standing(&self, held: &Held, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
+        standing(held, &self.scope, &self.fingerprint, keys, recovery)
+    }
+}
+
 /// What a key that was taken before means for a call with these arguments; none where the call may
 /// go on and take it, or wait for it.
-pub(super) fn standing(key: &KeyedCall, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
-    let held = key.held.as_ref()?;
-    if held.fingerprint != key.fingerprint.whole {
-        let paths = key.fingerprint.differing(keys, &key.scope, &held.parts);
-        return Some(key_reused(paths));
+fn standing(
+    held: &Held,
+    scope: &Scope,
+    fingerprint: &Fingerprint,
+    keys: &UserKey,
+    recovery: Recovery,
+) -> Option<Stop> {
+    if held.fingerprint != fingerprint.whole {
+        return Some(key_reused(fingerprint.differing(keys, scope, &held.parts)));
     }
     match &held.state {
         // A claim decides whether an abandoned key may be taken over; a running one is waited for.
@@ -259,7 +293,7 @@ pub(super) fn standing(key: &KeyedCall, keys: &UserKey, recovery: Recovery) -> O
             }
         },
         HeldState::Succeeded(sealed) | HeldState::Failed(sealed) => {
-            Some(match StoredReply::open(keys, &key.scope, sealed) {
+            Some(match StoredReply::open(keys, scope, sealed) {
                 Some(stored) => Stop::Replayed(Box::new(stored)),
                 None => store_fault(&crate::ledger::Error::Damaged {
                     what: "the answer of a settled call".to_owned(),
@@ -294,7 +328,7 @@ fn take_at_commit(key: &KeyedCall, attempts_max: u32) -> Result<Taking, Stop> {
     }
 }
 
-fn exhausted(attempts: u32) -> Stop {
+pub(super) fn exhausted(attempts: u32) -> Stop {
     let message = format!("the call with this idempotency_key has failed {attempts} times");
     let mut body = ErrorBody::new(ErrorCode::RateLimited, message)
         .hint("find out why it fails, then use a new idempotency_key");

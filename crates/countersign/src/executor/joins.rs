@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,17 +14,28 @@ use tokio::time::Instant;
 use crate::ledger::Scope;
 
 /// The keys that calls of this process are running for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Joins {
-    running: Arc<Mutex<Running>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    running: Mutex<Running>,
+    hasher: RandomState,
+    /// How many have left, by the hash of their key: who finds the same number as before knows that what
+    /// was looked up then still holds in this process.
+    left: Vec<AtomicU64>,
 }
 
 type Running = HashMap<Scope, watch::Receiver<()>>;
 
+const STRIPES: usize = 256;
+
 /// A key that is ours in this process until this is dropped.
 #[derive(Debug)]
 pub(super) struct Joined {
-    running: Arc<Mutex<Running>>,
+    shared: Arc<Shared>,
     scope: Scope,
     /// Dropped with us, which wakes everybody who waits.
     _done: watch::Sender<()>,
@@ -46,10 +59,28 @@ pub(super) enum Waited {
     TooLong,
 }
 
+impl Default for Joins {
+    fn default() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                running: Mutex::default(),
+                hasher: RandomState::new(),
+                left: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            }),
+        }
+    }
+}
+
 impl Joins {
+    /// A number that changes when somebody leaves this key; read before the key is looked up.
+    pub(super) fn left(&self, scope: &Scope) -> u64 {
+        let left = self.shared.left_of(scope);
+        left.map_or(0, |left| left.load(Ordering::SeqCst))
+    }
+
     /// Waits for whoever of this process is in.
     pub(super) async fn wait(&self, scope: &Scope, patience: &Patience) -> Waited {
-        let other = lock(&self.running).get(scope).cloned();
+        let other = self.shared.lock().get(scope).cloned();
         let Some(other) = other else {
             return Waited::ForNobody;
         };
@@ -65,13 +96,13 @@ impl Joins {
     pub(super) async fn enter(&self, scope: &Scope, patience: &Patience) -> Option<(Joined, bool)> {
         let mut waited = false;
         loop {
-            let other = match lock(&self.running).entry(scope.clone()) {
+            let other = match self.shared.lock().entry(scope.clone()) {
                 Entry::Occupied(running) => running.get().clone(),
                 Entry::Vacant(free) => {
                     let (done, receiver) = watch::channel(());
                     free.insert(receiver);
                     let joined = Joined {
-                        running: self.running.clone(),
+                        shared: self.shared.clone(),
                         scope: scope.clone(),
                         _done: done,
                     };
@@ -88,7 +119,23 @@ impl Joins {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        lock(&self.running).remove(&self.scope);
+        // Counted first: whoever enters after us sees it.
+        if let Some(left) = self.shared.left_of(&self.scope) {
+            left.fetch_add(1, Ordering::SeqCst);
+        }
+        self.shared.lock().remove(&self.scope);
+    }
+}
+
+impl Shared {
+    fn left_of(&self, scope: &Scope) -> Option<&AtomicU64> {
+        let hash = self.hasher.hash_one(scope);
+        self.left
+            .get(usize::try_from(hash % STRIPES as u64).unwrap_or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,7 +171,3 @@ impl Patience {
 
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
-
-fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
-}

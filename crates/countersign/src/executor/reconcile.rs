@@ -6,6 +6,7 @@ use countersign_contract::{RecordKind, Retention};
 use serde_json::json;
 
 use super::claim::Claimed;
+use super::run::guarded;
 use super::stop::Stop;
 use super::{Executor, store_fault};
 use crate::ledger::{Claim, Commit, KeyChange, Outcome};
@@ -26,7 +27,8 @@ pub(super) enum Reconciliation {
 
 impl Executor {
     /// Looks a lost call up. A "not found" counts only after the grace: the first request may still be
-    /// on the wire.
+    /// on the wire. Guarded like a run; what it leaves in the context counts only where it has found the
+    /// answer.
     pub(super) async fn reconcile(
         &self,
         claimed: &Claimed,
@@ -34,10 +36,19 @@ impl Executor {
         age: Duration,
         grace: Duration,
     ) -> Result<Reconciliation, Stop> {
-        let tool = claimed.entry.tool();
-        let found = tool
-            .reconcile(&claimed.ctx, claimed.arguments.clone())
-            .await;
+        let Claimed {
+            entry,
+            ctx,
+            arguments,
+            ..
+        } = claimed;
+        let limit = Duration::from_millis(entry.spec().behaviour.deadline_ms);
+        let start = || entry.tool().reconcile(ctx, arguments.clone());
+        let found = guarded(start, limit, &ctx.cancellation).await;
+        if !matches!(found, Ok(Reconciled::Happened(_))) {
+            ctx.state().reset();
+            ctx.take_notes();
+        }
         match found {
             Err(error) => {
                 tracing::warn!(

@@ -32,6 +32,9 @@ pub(super) struct Recorded {
     pub(super) notes: Notes,
     /// Whether the reply waits for the record.
     pub(super) durability: Durability,
+    /// Whether the same call may be sent again where the record cannot be kept: not where it has changed
+    /// something elsewhere and has no key.
+    pub(super) is_repeatable: bool,
     /// In the clock's monotonic time.
     pub(super) ended: Duration,
 }
@@ -81,8 +84,14 @@ impl Executor {
             Err(error) => {
                 log_source(&error);
                 trail.record.code = Some(error.code());
-                let verdict = verdict_of(&error, behaviour);
-                let reply = Box::new(ReplyEnvelope::failure(request_id, error.into_body()));
+                // Of an earlier run, where there was one.
+                trail.record.data_digest = None;
+                let verdict = verdict_of(&error, behaviour, claimed.key.is_some());
+                let mut body = error.into_body();
+                if verdict == Verdict::InDoubt && !may_repeat(claimed, verdict) {
+                    forbid_repeat(&mut body);
+                }
+                let reply = Box::new(ReplyEnvelope::failure(request_id, body));
                 (reply, Vec::new(), None, verdict)
             }
         };
@@ -100,6 +109,7 @@ impl Executor {
             data,
             notes,
             durability: durability_of(behaviour, verdict, trail),
+            is_repeatable: may_repeat(claimed, verdict),
             ended: done.ended,
         }
     }
@@ -142,18 +152,51 @@ impl Executor {
 }
 
 /// What a failure means for the key of its call.
-fn verdict_of(error: &ToolError, behaviour: &Behaviour) -> Verdict {
+fn verdict_of(error: &ToolError, behaviour: &Behaviour, has_key: bool) -> Verdict {
     if behaviour.effect == Effect::External && error.leaves_doubt() {
-        return match behaviour.recovery {
-            // Running it again does no harm, or gets the first result from downstream.
-            Recovery::Retry | Recovery::DownstreamKey { .. } => Verdict::Released,
-            Recovery::Operator | Recovery::Reconcile { .. } => Verdict::InDoubt,
+        return if is_harmless_again(behaviour.recovery, has_key) {
+            Verdict::Released
+        } else {
+            Verdict::InDoubt
         };
     }
     if behaviour.idempotency.final_codes.contains(&error.code()) {
         return Verdict::Failed;
     }
     Verdict::Released
+}
+
+/// Whether running an effect elsewhere again does no harm, or gets the first result from downstream.
+pub(super) fn is_harmless_again(recovery: Recovery, has_key: bool) -> bool {
+    match recovery {
+        Recovery::Retry => true,
+        Recovery::DownstreamKey { .. } => has_key,
+        Recovery::Operator | Recovery::Reconcile { .. } => false,
+    }
+}
+
+/// Whether a caller who cannot be told how the call ended may send it again.
+pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
+    let behaviour = &claimed.entry.spec().behaviour;
+    let is_elsewhere = match behaviour.effect {
+        Effect::Read | Effect::Write => false,
+        Effect::External => !claimed.ctx.is_dry_run(),
+    };
+    let has_key = claimed.key.is_some();
+    !is_elsewhere
+        || has_key
+        || verdict == Verdict::Released
+        || is_harmless_again(behaviour.recovery, has_key)
+}
+
+/// Says that the same call must not simply be sent again.
+pub(super) fn forbid_repeat(body: &mut ErrorBody) {
+    body.details.retryable = false;
+    body.details.hint = Some(
+        "whether the call was made is not known: look before you send it again, and use an \
+         idempotency_key"
+            .to_owned(),
+    );
 }
 
 /// A reply waits for its record where that is asked for, and where something was changed.

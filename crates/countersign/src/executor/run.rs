@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use countersign_contract::envelope::Warning;
+use countersign_contract::tool::Replay;
 use countersign_contract::{Effect, ErrorBody, ErrorCode, FaultSource};
 
 use super::Executor;
@@ -73,6 +74,7 @@ impl Executor {
             state,
             rules: parts.rules.clone(),
             pinned: None,
+            frozen_at: None,
             downstream_key,
         };
         let claimed = Claimed {
@@ -102,8 +104,14 @@ impl Executor {
             claimed.ctx.deadline = started
                 .saturating_add(own)
                 .min(trail.arrived.saturating_add(claimed.patience));
-            trail.facts.circumstances.ran_at = Some(trail.time_at(started));
         }
+        // Each run has its own time; a pure one sees nothing else, so that it can be computed again.
+        let ran_at = trail.time_at(started);
+        trail.facts.circumstances.ran_at = Some(ran_at);
+        claimed.ctx.frozen_at = match claimed.entry.spec().behaviour.replay {
+            Replay::Pure { .. } => Some(ran_at),
+            Replay::Recorded => None,
+        };
         let left = claimed.ctx.deadline.saturating_sub(started);
         let answer = self.answer(claimed, left).await;
         if claimed.would_replay {
@@ -177,11 +185,11 @@ fn with_notes(
 ///
 /// The timer and the switch are only set up when the tool is not ready at once, so a tool that
 /// answers from memory never pays for them.
-async fn guarded<'a>(
-    start: impl FnOnce() -> BoxFuture<'a, Result<Reply, ToolError>>,
+pub(super) async fn guarded<'a, T>(
+    start: impl FnOnce() -> BoxFuture<'a, Result<T, ToolError>>,
     left: Duration,
     cancellation: &Cancellation,
-) -> Result<Reply, ToolError> {
+) -> Result<T, ToolError> {
     if cancellation.is_cancelled() {
         return Err(cancelled().without_effect());
     }
@@ -214,10 +222,10 @@ async fn guarded<'a>(
 }
 
 /// A tool's future whose panics stay in it, also those of giving it up.
-struct Contained<'a>(Option<BoxFuture<'a, Result<Reply, ToolError>>>);
+struct Contained<'a, T>(Option<BoxFuture<'a, Result<T, ToolError>>>);
 
-impl Contained<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, ToolError>> {
+impl<T> Contained<'_, T> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, ToolError>> {
         let Some(future) = &mut self.0 else {
             return Poll::Ready(Err(panicked()));
         };
@@ -226,7 +234,7 @@ impl Contained<'_> {
     }
 }
 
-impl Drop for Contained<'_> {
+impl<T> Drop for Contained<'_, T> {
     fn drop(&mut self) {
         let future = self.0.take();
         if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {

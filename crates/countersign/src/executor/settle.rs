@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use countersign_contract::{ConflictReason, Effect, ErrorBody, ErrorCode, ReplyEnvelope};
 
-use super::bind::KeyedCall;
-use super::claim::{Claimed, Hold, in_doubt, in_flight, standing};
+use super::claim::{Claimed, Hold, exhausted, in_flight};
 use super::print::StoredReply;
-use super::record::{Recorded, Verdict};
+use super::record::{Recorded, Verdict, forbid_repeat, is_harmless_again, may_repeat};
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, store_fault};
@@ -60,11 +59,12 @@ impl Executor {
                 Ok(Some(Settled::Committed(recorded.reply)))
             }
             Ok(CommitAnswer::Moved { collection, id }) => {
-                self.moved(claimed, &collection, &id).await.map(|()| None)
+                let what = (collection.as_str(), id.as_str());
+                self.moved(recorded, claimed, trail, what).await
             }
-            Ok(CommitAnswer::Held(held)) => overtaken(held, claimed).map(|()| None),
-            Ok(CommitAnswer::Fenced) => Err(self.fenced(claimed).await),
-            Err(error) => Err(commit_failed(&error, claimed).into()),
+            Ok(CommitAnswer::Held(held)) => overtaken(&held, claimed, trail).map(|()| None),
+            Ok(CommitAnswer::Fenced) => Err(self.fenced(claimed, trail).await),
+            Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
         }
     }
 
@@ -83,7 +83,13 @@ impl Executor {
         match self.parts.store.append(draft, recorded.durability).await {
             Ok(()) => *recorded.reply,
             // An answer without its record is no answer.
-            Err(error) => ReplyEnvelope::failure(request_id, store_fault(&error)),
+            Err(error) => {
+                let mut body = store_fault(&error);
+                if !recorded.is_repeatable {
+                    forbid_repeat(&mut body);
+                }
+                ReplyEnvelope::failure(request_id, body)
+            }
         }
     }
 
@@ -93,7 +99,8 @@ impl Executor {
         trail.record.phases.settling_us = micros(settling);
     }
 
-    /// What the call has read and written; nothing of it where it failed or was a dry run.
+    /// What the call has read and written; nothing of it where it was a dry run, or where it failed and may
+    /// be tried again. A final failure rests on what was read like a success does.
     async fn changes(
         &self,
         recorded: &Recorded,
@@ -101,15 +108,20 @@ impl Executor {
         trail: &Trail,
     ) -> Result<Changes, Stop> {
         let effect = claimed.entry.spec().behaviour.effect;
-        let is_kept = recorded.verdict == Verdict::Succeeded
-            && effect.changes_something()
-            && !trail.record.dry_run;
-        if !is_kept {
+        let is_final = match recorded.verdict {
+            Verdict::Succeeded | Verdict::Failed => true,
+            Verdict::Released | Verdict::InDoubt => false,
+        };
+        if !is_final || !effect.changes_something() || trail.record.dry_run {
             claimed.ctx.state().reset();
             return Ok(Changes::default());
         }
         let changes = claimed.ctx.state().take().await;
-        Ok(changes.map_err(|error| Box::new(error.into_body()))?)
+        let mut changes = changes.map_err(|error| Box::new(error.into_body()))?;
+        if recorded.verdict == Verdict::Failed {
+            changes.writes.clear();
+        }
+        Ok(changes)
     }
 
     fn key_change(
@@ -167,69 +179,140 @@ impl Executor {
     }
 
     /// Something that the tool has read is not what it was. It runs again, in turn with the others of
-    /// this process; an effect elsewhere cannot be taken back and is not repeated.
-    async fn moved(&self, claimed: &mut Claimed, collection: &str, id: &str) -> Result<(), Stop> {
-        match claimed.entry.spec().behaviour.effect {
-            Effect::Read | Effect::Write => {}
-            Effect::External => return Err(in_doubt()),
+    /// this process; an effect elsewhere is repeated only where that does no harm.
+    async fn moved(
+        &self,
+        mut recorded: Recorded,
+        claimed: &mut Claimed,
+        trail: &mut Trail,
+        (collection, id): (&str, &str),
+    ) -> Result<Option<Settled>, Stop> {
+        let behaviour = &claimed.entry.spec().behaviour;
+        let has_key = claimed.key.is_some();
+        let may_run_again = match behaviour.effect {
+            Effect::Read | Effect::Write => true,
+            Effect::External => is_harmless_again(behaviour.recovery, has_key),
+        };
+        if !may_run_again {
+            recorded.verdict = Verdict::InDoubt;
+            let given_up = self.give_up(recorded, claimed, trail, doubtful(has_key));
+            return given_up.await.map(Some);
         }
-        let now = self.parts.clock.monotonic();
-        if claimed.reruns >= RERUNS_MAX || now >= claimed.ctx.deadline {
-            let message = format!("what the call has read in {collection} keeps changing");
-            return Err(ErrorBody::new(ErrorCode::Conflict, message)
-                .reason(ConflictReason::Version)
-                .hint("send the same call again, with the same idempotency_key if it has one")
-                .into());
+        if claimed.reruns < RERUNS_MAX {
+            claimed.reruns += 1;
+            claimed.ctx.state().reset();
+            // The old turn ends before the next one is waited for.
+            claimed.turn = None;
+            let turn = self.parts.queue.turn(collection, id);
+            // Those in front of us may take longer than we have.
+            let left = claimed.ctx.remaining().min(TURN_MAX);
+            if let Ok(turn) = tokio::time::timeout(left, turn).await {
+                claimed.turn = turn;
+                return Ok(None);
+            }
         }
-        claimed.reruns += 1;
-        claimed.ctx.state().reset();
-        // The old turn ends before the next one is waited for.
-        claimed.turn = None;
-        claimed.turn = self.parts.queue.turn(collection, id).await;
-        Ok(())
+        let message = format!("what the call has read in {collection} keeps changing");
+        let body = ErrorBody::new(ErrorCode::Conflict, message)
+            .reason(ConflictReason::Version)
+            .hint("send the same call again, with the same idempotency_key if it has one");
+        recorded.verdict = Verdict::Released;
+        let given_up = self.give_up(recorded, claimed, trail, body);
+        given_up.await.map(Some)
+    }
+
+    /// Ends a call that has run and whose state could not be written. A claim of it is settled, so that
+    /// nobody waits for its lease; what the tool answered stays in the record.
+    async fn give_up(
+        &self,
+        mut recorded: Recorded,
+        claimed: &Claimed,
+        trail: &mut Trail,
+        body: ErrorBody,
+    ) -> Result<Settled, Stop> {
+        let is_claimed = match claimed.key.as_ref().map(|key| &key.hold) {
+            Some(Hold::Claimed(_)) => true,
+            Some(Hold::AtCommit { .. }) | None => false,
+        };
+        if !is_claimed {
+            trail.key_stands("refused");
+            return Err(body.into());
+        }
+        trail.record.code = Some(body.code);
+        let request_id = trail.record.request_id.clone();
+        let evidence = recorded.reply.evidence.take();
+        let failed = ReplyEnvelope::failure(request_id, body);
+        recorded.reply = Box::new(ReplyEnvelope { evidence, ..failed });
+        let commit = Commit {
+            key: self.key_change(&recorded, claimed, trail),
+            reads: Vec::new(),
+            shapes: Vec::new(),
+            writes: Vec::new(),
+            record: self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts),
+        };
+        match self.parts.store.commit(commit).await {
+            Ok(CommitAnswer::Committed) => {
+                trail.log();
+                Ok(Settled::Committed(recorded.reply))
+            }
+            Ok(CommitAnswer::Fenced | CommitAnswer::Held(_) | CommitAnswer::Moved { .. }) => {
+                Err(self.fenced(claimed, trail).await)
+            }
+            Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
+        }
     }
 
     /// Somebody has taken our claim over, or an operator has resolved it. What counts is theirs.
-    async fn fenced(&self, claimed: &Claimed) -> Stop {
+    async fn fenced(&self, claimed: &Claimed, trail: &mut Trail) -> Stop {
+        trail.key_stands("fenced");
         let Some(key) = &claimed.key else {
-            return in_flight(0);
+            return in_flight(RETRY_MS);
         };
         let held = match self.look_up(&key.scope).await {
-            Ok(held) => held,
+            Ok((held, _)) => held,
             Err(stop) => return stop,
         };
-        let key = KeyedCall {
-            scope: key.scope.clone(),
-            fingerprint: key.fingerprint.clone(),
-            held,
-        };
         let recovery = claimed.entry.spec().behaviour.recovery;
-        standing(&key, &claimed.keys, recovery).unwrap_or_else(|| in_flight(RETRY_MS))
+        held.and_then(|held| key.standing(&held, &claimed.keys, recovery))
+            .unwrap_or_else(|| in_flight(RETRY_MS))
     }
 }
 
 const RETRY_MS: u64 = 200;
 
+/// The longest wait for a turn: the timer counts no further than it is told.
+const TURN_MAX: Duration = Duration::from_hours(24);
+
+/// The effect is there, its state is not.
+fn doubtful(has_key: bool) -> ErrorBody {
+    let message = "the call was made, and what it has to keep of it could not be written";
+    let body = ErrorBody::new(ErrorCode::Conflict, message).reason(ConflictReason::InDoubt);
+    if has_key {
+        body.hint("do not send it again under another key; it has to be looked up first")
+    } else {
+        body.hint("do not send it again; it has to be looked up first")
+    }
+}
+
 /// Another call with the key was faster. Its answer is ours, or it left the key free and we go on.
-fn overtaken(held: Held, claimed: &mut Claimed) -> Result<(), Stop> {
-    let recovery = claimed.entry.spec().behaviour.recovery;
+fn overtaken(held: &Held, claimed: &mut Claimed, trail: &mut Trail) -> Result<(), Stop> {
+    trail.key_stands("refused");
+    let behaviour = &claimed.entry.spec().behaviour;
     let Some(key) = &mut claimed.key else {
         return Err(in_flight(RETRY_MS));
     };
-    let attempt = held.attempt;
-    let is_free = matches!(held.state, HeldState::Released);
-    let keyed = KeyedCall {
-        scope: key.scope.clone(),
-        fingerprint: key.fingerprint.clone(),
-        held: Some(held),
-    };
-    if let Some(stop) = standing(&keyed, &claimed.keys, recovery) {
+    if let Some(stop) = key.standing(held, &claimed.keys, behaviour.recovery) {
         return Err(stop);
     }
+    let is_free = matches!(held.state, HeldState::Released);
     if !is_free || claimed.reruns >= RERUNS_MAX {
         return Err(in_flight(RETRY_MS));
     }
-    key.hold = Hold::AtCommit { after: attempt };
+    if held.attempt >= behaviour.idempotency.attempts_max {
+        return Err(exhausted(held.attempt));
+    }
+    key.hold = Hold::AtCommit {
+        after: held.attempt,
+    };
     claimed.reruns += 1;
     claimed.ctx.state().reset();
     Ok(())
@@ -237,7 +320,12 @@ fn overtaken(held: Held, claimed: &mut Claimed) -> Result<(), Stop> {
 
 /// The commit was not confirmed. With a key the same call finds out what happened; without one nobody
 /// can.
-fn commit_failed(error: &Error, claimed: &Claimed) -> ErrorBody {
+fn commit_failed(
+    error: &Error,
+    claimed: &Claimed,
+    verdict: Verdict,
+    trail: &mut Trail,
+) -> ErrorBody {
     let mut body = store_fault(error);
     let is_unknown = match error {
         Error::Unavailable(_) => true,
@@ -247,13 +335,9 @@ fn commit_failed(error: &Error, claimed: &Claimed) -> ErrorBody {
         | Error::UnderHold { .. }
         | Error::Forked { .. } => false,
     };
-    if is_unknown && claimed.key.is_none() {
-        body.details.retryable = false;
-        body.details.hint = Some(
-            "whether the call was made is not known: look before you send it again, and use an \
-             idempotency_key"
-                .to_owned(),
-        );
+    trail.key_stands(if is_unknown { "unknown" } else { "refused" });
+    if (is_unknown && claimed.key.is_none()) || !may_repeat(claimed, verdict) {
+        forbid_repeat(&mut body);
     }
     body
 }

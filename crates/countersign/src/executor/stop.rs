@@ -38,6 +38,10 @@ impl Executor {
         let parts = &self.parts;
         let request_id = trail.record.request_id.clone();
         let id = parts.ids.snapshot_id();
+        // Of a run that did not count.
+        trail.record.data_digest = None;
+        trail.record.snapshot_id = None;
+        let is_first_answer = matches!(stop, Stop::Refused(_));
         let (kind, mut reply) = match stop {
             Stop::Refused(error) => {
                 trail.record.code = Some(error.code);
@@ -50,14 +54,17 @@ impl Executor {
                         checkpoint: parts.newest.get(),
                     });
                 }
-                (RecordKind::Denial, reply)
+                let kind = if trail.has_run() {
+                    RecordKind::Call
+                } else {
+                    RecordKind::Denial
+                };
+                (kind, reply)
             }
             Stop::Replayed(stored) => {
                 trail.record.replayed = true;
                 trail.record.code = stored.reply.error.as_ref().map(|error| error.code);
-                if let Some(key) = &mut trail.facts.key {
-                    "replayed".clone_into(&mut key.state);
-                }
+                trail.key_stands("replayed");
                 let evidence = stored.reply.evidence.as_ref();
                 trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
                 let reply = ReplyEnvelope {
@@ -74,9 +81,12 @@ impl Executor {
             .saturating_sub(phases.awaiting_approval_us)
             .saturating_sub(phases.executing_us);
         trail.log();
-        // The refusal stands whether or not its record could be kept; the log says that it was not.
+        // The refusal stands whether or not its record could be kept; then it names none.
         if let Err(error) = self.keep_stopped(kind, id, &reply, trail).await {
             store_fault(&error);
+            if is_first_answer {
+                reply.evidence = None;
+            }
         }
         reply
     }
@@ -89,14 +99,25 @@ impl Executor {
         trail: Trail,
     ) -> Result<(), crate::ledger::Error> {
         let parts = &self.parts;
-        let Trail { record, facts, .. } = trail;
+        let durability = if trail.has_run() {
+            Durability::Committed
+        } else {
+            Durability::Batched
+        };
+        let Trail {
+            mut record, facts, ..
+        } = trail;
         let draft = if parts.store.keeps_log() {
             let keys = match &facts.keys {
                 Some(keys) => keys.clone(),
                 None if super::envelope::is_name(&record.user_id) => {
                     parts.vault.key(&record.user_id).await?
                 }
-                None => parts.vault.key(SHARED).await?,
+                None => {
+                    // No store could be asked for records of a user who cannot be.
+                    record.user_id.clear();
+                    parts.vault.key(SHARED).await?
+                }
             };
             let blank = self.blank(kind, &keys, record, &facts);
             Draft::call(CallDraft {
@@ -107,7 +128,7 @@ impl Executor {
         } else {
             Draft::plain(id, record)
         };
-        parts.store.append(draft, Durability::Batched).await
+        parts.store.append(draft, durability).await
     }
 }
 

@@ -143,6 +143,18 @@ impl Trail {
         });
     }
 
+    /// How the call's key stands after all.
+    pub(super) fn key_stands(&mut self, state: &str) {
+        if let Some(key) = &mut self.facts.key {
+            state.clone_into(&mut key.state);
+        }
+    }
+
+    /// Whether the tool was started.
+    pub(super) fn has_run(&self) -> bool {
+        self.facts.circumstances.ran_at.is_some()
+    }
+
     /// The span that everything in this call is logged under: names, ids and codes, never values.
     pub(super) fn span(&self) -> tracing::Span {
         tracing::info_span!(

@@ -102,6 +102,21 @@ impl Unit {
         self.writes
     }
 
+    /// How many documents of a collection this unit has changed.
+    pub(super) fn changed(&self, user_id: &str, collection: &str) -> usize {
+        self.writes_in(user_id, collection).count()
+    }
+
+    fn writes_in<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+    ) -> impl Iterator<Item = (&'a DocumentKey, &'a Buffered)> {
+        self.writes
+            .iter()
+            .filter(move |(key, _)| key.user_id == user_id && key.collection == collection)
+    }
+
     /// What a scan found, as this unit has changed it, by id.
     pub(super) fn overlay(
         &self,
@@ -111,11 +126,7 @@ impl Unit {
         wanted: impl Fn(&str, &Value) -> bool,
     ) -> BTreeMap<String, Value> {
         let mut documents: BTreeMap<_, _> = found.into_iter().collect();
-        let written = self
-            .writes
-            .iter()
-            .filter(|(key, _)| key.user_id == user_id && key.collection == collection);
-        for (key, written) in written {
+        for (key, written) in self.writes_in(user_id, collection) {
             match &written.value {
                 Some(value) if wanted(&key.id, value) => {
                     documents.insert(key.id.clone(), value.clone());
