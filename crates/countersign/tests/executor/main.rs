@@ -8,11 +8,15 @@
 )]
 
 mod catalog;
+mod claims;
 mod dry_run;
+mod evidence;
 mod flow;
 mod hostile;
 mod keys;
 mod record;
+mod recovery;
 mod refusals;
 mod run;
+mod state;
 mod world;

@@ -9,16 +9,18 @@ use countersign::contract::tool::{Behaviour, Confirmation, EvidenceRule, KeyRule
 use countersign::contract::{Effect, Input, RequestEnvelope, ToolName, ToolSpec};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::SequentialIds;
-use countersign::ledger::MemoryStore;
+use countersign::ledger::{Log, LogQuery, MemoryStore, Store, StoredRecord};
 use countersign::{
-    Arguments, BoxFuture, CallContext, Catalog, DryRun, DynTool, Executor, Principal, Reply,
-    ToolCall, ToolError,
+    Arguments, BoxFuture, CallContext, Catalog, DryRun, DynTool, Executor, Principal, Reconciled,
+    Reply, ToolCall, ToolError,
 };
+use countersign_evidence::seal::MasterKey;
+use countersign_testkit::faulty::{FaultyStore, Op, When};
 use serde_json::{Value, json};
 
-type Body = Box<
-    dyn for<'a> Fn(&'a CallContext, Value) -> BoxFuture<'a, Result<Reply, ToolError>> + Send + Sync,
->;
+type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
+type Body = Box<dyn for<'a> Fn(&'a CallContext, Value) -> Answer<'a, Reply> + Send + Sync>;
+type Finder = Box<dyn Fn(&CallContext) -> Result<Reconciled<Reply>, ToolError> + Send + Sync>;
 
 /// A tool that counts its runs; unless told otherwise it answers the number of the run.
 pub(crate) struct Probe {
@@ -26,6 +28,7 @@ pub(crate) struct Probe {
     dry_run: DryRun,
     runs: Arc<AtomicU32>,
     body: Option<Body>,
+    finder: Option<Finder>,
 }
 
 impl Probe {
@@ -38,6 +41,7 @@ impl Probe {
             dry_run: DryRun::Validate,
             runs: Arc::default(),
             body: None,
+            finder: None,
         }
     }
 
@@ -87,6 +91,15 @@ impl Probe {
         self
     }
 
+    /// What it finds out about a call that was lost.
+    pub(crate) fn finds(
+        mut self,
+        finder: impl Fn(&CallContext) -> Result<Reconciled<Reply>, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.finder = Some(Box::new(finder));
+        self
+    }
+
     /// How often the tool has run, from outside.
     pub(crate) fn runs(&self) -> Runs {
         Runs(self.runs.clone())
@@ -122,6 +135,19 @@ impl DynTool for Probe {
             None => Box::pin(async move { Ok(json!({ "run": run }).into()) }),
         }
     }
+
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
+        Box::pin(async {
+            match &self.finder {
+                Some(finder) => finder(ctx),
+                None => Ok(Reconciled::Unknown),
+            }
+        })
+    }
 }
 
 pub(crate) struct World {
@@ -129,6 +155,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) approvals: Arc<MemoryApprovals>,
+    ids: Arc<SequentialIds>,
 }
 
 impl World {
@@ -136,34 +163,91 @@ impl World {
         Self::of([probe], |builder| builder)
     }
 
+    /// With a log.
+    pub(crate) fn logging(probes: impl IntoIterator<Item = Probe>) -> Self {
+        Self::made(probes, MemoryStore::keeping_log, |builder, _| builder)
+    }
+
+    /// With a log, and a store in front that fails where the plan says so.
+    pub(crate) fn failing(
+        probes: impl IntoIterator<Item = Probe>,
+        plan: impl Fn(Op, When) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self::made(probes, MemoryStore::keeping_log, |builder, store| {
+            let plan = move |op, when| -> BoxFuture<'static, bool> {
+                Box::pin(std::future::ready(plan(op, when)))
+            };
+            builder.store(Arc::new(FaultyStore::new(store, plan)))
+        })
+    }
+
+    /// Another process with the same store.
+    pub(crate) fn replica(&self, probes: impl IntoIterator<Item = Probe>) -> Self {
+        let builder = Executor::builder(catalog(probes))
+            .clock(self.clock.clone())
+            .ids(self.ids.clone())
+            .store(self.store.clone())
+            .kms(Arc::new(MasterKey::from_bytes(&MASTER)))
+            .approver(self.approvals.clone());
+        Self {
+            executor: builder.build(),
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            approvals: self.approvals.clone(),
+            ids: self.ids.clone(),
+        }
+    }
+
     pub(crate) fn of(
         probes: impl IntoIterator<Item = Probe>,
         change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
     ) -> Self {
-        let catalog = probes
-            .into_iter()
-            .fold(Catalog::builder(), |catalog, probe| {
-                catalog.dyn_tool(Arc::new(probe))
-            })
-            .build()
-            .unwrap();
+        Self::made(probes, |store| store, |builder, _| change(builder))
+    }
+
+    pub(crate) fn made(
+        probes: impl IntoIterator<Item = Probe>,
+        store: impl FnOnce(MemoryStore) -> MemoryStore,
+        change: impl FnOnce(ExecutorBuilder, Arc<dyn Store>) -> ExecutorBuilder,
+    ) -> Self {
         let clock = Arc::new(ManualClock::starting_at(
             "2026-11-15T12:00:00Z".parse().unwrap(),
         ));
         let ids = Arc::new(SequentialIds::new());
-        let store = Arc::new(MemoryStore::with_clock(clock.clone()));
+        let store = Arc::new(store(MemoryStore::with_clock(clock.clone())));
         let approvals = Arc::new(MemoryApprovals::new(ids.clone()));
-        let builder = Executor::builder(catalog)
+        let builder = Executor::builder(catalog(probes))
             .clock(clock.clone())
-            .ids(ids)
+            .ids(ids.clone())
             .store(store.clone())
+            .kms(Arc::new(MasterKey::from_bytes(&MASTER)))
             .approver(approvals.clone());
         Self {
-            executor: change(builder).build(),
+            executor: change(builder, store.clone()).build(),
             store,
             clock,
             approvals,
+            ids,
         }
+    }
+
+    /// Everything in the log, oldest first: each record with what is kept beside it.
+    pub(crate) async fn log(&self) -> Vec<(Value, StoredRecord)> {
+        let query = LogQuery {
+            limit: 10_000,
+            ..LogQuery::default()
+        };
+        let mut log = Vec::new();
+        for row in Log::records(&*self.store, &query).await.unwrap() {
+            let stored = self.store.record(&row.id).await.unwrap().unwrap();
+            log.push((serde_json::from_slice(&stored.leaf).unwrap(), stored));
+        }
+        // Ids count from one, so among records of one moment the longer one is the later one.
+        log.sort_by_key(|(_, stored)| {
+            let id = stored.row.id.as_str();
+            (stored.row.at, id.len(), id.to_owned())
+        });
+        log
     }
 
     /// Sends a call of user `u_1`, and gives the whole reply.
@@ -183,6 +267,17 @@ impl World {
     pub(crate) fn advance_seconds(&self, seconds: u64) {
         self.clock.advance(std::time::Duration::from_secs(seconds));
     }
+}
+
+const MASTER: [u8; 32] = [7; 32];
+
+fn catalog(probes: impl IntoIterator<Item = Probe>) -> Catalog {
+    let catalog = probes
+        .into_iter()
+        .fold(Catalog::builder(), |catalog, probe| {
+            catalog.dyn_tool(Arc::new(probe))
+        });
+    catalog.build().unwrap()
 }
 
 pub(crate) fn call(tool: &str, arguments: &Value, envelope: &Value) -> ToolCall {
