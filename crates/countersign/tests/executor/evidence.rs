@@ -1,1 +1,284 @@
-//! Evidence.
+//! What the log keeps of each call (A9, A15, A21, A22).
+
+use countersign::Principal;
+use countersign::clock::ManualClock;
+use countersign::contract::evidence::Payload;
+use countersign::contract::parameter::Sensitivity;
+use countersign::contract::tool::EvidenceRule;
+use countersign::contract::{Digest, Input, Parameter, SnapshotId, ValueKind, canonical};
+use countersign::ids::SequentialIds;
+use countersign::ledger::{MemoryStore, StoredRecord};
+use countersign::rules::Rules;
+use countersign::vault::Vault;
+use countersign_evidence::seal::{self, MasterKey};
+use countersign_evidence::tree::leaf_hash;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use crate::world::{Probe, World, call_as};
+
+/// Opens the payload of a record, as somebody with the master key can.
+async fn open(world: &World, stored: &StoredRecord) -> (Payload, Value) {
+    let clock = Arc::new(ManualClock::starting_at(stored.row.at));
+    let master = Arc::new(MasterKey::from_bytes(&[7; 32]));
+    let ids = Arc::new(SequentialIds::new());
+    let vault = Vault::new(world.store.clone(), master, clock, ids);
+    let (user_id, id) = (&stored.row.user_id, &stored.row.id);
+    let keys = vault.existing_key(user_id).await.unwrap().unwrap();
+    let aad = [b"payload", user_id.as_bytes(), id.as_str().as_bytes()].join(&0);
+    let plain = keys.open(&aad, stored.payload.as_ref().unwrap()).unwrap();
+    (
+        serde_json::from_slice(&plain).unwrap(),
+        serde_json::from_slice(&plain).unwrap(),
+    )
+}
+
+fn salt(text: &str) -> [u8; 32] {
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+    std::array::from_fn(|at| byte(2 * at))
+}
+
+/// A9, A15: an answer, a repeat, a dry run, a failure, a refusal and an unknown tool leave one record each,
+/// and each reply that is new names its own.
+#[tokio::test]
+async fn every_call_leaves_one_record() {
+    let probes = [
+        Probe::write("a.make").simulating(),
+        Probe::read("b.read"),
+        Probe::read("c.fail").body(|_, _| {
+            Box::pin(async { Err(countersign::ToolError::not_found("there is none")) })
+        }),
+        Probe::read("d.strict").input(Input::Parameters(vec![])),
+    ];
+    let world = World::logging(probes);
+    let key = json!({"idempotency_key": "k1"});
+    let dry = json!({"dry_run": true});
+    let none = json!({});
+    let mut names = Vec::new();
+    for (tool, arguments, envelope, kind, code) in [
+        ("a.make", json!({}), &key, "call", Value::Null),
+        ("a.make", json!({}), &key, "call", Value::Null),
+        ("a.make", json!({}), &dry, "call", Value::Null),
+        ("b.read", json!({}), &none, "call", Value::Null),
+        ("c.fail", json!({}), &none, "call", json!("NOT_FOUND")),
+        (
+            "d.strict",
+            json!({"x": 1}),
+            &none,
+            "denial",
+            json!("INVALID_ARGUMENT"),
+        ),
+        ("a.make", json!({"n": 1}), &key, "denial", json!("CONFLICT")),
+        ("z.unknown", json!({}), &none, "denial", json!("NOT_FOUND")),
+    ] {
+        let before = world.log().await.len();
+        let reply = world.send(tool, &arguments, envelope).await;
+        let log = world.log().await;
+        assert_eq!(log.len(), before + 1, "{tool}");
+        let (leaf, stored) = log.last().unwrap();
+        assert_eq!(
+            (&leaf["kind"], &leaf["reply"]["code"], &leaf["request_id"]),
+            (&json!(kind), &code, &reply["request_id"]),
+            "{tool}"
+        );
+        let payload = Digest::of_bytes(stored.payload.as_ref().unwrap());
+        assert_eq!(leaf["payload"], payload.to_string());
+        names.push((reply["evidence"]["snapshot_id"].clone(), leaf["id"].clone()));
+    }
+    let (first, repeat) = (names[0].clone(), names.remove(1));
+    assert_eq!(repeat.0, first.1, "a repeat has the evidence of the first");
+    for (named, kept) in names {
+        assert_eq!(named, kept);
+    }
+}
+
+/// A15: the whole record of a call, with everything that a reader needs and nothing that is personal.
+#[tokio::test]
+async fn a_record_says_what_ran_on_what() {
+    let probe = Probe::write("pay.send")
+        .with(|behaviour| {
+            behaviour.ttl_seconds = Some(60);
+            behaviour.evidence = EvidenceRule::Required;
+        })
+        .input(Input::parameters([
+            Parameter::new("iban", ValueKind::String, "").sensitivity(Sensitivity::Personal),
+            Parameter::new("cents", ValueKind::Integer, ""),
+        ]))
+        .body(|ctx, _| {
+            Box::pin(async {
+                let rate = ctx.rules("vat")?.data["DE"].clone();
+                Ok(json!({"to": "DE44-canary", "rate": rate}).into())
+            })
+        });
+    let old = json!({"DE": 1900});
+    let new = json!({"DE": 2000});
+    let rules = Rules::builder().version("vat", old).unwrap();
+    let rules = rules.version("vat", new.clone()).unwrap().build();
+    let world = World::made([probe], MemoryStore::keeping_log, |builder, _| {
+        builder.rules(rules).build_digest(Digest([9; 32]))
+    });
+    let envelope = json!({
+        "idempotency_key": "key-canary", "session_id": "session-canary", "locale": "de-DE",
+        "client": {"app": "client-canary"},
+    });
+    let arguments = json!({"iban": "DE44-canary", "cents": 750});
+    let call = call_as(
+        Principal::user("user-canary"),
+        "pay.send",
+        &arguments,
+        &envelope,
+    );
+    let reply = world.execute(call).await;
+    let log = world.log().await;
+    let (leaf, stored) = &log[0];
+    assert!(!leaf.to_string().contains("canary"), "{leaf:#}");
+    assert!(!String::from_utf8_lossy(stored.payload.as_ref().unwrap()).contains("canary"));
+    let version = Digest::of_canonical(&new).unwrap().to_string();
+    assert_eq!(leaf["rules"], json!({ "vat": version }));
+    assert_eq!(leaf["arguments"]["redacted"]["cents"], 750);
+    assert_eq!(leaf["policy_revision"], "allow-all");
+    assert_eq!(
+        (&leaf["reply"]["ttl_seconds"], &leaf["reply"]["valid_until"]),
+        (&json!(60), &json!("2026-11-15T12:01:00Z"))
+    );
+    assert_eq!(
+        (
+            &leaf["tool"]["name"],
+            &leaf["tool"]["version"],
+            &leaf["tool"]["build"]
+        ),
+        (
+            &json!("pay.send"),
+            &json!("7"),
+            &json!(Digest([9; 32]).to_string())
+        )
+    );
+    assert!(leaf["tool"]["definition"].is_string());
+    assert_eq!(
+        (
+            &leaf["idempotency"]["attempt"],
+            &leaf["idempotency"]["state"]
+        ),
+        (&json!(1), &json!("succeeded"))
+    );
+    assert_eq!(reply["evidence"]["sources"][1]["hash"], version);
+
+    let (payload, plain) = open(&world, stored).await;
+    assert_eq!(payload.user_id, "user-canary");
+    assert_eq!(plain["session_id"], "session-canary");
+    assert_eq!(plain["ran_at"], "2026-11-15T12:00:00Z");
+    let data = payload.data.unwrap();
+    assert_eq!(data.value, reply["data"]);
+    for (domain, opening, committed) in [
+        (seal::DOMAIN_DATA, data, &leaf["reply"]["commitment"]),
+        (
+            seal::DOMAIN_ARGUMENTS,
+            payload.arguments.unwrap(),
+            &leaf["arguments"]["commitment"],
+        ),
+    ] {
+        let text = canonical::to_string(&opening.value).unwrap();
+        let opened = seal::commit(domain, &salt(&opening.salt), text.as_bytes());
+        assert_eq!(*committed, opened.to_string(), "{domain}");
+    }
+}
+
+/// A21: whatever goes wrong, a refusal keeps nothing readable either.
+#[tokio::test]
+async fn no_refusal_tells_a_value() {
+    let tools = [
+        Probe::write("a.make").key(countersign::contract::tool::KeyRule::Required),
+        Probe::read("b.strict").input(Input::Parameters(vec![])),
+        Probe::read("c.panics").body(|ctx, _| panic!("{}", ctx.raw_arguments())),
+        Probe::read("d.fails").body(|ctx, _| {
+            let error = countersign::ToolError::invalid("/name", ctx.raw_arguments().to_owned());
+            Box::pin(async { Err(error.detail("seen", "canary")) })
+        }),
+    ];
+    let world = World::logging(tools);
+    let canary = Principal::user("user-canary");
+    for (tool, envelope) in [
+        ("a.make", json!({})),
+        ("b.strict", json!({})),
+        ("c.panics", json!({})),
+        ("d.fails", json!({})),
+        ("e.canary", json!({})),
+        ("b.strict", json!({"user_id": "other-canary"})),
+        ("b.strict", json!({"locale": "canary-canary-canary"})),
+        ("b.strict", json!({"idempotency_key": "canary\n"})),
+    ] {
+        // Redaction is by declaration, so what a tool declares as harmless may be read; this is not sent.
+        let arguments = if tool == "b.strict" {
+            json!({"x": "canary"})
+        } else {
+            json!({})
+        };
+        world
+            .execute(call_as(canary.clone(), tool, &arguments, &envelope))
+            .await;
+    }
+    let nobody = call_as(
+        Principal::user("canary\0"),
+        "c.panics",
+        &json!({}),
+        &json!({}),
+    );
+    world.execute(nobody).await;
+    let log = world.log().await;
+    assert_eq!(log.len(), 9);
+    for (leaf, stored) in log {
+        assert!(!leaf.to_string().contains("canary"), "{leaf:#}");
+        assert!(!stored.row.user_id.contains('\0'));
+    }
+}
+
+/// A call may rest on an earlier one of the same user; another user's is as little there as none.
+#[tokio::test]
+async fn links_name_earlier_calls_of_the_same_user() {
+    let quote = Probe::read("a.quote")
+        .with(|behaviour| behaviour.ttl_seconds = Some(60))
+        .body(|_, _| Box::pin(async { Ok(json!({"cents": 750}).into()) }));
+    let order = Probe::write("b.order").body(|ctx, arguments| {
+        Box::pin(async move {
+            let id = SnapshotId::new(arguments["quote"].as_str().unwrap()).unwrap();
+            let linked = ctx.link(&id).await?;
+            ctx.link(&id).await?;
+            let until = linked.valid_until.map(|until| until.to_string());
+            Ok(json!([linked.data, until]).into())
+        })
+    });
+    let world = World::logging([quote, order]);
+    let quoted = world.send("a.quote", &json!({}), &json!({})).await;
+    let arguments = json!({"quote": quoted["evidence"]["snapshot_id"]});
+    let reply = world.send("b.order", &arguments, &json!({})).await;
+    assert_eq!(
+        reply["data"],
+        json!([{"cents": 750}, "2026-11-15T12:01:00Z"]),
+        "{reply:#}"
+    );
+    let log = world.log().await;
+    let leaf = Digest(leaf_hash(&log[0].1.leaf)).to_string();
+    assert_eq!(
+        log[1].0["links"],
+        json!([{"id": log[0].0["id"], "leaf": leaf}])
+    );
+
+    let stranger = call_as(Principal::user("u_2"), "b.order", &arguments, &json!({}));
+    let missing = json!({"quote": "ev_999"});
+    let missing = call_as(Principal::user("u_1"), "b.order", &missing, &json!({}));
+    for call in [stranger, missing] {
+        let reply = world.execute(call).await;
+        crate::world::check_error(&reply, "NOT_FOUND", &json!({}));
+    }
+}
+
+/// The record of a refusal could not be kept: the refusal stands, and names no evidence that is not there.
+#[tokio::test]
+async fn a_refusal_without_a_record_names_none() {
+    use countersign_testkit::faulty::Op;
+    let probe = Probe::read("a.strict").input(Input::Parameters(vec![]));
+    let world = World::failing([probe], |op, _| op == Op::Append);
+    let reply = world.send("a.strict", &json!({"x": 1}), &json!({})).await;
+    crate::world::check_error(&reply, "INVALID_ARGUMENT", &json!({}));
+    assert_eq!(reply["evidence"], Value::Null);
+}
