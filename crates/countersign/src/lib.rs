@@ -97,6 +97,7 @@ pub mod limit;
 pub mod newest;
 pub mod principal;
 pub mod redact;
+pub mod replay;
 pub mod retention;
 pub mod rules;
 pub mod sample;

@@ -67,6 +67,7 @@ use call::CallParts;
 pub use call::ToolCall;
 use joins::Joins;
 use queue::Queue;
+pub(crate) use run::{guarded, is_validated_only};
 use settle::Settled;
 use stop::Stop;
 use trail::Trail;

@@ -6,7 +6,7 @@ use countersign_contract::{RecordKind, Retention};
 use serde_json::json;
 
 use super::claim::Claimed;
-use super::run::guarded;
+use super::guarded;
 use super::stop::Stop;
 use super::{Executor, store_fault};
 use crate::ledger::{Claim, Commit, KeyChange, Outcome};

@@ -141,7 +141,7 @@ impl Executor {
             arguments,
             ..
         } = claimed;
-        if is_validated_only(entry, ctx) {
+        if ctx.is_dry_run() && is_validated_only(entry) {
             ctx.remark(
                 "VALIDATED_ONLY",
                 "the call would be accepted; the tool was not run",
@@ -154,9 +154,8 @@ impl Executor {
 }
 
 /// A dry run of a tool that changes something and cannot simulate it stops short of the tool (A4).
-fn is_validated_only(entry: &Entry, ctx: &CallContext) -> bool {
-    ctx.is_dry_run()
-        && entry.spec().behaviour.effect.changes_something()
+pub(crate) fn is_validated_only(entry: &Entry) -> bool {
+    entry.spec().behaviour.effect.changes_something()
         && match entry.tool().dry_run() {
             DryRun::Validate => true,
             DryRun::Simulate => false,
@@ -185,7 +184,7 @@ fn with_notes(
 ///
 /// The timer and the switch are only set up when the tool is not ready at once, so a tool that
 /// answers from memory never pays for them.
-pub(super) async fn guarded<'a, T>(
+pub(crate) async fn guarded<'a, T>(
     start: impl FnOnce() -> BoxFuture<'a, Result<T, ToolError>>,
     left: Duration,
     cancellation: &Cancellation,
