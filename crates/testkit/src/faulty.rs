@@ -45,10 +45,13 @@ pub enum When {
 
 type Plan = Box<dyn Fn(Op, When) -> BoxFuture<'static, bool> + Send + Sync>;
 
+type Change = Box<dyn Fn(&mut StoredRecord) + Send + Sync>;
+
 /// A store with a plan of faults.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Plan,
+    change: Change,
 }
 
 impl FaultyStore {
@@ -58,8 +61,20 @@ impl FaultyStore {
         inner: Arc<dyn Store>,
         plan: impl Fn(Op, When) -> BoxFuture<'static, bool> + Send + Sync + 'static,
     ) -> Self {
-        let plan = Box::new(plan);
-        Self { inner, plan }
+        Self {
+            inner,
+            plan: Box::new(plan),
+            change: Box::new(|_| {}),
+        }
+    }
+
+    /// Hands out records with this change, as if somebody had edited the store.
+    pub fn changing_records(
+        mut self,
+        change: impl Fn(&mut StoredRecord) + Send + Sync + 'static,
+    ) -> Self {
+        self.change = Box::new(change);
+        self
     }
 
     async fn guarded<T>(&self, op: Op, work: BoxFuture<'_, Result<T, Error>>) -> Result<T, Error> {
@@ -234,7 +249,12 @@ impl Log for FaultyStore {
         &'a self,
         id: &'a SnapshotId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
-        guarded!(self, Other, record(id))
+        let record = self.inner.record(id);
+        Box::pin(async {
+            let mut found = self.guarded(Op::Other, record).await?;
+            found.iter_mut().for_each(|record| (self.change)(record));
+            Ok(found)
+        })
     }
 
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {

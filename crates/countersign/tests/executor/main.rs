@@ -17,6 +17,7 @@ mod keys;
 mod record;
 mod recovery;
 mod refusals;
+mod replay;
 mod run;
 mod state;
 mod world;
