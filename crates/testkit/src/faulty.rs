@@ -252,7 +252,9 @@ impl Log for FaultyStore {
         let record = self.inner.record(id);
         Box::pin(async {
             let mut found = self.guarded(Op::Other, record).await?;
-            found.iter_mut().for_each(|record| (self.change)(record));
+            if let Some(record) = &mut found {
+                (self.change)(record);
+            }
             Ok(found)
         })
     }

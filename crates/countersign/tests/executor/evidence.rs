@@ -92,9 +92,9 @@ async fn every_call_leaves_one_record() {
     }
 }
 
-/// A15: the whole record of a call, with everything that a reader needs and nothing that is personal.
-#[tokio::test]
-async fn a_record_says_what_ran_on_what() {
+/// A payment with something personal in every place where there can be; its reply, and the version of the
+/// rules that it rests on.
+async fn paid() -> (World, Value, String) {
     let probe = Probe::write("pay.send")
         .with(|behaviour| {
             behaviour.ttl_seconds = Some(60);
@@ -129,11 +129,18 @@ async fn a_record_says_what_ran_on_what() {
         &envelope,
     );
     let reply = world.execute(call).await;
+    let version = Digest::of_canonical(&new).unwrap().to_string();
+    (world, reply, version)
+}
+
+/// A15: the whole record of a call, with everything that a reader needs and nothing that is personal.
+#[tokio::test]
+async fn a_record_says_what_ran_on_what() {
+    let (world, reply, version) = paid().await;
     let log = world.log().await;
     let (leaf, stored) = &log[0];
     assert!(!leaf.to_string().contains("canary"), "{leaf:#}");
     assert!(!String::from_utf8_lossy(stored.payload.as_ref().unwrap()).contains("canary"));
-    let version = Digest::of_canonical(&new).unwrap().to_string();
     assert_eq!(leaf["rules"], json!({ "vat": version }));
     assert_eq!(leaf["arguments"]["redacted"]["cents"], 750);
     assert_eq!(leaf["policy_revision"], "allow-all");
@@ -162,7 +169,15 @@ async fn a_record_says_what_ran_on_what() {
         (&json!(1), &json!("succeeded"))
     );
     assert_eq!(reply["evidence"]["sources"][1]["hash"], version);
+}
 
+/// A22: what was really sent and answered is sealed beside the record, with the salts that open its
+/// commitments.
+#[tokio::test]
+async fn a_payload_opens_what_the_record_commits_to() {
+    let (world, reply, _) = paid().await;
+    let log = world.log().await;
+    let (leaf, stored) = &log[0];
     let (payload, plain) = open(&world, stored).await;
     assert_eq!(payload.user_id, "user-canary");
     assert_eq!(plain["session_id"], "session-canary");

@@ -1,8 +1,9 @@
 //! Recorded calls, verified and computed again (A16).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use countersign::clock::Clock;
+use countersign::clock::{Clock, ManualClock};
 use countersign::contract::tool::Replay;
 use countersign::contract::{RecordKind, SnapshotId};
 use countersign::ids::{RandomIds, SequentialIds};
@@ -106,7 +107,7 @@ async fn all(replayer: &Replayer, local: Local) -> (countersign::replay::Report,
     let options = Options { parallel: 4 };
     let report = replayer
         .replay_all(LogQuery::default(), Arc::new(local), options, |one| {
-            each.push(one.clone())
+            each.push(one.clone());
         })
         .await
         .unwrap();
@@ -241,12 +242,12 @@ async fn what_cannot_be_computed_says_why() {
     );
 
     let other = pricing("a.price").with(|behaviour| behaviour.ttl_seconds = Some(5));
-    let replayed = replayer
+    let done = replayer
         .replay(&ids[0], &local(other, old()))
         .await
         .unwrap();
-    assert_eq!(replayed.verdict, Verdict::Identical);
-    let definition = replayed.definition.unwrap();
+    assert_eq!(done.verdict, Verdict::Identical);
+    let definition = done.definition.unwrap();
     assert_ne!(definition.recorded, definition.computed);
 
     let nowhere = SnapshotId::new("ev_999").unwrap();
@@ -326,6 +327,29 @@ async fn a_replay_changes_nothing_and_survives_everything() {
     assert_eq!(document.version, 1, "the call itself");
 }
 
+/// Time stands still for a pure tool while it runs, so that a replay can give it the same one.
+#[tokio::test]
+async fn a_pure_tool_sees_one_time() {
+    let clock = Arc::new(OnceLock::<Arc<ManualClock>>::new());
+    let telling = || {
+        let clock = clock.clone();
+        Probe::read("a.now")
+            .with(|behaviour| behaviour.replay = Replay::Pure { volatile: vec![] })
+            .body(move |ctx, _| {
+                clock.get().unwrap().advance(Duration::from_secs(1));
+                Box::pin(async { Ok(json!(ctx.now().to_string()).into()) })
+            })
+    };
+    let world = World::logging([telling()]);
+    clock.set(world.clock.clone()).unwrap();
+    let reply = world.send("a.now", &json!({}), &json!({})).await;
+    assert_eq!(reply["data"], "2026-11-15T12:00:00Z");
+    let id = ids(&world).await.remove(0);
+    let replayer = replayer(&world, auditor()).unwrap();
+    let local = replayer.local(catalog(telling()), Rules::default(), RulesAt::Recorded);
+    assert_eq!(one(&replayer, &id, &local).await, Verdict::Identical);
+}
+
 /// A16: an erased user's calls can no longer be computed, those whose time is over neither; the others can.
 #[tokio::test]
 async fn what_is_erased_or_gone_is_told_apart() {
@@ -386,7 +410,7 @@ async fn a_record_is_verified() {
     assert!(verified.is_intact());
     let sequencing = Sequencing {
         holder: "one".to_owned(),
-        lease: std::time::Duration::from_secs(10),
+        lease: Duration::from_secs(10),
     };
     let done = world.store.integrate(&sequencing, 100).await.unwrap();
     assert!(
@@ -423,7 +447,7 @@ async fn a_record_that_was_changed_is_found() {
         let id = ids(&world).await.remove(1);
         let sequencing = Sequencing {
             holder: "one".to_owned(),
-            lease: std::time::Duration::from_secs(10),
+            lease: Duration::from_secs(10),
         };
         world.store.integrate(&sequencing, 100).await.unwrap();
         let plan =
