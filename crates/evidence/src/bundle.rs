@@ -132,6 +132,12 @@ pub enum BundleError {
         /// How many.
         found: usize,
     },
+    /// Not even text.
+    #[error("the bundle is not UTF-8 from byte {at} on")]
+    NotText {
+        /// The first byte that is none.
+        at: usize,
+    },
     /// Not JSON, or not JSON that everybody reads alike.
     #[error("the bundle cannot be read: {0}")]
     NotJson(#[from] canonical::Error),
@@ -155,7 +161,7 @@ impl BundleError {
         match self {
             Self::TooLarge { .. } => "too_large",
             Self::RecordCount { .. } => "record_count",
-            Self::NotJson(_) => "not_json",
+            Self::NotText { .. } | Self::NotJson(_) => "not_json",
             Self::NotABundle { .. } => "not_a_bundle",
             Self::UnknownFormat { .. } => "unknown_format",
         }
@@ -198,16 +204,20 @@ impl Bundle {
 
     /// Reads a file. White space and the spelling of numbers mean nothing; whatever two readers could
     /// take for two different things, such as a member that stands there twice, is refused.
-    pub fn parse(text: &str) -> Result<Self, BundleError> {
+    pub fn parse(file: impl AsRef<[u8]>) -> Result<Self, BundleError> {
         #[derive(Deserialize)]
         struct Head {
             format: String,
         }
 
-        let found = text.len();
+        let file = file.as_ref();
+        let found = file.len();
         if found > BUNDLE_BYTES_MAX {
             return Err(BundleError::TooLarge { found });
         }
+        let text = str::from_utf8(file).map_err(|error| BundleError::NotText {
+            at: error.valid_up_to(),
+        })?;
         let not_a_bundle = |error: serde_json::Error| {
             // The position would be one in the canonical text, which nobody has before them.
             let reason = error.to_string();
@@ -266,8 +276,9 @@ impl BundledRecord {
         self
     }
 
+    /// What the leaf says, where it is a record and written as one.
     fn record(&self) -> Option<EvidenceRecord> {
-        serde_json::from_str(&self.leaf).ok()
+        verify::record_of(&self.leaf).ok()
     }
 }
 

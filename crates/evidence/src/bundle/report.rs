@@ -95,6 +95,8 @@ pub enum Content {
     Sealed,
     /// Nothing of it: left out, expired or erased.
     Absent,
+    /// Something else than the record commits to; a finding says what.
+    Mismatch,
     /// The record commits to nothing.
     Nothing,
 }
@@ -306,6 +308,7 @@ impl Content {
             Self::PartlyOpened => "partly_opened",
             Self::Sealed => "sealed",
             Self::Absent => "absent",
+            Self::Mismatch => "mismatch",
             Self::Nothing => "nothing",
         }
     }

@@ -98,8 +98,11 @@ impl Checker<'_> {
         let mut names = HashMap::new();
         let mut all = Vec::new();
         for bundled in &bundle.records {
-            let read = match read(&bundled.leaf) {
-                Ok(read) => Some(read),
+            let read = match record_of(&bundled.leaf) {
+                Ok(record) => {
+                    let leaf = Digest(tree::leaf_hash(bundled.leaf.as_bytes()));
+                    Some(Read { record, leaf })
+                }
                 Err(fault) => {
                     self.find_in(bundled, None, fault);
                     None
@@ -152,41 +155,46 @@ impl Checker<'_> {
         }
     }
 
+    /// Checks what was sent and answered against what the record commits to.
     fn content(&mut self, bundled: &BundledRecord, read: &Read) -> Content {
-        let sealed = bundled.payload.as_deref().map(|payload| {
-            if let Err(fault) = check_payload(payload, read.record.payload) {
+        let record = &read.record;
+        let sent = record.arguments.as_ref();
+        let sent = sent.map(|arguments| arguments.commitment);
+        let answered = record.reply.as_ref().and_then(|reply| reply.commitment);
+        let opened = bundled.opened.as_ref();
+        let arguments = opened.and_then(|opened| opened.arguments.as_ref());
+        let data = opened.and_then(|opened| opened.data.as_ref());
+        let values = [
+            (Value::Arguments, sent, arguments),
+            (Value::Data, answered, data),
+        ];
+
+        let before = self.findings.len();
+        if let Some(payload) = &bundled.payload
+            && let Err(fault) = check_payload(payload, record.payload)
+        {
+            self.find_in(bundled, Some(read), fault);
+        }
+        for (value, commitment, opening) in values {
+            if let Some(opening) = opening
+                && let Err(fault) = check_opening(value, opening, commitment)
+            {
                 self.find_in(bundled, Some(read), fault);
             }
-        });
-        let record = &read.record;
-        let arguments = record
-            .arguments
-            .as_ref()
-            .map(|arguments| arguments.commitment);
-        let data = record.reply.as_ref().and_then(|reply| reply.commitment);
-        let opened = bundled.opened.clone().unwrap_or_default();
-        let values = [
-            (Value::Arguments, arguments, opened.arguments),
-            (Value::Data, data, opened.data),
-        ];
-        let (mut shown, mut hidden) = (0_u8, 0_u8);
-        for (value, commitment, opening) in values {
-            match opening {
-                Some(opening) => {
-                    shown += 1;
-                    if let Err(fault) = check_opening(value, &opening, commitment) {
-                        self.find_in(bundled, Some(read), fault);
-                    }
-                }
-                None => hidden += u8::from(commitment.is_some()),
-            }
         }
-        match (shown, hidden, sealed) {
-            (1.., 0, _) => Content::Opened,
-            (1.., 1.., _) => Content::PartlyOpened,
-            (0, _, Some(())) => Content::Sealed,
+        if self.findings.len() > before {
+            return Content::Mismatch;
+        }
+        let shown = values.iter().filter(|(_, _, opening)| opening.is_some());
+        let committed = values
+            .iter()
+            .filter(|(_, commitment, _)| commitment.is_some());
+        match (shown.count(), committed.count(), &bundled.payload) {
+            (0, _, Some(_)) => Content::Sealed,
             (0, 0, None) if record.payload.is_none() => Content::Nothing,
             (0, _, None) => Content::Absent,
+            (shown, committed, _) if shown == committed => Content::Opened,
+            (1.., _, _) => Content::PartlyOpened,
         }
     }
 
@@ -286,7 +294,8 @@ impl Checker<'_> {
     }
 }
 
-fn read(leaf: &str) -> Result<Read, Fault> {
+/// The record of a leaf that is canonical JSON.
+pub(super) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
     let found = leaf.len();
     if found > LEAF_BYTES_MAX {
         return Err(Fault::LeafTooLong { found });
@@ -301,8 +310,7 @@ fn read(leaf: &str) -> Result<Read, Fault> {
     if record.v != 1 {
         return Err(Fault::LeafNotARecord(format!("version {}", record.v)));
     }
-    let leaf = Digest(tree::leaf_hash(leaf.as_bytes()));
-    Ok(Read { record, leaf })
+    Ok(record)
 }
 
 /// Whether the log has the leaf; false where there is no checkpoint to prove it against.

@@ -256,11 +256,9 @@ fn called(
     };
     let plain = serde_json::to_vec(&payload).expect("a payload is JSON");
     let nonce = Digest::of_bytes(id.as_bytes()).0;
-    let sealed = user_key().seal(
-        *nonce.first_chunk().expect("32 bytes"),
-        id.as_bytes(),
-        &plain,
-    );
+    let place = [b"payload", "user-1".as_bytes(), id.as_bytes()].join(&0);
+    let nonce = *nonce.first_chunk().expect("32 bytes");
+    let sealed = user_key().seal(nonce, &place, &plain);
 
     let mut record = EvidenceRecord::new(RecordKind::Call, SnapshotId::new(id).expect("valid"), at);
     record.subject = Some(user_key().subject("user-1"));

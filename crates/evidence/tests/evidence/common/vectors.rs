@@ -140,7 +140,7 @@ fn seals() -> Value {
             })
         };
         let seals = [
-            (1, "ev_1", "what was said"),
+            (1, "payload\0user-1\0ev_1", "what was said"),
             (2, "", ""),
             (3, "ev_2", &"0123456789abcdef".repeat(3)),
         ];
@@ -160,10 +160,10 @@ fn seals() -> Value {
         "masters": [{
             "secret": hex(&[9; 32]),
             "id": master.id(),
-            "context": "user-1",
+            "context": "user\u{0}user-1",
             "nonce": hex(&[4; 12]),
             "user_secret": hex(&[1; 32]),
-            "wrapped": hex(&master.wrap([4; 12], b"user-1", &UserKey::from_bytes(&[1; 32]))),
+            "wrapped": hex(&master.wrap([4; 12], b"user\0user-1", &UserKey::from_bytes(&[1; 32]))),
         }],
     })
 }
