@@ -1,0 +1,77 @@
+//! A bundle that was tampered with is refused or means the same; reading one never panics.
+
+#![no_main]
+
+use countersign_contract::canonical;
+use countersign_evidence::bundle::Bundle;
+use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::note::{Note, VerifyingKey};
+use countersign_evidence::tile::{TilePath, decode_entries};
+use libfuzzer_sys::fuzz_target;
+
+/// Valid bundles: with everything opened, and grown from an older checkpoint.
+const BUNDLES: [&str; 2] = [
+    include_str!("../../docs/evidence-vectors/bundles/valid-opened.json"),
+    include_str!("../../docs/evidence-vectors/bundles/held-grown.json"),
+];
+
+fuzz_target!(|data: &[u8]| {
+    // The input as it is.
+    if let Ok(bundle) = Bundle::parse(data) {
+        let report = bundle.verify(None, Some(&bundle.checkpoint));
+        assert_eq!(report.is_valid(), report.findings.is_empty());
+        // What was read is what is written.
+        assert_eq!(Bundle::parse(bundle.to_json()).as_ref(), Ok(&bundle));
+    }
+    let _ = decode_entries(data);
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = (Note::parse(text), text.parse::<VerifyingKey>());
+        let _ = text.parse::<Checkpoint>();
+        if let Ok(path) = text.parse::<TilePath>() {
+            assert_eq!(path.to_string(), text);
+        }
+    }
+
+    // The input as a patch: which bundle, where, how much of it goes, and what comes instead.
+    let Some(([which, high, low, cut], patch)) = data.split_first_chunk() else {
+        return;
+    };
+    let bundle = BUNDLES[usize::from(*which) % BUNDLES.len()];
+    let at = usize::from(u16::from_be_bytes([*high, *low])) % bundle.len();
+    let end = (at + usize::from(*cut)).min(bundle.len());
+    let bytes = bundle.as_bytes();
+    let patched = [&bytes[..at], patch, &bytes[end..]].concat();
+    let Ok(read) = Bundle::parse(&patched) else {
+        return;
+    };
+    let key: VerifyingKey = Bundle::parse(bundle)
+        .expect("it is valid")
+        .public_key
+        .parse()
+        .expect("it is valid");
+    if read.verify(Some(&key), None).is_valid() {
+        // What is optional may be left out; what is there is what was there.
+        let (mut read, mut original) = (read, Bundle::parse(bundle).expect("it is valid"));
+        if read.earlier.is_none() {
+            original.earlier = None;
+        }
+        for (read, original) in read.records.iter_mut().zip(&mut original.records) {
+            if read.payload.is_none() {
+                original.payload = None;
+            }
+            let Some(opened) = &mut original.opened else {
+                continue;
+            };
+            let kept = read.opened.clone().unwrap_or_default();
+            if kept.arguments.is_none() {
+                opened.arguments = None;
+            }
+            if kept.data.is_none() {
+                opened.data = None;
+            }
+            read.opened = Some(kept);
+        }
+        let meaning = |bundle: &Bundle| canonical::from_json_text(&bundle.to_json());
+        assert_eq!(meaning(&read), meaning(&original));
+    }
+});
