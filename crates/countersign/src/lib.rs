@@ -11,7 +11,8 @@
 //!    executor is given, each with an implementation in memory;
 //! 6. [`dialect`]: the same tools in front of every provider; [`session`] and [`history`]: a model's
 //!    calls from its words to what the conversation keeps of them;
-//! 7. [`adapter`], [`redact`], [`sample`]: what surrounds it.
+//! 7. [`sequencer`]: who signs the log; [`archive`]: what operators and auditors do with it;
+//! 8. [`adapter`], [`redact`], [`sample`]: what surrounds it.
 //!
 //! # Example
 //!
@@ -80,6 +81,7 @@ extern crate self as countersign;
 pub mod adapter;
 pub mod alias;
 pub mod approve;
+pub mod archive;
 pub mod args;
 pub mod authorize;
 pub mod cancel;
@@ -102,6 +104,7 @@ pub mod retention;
 pub mod rules;
 pub mod sample;
 pub mod scribe;
+pub mod sequencer;
 pub mod session;
 pub mod state;
 pub mod tool;

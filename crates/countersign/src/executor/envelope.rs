@@ -45,7 +45,7 @@ pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), Stop> {
 }
 
 /// Whether a text can be an id, a name or a key: empty counts as given, and none of them is empty.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     // A character has four bytes at most, so a long text is never counted to its end.
     !text.is_empty()
         && text.len() <= 4 * MEMBER_CHARS_MAX

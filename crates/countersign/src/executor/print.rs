@@ -23,10 +23,10 @@ pub(super) struct Fingerprint {
 
 /// The answer of a call, and when it was given.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StoredReply {
+pub(crate) struct StoredReply {
     /// From when its window of validity counts.
-    pub(super) at: Timestamp,
-    pub(super) reply: ReplyEnvelope,
+    pub(crate) at: Timestamp,
+    pub(crate) reply: ReplyEnvelope,
 }
 
 /// How many places a fingerprint tells apart.
@@ -69,7 +69,7 @@ impl Fingerprint {
 }
 
 impl StoredReply {
-    pub(super) fn seal(&self, keys: &UserKey, scope: &Scope, ids: &dyn IdSource) -> Vec<u8> {
+    pub(crate) fn seal(&self, keys: &UserKey, scope: &Scope, ids: &dyn IdSource) -> Vec<u8> {
         let text = serde_json::to_vec(self).expect("an envelope is JSON");
         seal(keys, "reply", scope, &text, ids)
     }

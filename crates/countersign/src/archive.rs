@@ -1,0 +1,200 @@
+//! What operators and auditors do with the log: look, open, prove, export, hold, erase, resolve, verify.
+//!
+//! Whatever shows or changes something personal needs a scope of its own and a reason, and leaves a
+//! record. Opening leaves it *before* anything is shown: no record, no plaintext.
+
+use std::fmt;
+use std::sync::Arc;
+
+use countersign_contract::{EvidenceRecord, SnapshotId};
+use countersign_evidence::checkpoint::CheckpointError;
+use countersign_evidence::note::VerifyingKey;
+
+use crate::clock::Clock;
+use crate::ids::IdSource;
+use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredRecord};
+use crate::principal::Principal;
+use crate::vault::Vault;
+
+mod act;
+mod content;
+mod erase;
+pub(crate) mod growth;
+mod open;
+mod proof;
+mod reason;
+mod resolve;
+pub mod verify;
+
+pub use content::{Content, Tampering};
+pub use erase::Erasure;
+pub use growth::NotGrown;
+pub use open::Opened;
+pub use proof::{Proof, Standing};
+pub use resolve::{Resolution, Resolved};
+
+/// Grants opening payloads.
+pub const SCOPE_OPEN: &str = "evidence:open";
+
+/// Grants erasing users.
+pub const SCOPE_ERASE: &str = "evidence:erase";
+
+/// Grants placing and lifting holds.
+pub const SCOPE_HOLD: &str = "evidence:hold";
+
+/// Grants saying what became of a call that is in doubt.
+pub const SCOPE_RESOLVE: &str = "claims:resolve";
+
+/// Why the archive did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] ledger::Error),
+    /// The credential is not enough.
+    #[error("the credential does not grant {scope:?}")]
+    MissingScope {
+        /// What it would have to grant.
+        scope: &'static str,
+    },
+    /// Nobody does this without saying why.
+    #[error("a reason is needed: at least one visible character")]
+    NoReason,
+    /// An act about a user needs one.
+    #[error("a user id is needed")]
+    NoUser,
+    /// There is no such record.
+    #[error("there is no record {id}")]
+    NoRecord {
+        /// Its name.
+        id: SnapshotId,
+    },
+    /// Something was changed since it was written.
+    #[error("the record {id} was tampered with: {what}")]
+    Tampered {
+        /// Its name.
+        id: SnapshotId,
+        /// What differs.
+        what: Tampering,
+    },
+    /// A proof needs a signature.
+    #[error("the log has no signed checkpoint yet")]
+    NoCheckpoint,
+    /// The record waits for the tree, or for the next signature.
+    #[error("the record {id} is not under a signed checkpoint yet; ask again in a second")]
+    NotSignedYet {
+        /// Its name.
+        id: SnapshotId,
+    },
+    /// The newest checkpoint is none of this log.
+    #[error("the newest checkpoint in the store does not hold: {0}")]
+    Checkpoint(#[from] CheckpointError),
+    /// The tree is not what was signed.
+    #[error(transparent)]
+    NotGrown(#[from] NotGrown),
+    /// Too much at once.
+    #[error("{found} records are too many at once: at most {limit}")]
+    TooMany {
+        /// How many it would be.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// What the operator gave cannot be an answer.
+    #[error("the answer has no canonical form: {0}")]
+    NotCanonical(#[from] countersign_contract::canonical::Error),
+}
+
+/// The log of one store, for operators and auditors.
+#[derive(Clone)]
+pub struct Archive {
+    store: Arc<dyn Store>,
+    vault: Arc<Vault>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    key: VerifyingKey,
+}
+
+/// A record as it is kept, without what is sealed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shown {
+    /// Its row.
+    pub row: LogRow,
+    /// The record itself.
+    pub record: EvidenceRecord,
+    /// Its place in the tree; none while it waits for it.
+    pub index: Option<u64>,
+    /// Whether its sealed payload is still kept.
+    pub has_payload: bool,
+    /// What proves it.
+    pub standing: Standing,
+}
+
+impl Archive {
+    /// The log that this key signs; the key's name is the log's origin.
+    pub fn new(
+        store: Arc<dyn Store>,
+        vault: Arc<Vault>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        key: VerifyingKey,
+    ) -> Self {
+        Self {
+            store,
+            vault,
+            clock,
+            ids,
+            key,
+        }
+    }
+
+    /// One record, with what proves it. Nothing is opened.
+    pub async fn show(&self, id: &SnapshotId) -> Result<Shown, Error> {
+        let stored = self.stored(id).await?;
+        let record = self.record_of(&stored)?;
+        let standing = self.standing(&stored).await?;
+        Ok(Shown {
+            record,
+            index: stored.index,
+            has_payload: stored.payload.is_some(),
+            standing,
+            row: stored.row,
+        })
+    }
+
+    /// Records by what they can be found by, newest first.
+    pub async fn list(&self, query: &LogQuery) -> Result<Vec<LogRow>, Error> {
+        Ok(self.store.records(query).await?)
+    }
+
+    /// Claims, oldest first.
+    pub async fn claims(&self, query: &ClaimQuery) -> Result<Vec<ClaimRow>, Error> {
+        Ok(self.store.claims(query).await?)
+    }
+
+    async fn stored(&self, id: &SnapshotId) -> Result<StoredRecord, Error> {
+        let stored = self.store.record(id).await?;
+        stored.ok_or_else(|| Error::NoRecord { id: id.clone() })
+    }
+
+    /// The record in a leaf, which has to be the one that its row names.
+    fn record_of(&self, stored: &StoredRecord) -> Result<EvidenceRecord, Error> {
+        content::record_of(stored).map_err(|what| Error::Tampered {
+            id: stored.row.id.clone(),
+            what,
+        })
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Archive({})", self.key.name())
+    }
+}
+
+fn needs(principal: &Principal, scope: &'static str) -> Result<(), Error> {
+    if principal.holds(scope) {
+        return Ok(());
+    }
+    Err(Error::MissingScope { scope })
+}

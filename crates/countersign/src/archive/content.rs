@@ -1,0 +1,147 @@
+//! Whether what is kept of a record is what its leaf says, and what a sealed payload holds.
+
+use countersign_contract::evidence::{Opening, Payload};
+use countersign_contract::{Digest, EvidenceRecord, canonical};
+use countersign_evidence::seal::{self, UserKey};
+
+use crate::ledger::{LogRow, StoredRecord};
+use crate::scribe::payload_aad;
+
+/// What became of the content of a record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// What was sent and answered.
+    Open(Box<Payload>),
+    /// The record never had any.
+    Nothing,
+    /// Its time was over, and it was dropped.
+    Pruned,
+    /// The user was erased; nobody can read it any more.
+    Erased,
+}
+
+/// What differs from what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Tampering {
+    /// The leaf is no record.
+    #[error("its leaf is no record")]
+    Leaf,
+    /// The row says something else than the leaf.
+    #[error("its row has another {0} than its leaf")]
+    Row(&'static str),
+    /// The signed tree does not have this leaf at this place.
+    #[error("its leaf is not the one that the signed tree has at {index}")]
+    NotIncluded {
+        /// The place.
+        index: u64,
+    },
+    /// There is a payload that the leaf knows nothing of.
+    #[error("it has a payload, and its leaf knows none")]
+    PayloadUnexpected,
+    /// The payload is another one.
+    #[error("its payload has the digest {found}, not {expected}")]
+    Payload {
+        /// What the leaf says.
+        expected: Digest,
+        /// What is kept.
+        found: Digest,
+    },
+    /// The payload is the right one, and the key does not open it.
+    #[error("its payload does not open with the key of its user")]
+    Sealed,
+    /// What was sealed is no payload.
+    #[error("what was sealed is no payload")]
+    NotAPayload,
+    /// A value is not the one that the leaf commits to.
+    #[error("its {0} are not what its leaf commits to")]
+    Commitment(&'static str),
+}
+
+/// The record in a leaf, which has to be the one that its row names.
+pub(super) fn record_of(stored: &StoredRecord) -> Result<EvidenceRecord, Tampering> {
+    let record: EvidenceRecord =
+        serde_json::from_slice(&stored.leaf).map_err(|_| Tampering::Leaf)?;
+    match differing(&stored.row, &record) {
+        Some(field) => Err(Tampering::Row(field)),
+        None => Ok(record),
+    }
+}
+
+/// What of a row is not what its leaf says.
+pub(super) fn differing(row: &LogRow, record: &EvidenceRecord) -> Option<&'static str> {
+    let at = record.at.parse().ok();
+    let code = record.reply.as_ref().and_then(|reply| reply.code);
+    // A name that no tool has is the caller's text: the leaf says "unknown", the row nothing.
+    let tool = record.tool.as_ref().filter(|tool| tool.version.is_some());
+    let tool = tool.map(|tool| &tool.name);
+    [
+        ("id", row.id == record.id),
+        ("kind", row.kind == record.kind),
+        ("time", Some(row.at) == at),
+        ("request_id", row.request_id == record.request_id),
+        ("tool", row.tool.as_ref() == tool),
+        ("code", row.code == code),
+    ]
+    .into_iter()
+    .find_map(|(field, is_same)| (!is_same).then_some(field))
+}
+
+/// Checks the sealed bytes against the leaf.
+pub(super) fn check_sealed(record: &EvidenceRecord, sealed: &[u8]) -> Result<(), Tampering> {
+    let expected = record.payload.ok_or(Tampering::PayloadUnexpected)?;
+    let found = Digest::of_bytes(sealed);
+    if found == expected {
+        return Ok(());
+    }
+    Err(Tampering::Payload { expected, found })
+}
+
+/// Why there are no sealed bytes.
+pub(super) fn absent(record: &EvidenceRecord, row: &LogRow) -> Content {
+    if record.payload.is_none() {
+        return Content::Nothing;
+    }
+    if row.user_id.is_empty() && record.subject.is_some() {
+        return Content::Erased;
+    }
+    Content::Pruned
+}
+
+/// What the sealed bytes hold, which has to be what the leaf commits to.
+pub(super) fn open(
+    record: &EvidenceRecord,
+    row: &LogRow,
+    sealed: &[u8],
+    keys: &UserKey,
+) -> Result<Payload, Tampering> {
+    let aad = payload_aad(&row.user_id, &row.id);
+    let opened = keys.open(&aad, sealed).map_err(|_| Tampering::Sealed)?;
+    let payload: Payload = serde_json::from_slice(&opened).map_err(|_| Tampering::NotAPayload)?;
+    let arguments = record.arguments.as_ref().map(|args| args.commitment);
+    let data = record.reply.as_ref().and_then(|reply| reply.commitment);
+    for (name, domain, commitment, opening) in [
+        (
+            "arguments",
+            seal::DOMAIN_ARGUMENTS,
+            arguments,
+            &payload.arguments,
+        ),
+        ("data", seal::DOMAIN_DATA, data, &payload.data),
+    ] {
+        if opening
+            .as_ref()
+            .and_then(|opening| committed(domain, opening))
+            != commitment
+        {
+            return Err(Tampering::Commitment(name));
+        }
+    }
+    Ok(payload)
+}
+
+fn committed(domain: &str, opening: &Opening) -> Option<Digest> {
+    // The text form of a digest is the one spelling of 32 bytes that the contract reads.
+    let salt: Digest = format!("sha256:{}", opening.salt).parse().ok()?;
+    let text = canonical::to_vec(&opening.value).ok()?;
+    Some(seal::commit(domain, salt.as_bytes(), &text))
+}

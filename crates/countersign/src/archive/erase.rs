@@ -1,0 +1,152 @@
+//! Forgetting a user, and holds, which forbid it.
+
+use countersign_contract::{RecordKind, SnapshotId};
+use serde_json::json;
+
+use super::act::Deed;
+use super::{Archive, Error, SCOPE_ERASE, SCOPE_HOLD, needs, reason};
+use crate::ledger::{ClaimQuery, Erased, Hold, LogQuery};
+use crate::principal::Principal;
+
+/// What an erasure has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erasure {
+    /// The record of it; none where there was nothing left to erase.
+    pub record: Option<SnapshotId>,
+    /// What went.
+    pub erased: Erased,
+}
+
+impl Archive {
+    /// Forgets a user: the key is destroyed, and with it everything sealed, every salt and every name
+    /// under it. The records stay, and so do their proofs. Refused under a hold; a second time does
+    /// nothing and says so.
+    pub async fn erase(
+        &self,
+        user_id: &str,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Erasure, Error> {
+        needs(by, SCOPE_ERASE)?;
+        let reason = reason::checked(reason, user_id)?;
+        // The empty name is that of the key for what belongs to nobody.
+        if user_id.is_empty() {
+            return Err(Error::NoUser);
+        }
+        // A record that still waits for its batch would come back after the erasure.
+        self.store.flush().await?;
+        let keys = self.vault.existing_key(user_id).await?;
+        if keys.is_none() && !self.has_rows(user_id).await? {
+            return Ok(Erasure {
+                record: None,
+                erased: Erased::default(),
+            });
+        }
+        let mut entry = self.entry(Deed {
+            kind: RecordKind::Erasure,
+            user_id,
+            keys: keys.as_deref(),
+            by,
+            about: json!({"event": "erase", "reason": reason}),
+        });
+        let id = entry.id.clone();
+        // The row of the erasure itself must not say who it was.
+        entry.user_id.clear();
+        let erased = self.store.erase(user_id, entry).await?;
+        self.vault.forget(user_id);
+        Ok(Erasure {
+            record: Some(id),
+            erased,
+        })
+    }
+
+    /// Keeps the payloads of a user, or of one of the user's records, until the hold is lifted.
+    pub async fn hold(
+        &self,
+        user_id: &str,
+        record: Option<&SnapshotId>,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<SnapshotId, Error> {
+        let (hold, deed) = self.holding("hold", user_id, record, by, reason).await?;
+        let id = deed.id.clone();
+        self.store.hold(hold, deed).await?;
+        Ok(id)
+    }
+
+    /// Lifts a hold; none where there was none.
+    pub async fn release_hold(
+        &self,
+        user_id: &str,
+        record: Option<&SnapshotId>,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Option<SnapshotId>, Error> {
+        let (hold, deed) = self
+            .holding("release_hold", user_id, record, by, reason)
+            .await?;
+        let id = deed.id.clone();
+        Ok(self.store.release_hold(hold, deed).await?.then_some(id))
+    }
+
+    /// The holds there are, at most `limit`.
+    pub async fn holds(&self, limit: usize) -> Result<Vec<Hold>, Error> {
+        Ok(self.store.holds(limit).await?)
+    }
+
+    async fn holding(
+        &self,
+        event: &str,
+        user_id: &str,
+        record: Option<&SnapshotId>,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<(Hold, crate::ledger::Entry), Error> {
+        needs(by, SCOPE_HOLD)?;
+        let reason = reason::checked(reason, user_id)?;
+        if user_id.is_empty() {
+            return Err(Error::NoUser);
+        }
+        if let Some(id) = record {
+            let stored = self.stored(id).await?;
+            if stored.row.user_id != user_id {
+                return Err(Error::NoRecord { id: id.clone() });
+            }
+        }
+        let keys = self.vault.existing_key(user_id).await?;
+        let mut about = json!({"event": event, "reason": reason});
+        if let (Some(id), Some(members)) = (record, about.as_object_mut()) {
+            members.insert("record".to_owned(), id.as_str().into());
+        }
+        let entry = self.entry(Deed {
+            kind: RecordKind::Config,
+            user_id,
+            keys: keys.as_deref(),
+            by,
+            about,
+        });
+        let hold = Hold {
+            user_id: user_id.to_owned(),
+            record: record.cloned(),
+            reason,
+        };
+        Ok((hold, entry))
+    }
+
+    /// Whether anything still names the user: another process may have written with a key that it had
+    /// not forgotten yet.
+    async fn has_rows(&self, user_id: &str) -> Result<bool, Error> {
+        let records = LogQuery {
+            user_id: Some(user_id.to_owned()),
+            limit: 1,
+            ..LogQuery::default()
+        };
+        let claims = ClaimQuery {
+            user_id: Some(user_id.to_owned()),
+            limit: 1,
+            ..ClaimQuery::default()
+        };
+        Ok(!self.store.records(&records).await?.is_empty()
+            || !self.store.claims(&claims).await?.is_empty())
+    }
+}

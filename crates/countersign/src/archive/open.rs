@@ -1,0 +1,128 @@
+//! Opening what was sealed: a scope, a reason, and a record of it before anything is shown.
+
+use std::sync::Arc;
+
+use countersign_contract::{EvidenceRecord, RecordKind, SnapshotId};
+use countersign_evidence::seal::UserKey;
+use serde_json::json;
+
+use super::act::Deed;
+use super::content::{self, Content};
+use super::proof::Standing;
+use super::{Archive, Error, SCOPE_OPEN, needs, reason};
+use crate::executor::is_name;
+use crate::ledger::{Durability, StoredRecord};
+use crate::principal::Principal;
+use crate::scribe::Draft;
+use crate::vault::SHARED;
+
+/// A record that was opened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opened {
+    /// The record.
+    pub record: EvidenceRecord,
+    /// What proves it.
+    pub standing: Standing,
+    /// What was sent and answered.
+    pub content: Content,
+    /// The record of this very access; none where there was nothing left to open.
+    pub access: Option<SnapshotId>,
+}
+
+impl Archive {
+    /// Opens the payload of a record. The record of the access is durable before anything is opened; where
+    /// it cannot be kept, nothing is.
+    pub async fn open(
+        &self,
+        id: &SnapshotId,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Opened, Error> {
+        needs(by, SCOPE_OPEN)?;
+        // An empty reason is refused before the record is even looked for.
+        reason::checked(reason, "")?;
+        let stored = self.stored(id).await?;
+        let record = self.record_of(&stored)?;
+        let standing = self.standing(&stored).await?;
+        if standing == Standing::NotIncluded {
+            return Err(Error::Tampered {
+                id: id.clone(),
+                what: content::Tampering::NotIncluded {
+                    index: stored.index.unwrap_or_default(),
+                },
+            });
+        }
+        let (content, access) = match self.keys_of(&stored).await? {
+            _ if stored.payload.is_none() => (content::absent(&record, &stored.row), None),
+            None => (Content::Erased, None),
+            Some(keys) => {
+                let access = self.write_access(&stored, &keys, by, reason).await?;
+                let content = self.open_stored(&stored, &record, &keys)?;
+                (content, Some(access))
+            }
+        };
+        Ok(Opened {
+            record,
+            standing,
+            content,
+            access,
+        })
+    }
+
+    /// The key that the payload of a record is sealed under, where there still is one.
+    pub(super) async fn keys_of(
+        &self,
+        stored: &StoredRecord,
+    ) -> Result<Option<Arc<UserKey>>, Error> {
+        // A call whose user id was refused is nobody's.
+        let owner = match stored.row.user_id.as_str() {
+            user_id if is_name(user_id) => user_id,
+            _ => SHARED,
+        };
+        Ok(self.vault.existing_key(owner).await?)
+    }
+
+    /// Checks and opens. Whoever calls this has written down that they do.
+    pub(super) fn open_stored(
+        &self,
+        stored: &StoredRecord,
+        record: &EvidenceRecord,
+        keys: &UserKey,
+    ) -> Result<Content, Error> {
+        let tampered = |what| Error::Tampered {
+            id: stored.row.id.clone(),
+            what,
+        };
+        let Some(sealed) = &stored.payload else {
+            return Ok(content::absent(record, &stored.row));
+        };
+        content::check_sealed(record, sealed).map_err(tampered)?;
+        let payload = content::open(record, &stored.row, sealed, keys).map_err(tampered)?;
+        Ok(Content::Open(Box::new(payload)))
+    }
+
+    async fn write_access(
+        &self,
+        stored: &StoredRecord,
+        keys: &UserKey,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<SnapshotId, Error> {
+        let user_id = &stored.row.user_id;
+        let entry = self.entry(Deed {
+            kind: RecordKind::Access,
+            user_id,
+            keys: Some(keys),
+            by,
+            about: json!({
+                "event": "open",
+                "record": stored.row.id.as_str(),
+                "reason": reason::checked(reason, user_id)?,
+            }),
+        });
+        let id = entry.id.clone();
+        let draft = Draft::from(entry);
+        self.store.append(draft, Durability::Committed).await?;
+        Ok(id)
+    }
+}

@@ -1,0 +1,129 @@
+//! That a record is in the log: its place, and the way from there to a root that was signed.
+
+use std::fmt;
+
+use countersign_contract::SnapshotId;
+use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::tree::{self, Hash, leaf_hash};
+
+use super::content::Tampering;
+use super::growth::{NotGrown, grown, tiles};
+use super::{Archive, Error};
+use crate::ledger::{Head, StoredRecord};
+
+/// What proves a record at this moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It is durable and waits for the tree.
+    Waiting,
+    /// It is in the tree and waits for a signature.
+    Unsigned,
+    /// A signed checkpoint of this size covers it.
+    Signed {
+        /// The size.
+        size: u64,
+    },
+    /// It is not what the signed tree has in its place.
+    NotIncluded,
+}
+
+/// The proof of one record. Its text is what C2SP calls a tlog-proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Its place in the tree.
+    pub index: u64,
+    /// The siblings on the way to the root, lowest first.
+    pub hashes: Vec<Hash>,
+    /// The signed note of the root.
+    pub note: String,
+    /// What the note says.
+    pub checkpoint: Checkpoint,
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::STANDARD;
+
+        write!(f, "c2sp.org/tlog-proof@v1\nindex {}\n", self.index)?;
+        for hash in &self.hashes {
+            writeln!(f, "{}", STANDARD.encode(hash))?;
+        }
+        write!(f, "\n{}", self.note)
+    }
+}
+
+impl Archive {
+    /// That a record is in the log, against the newest signed checkpoint.
+    pub async fn proof(&self, id: &SnapshotId) -> Result<Proof, Error> {
+        let stored = self.stored(id).await?;
+        let (checkpoint, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
+        self.prove(&stored, checkpoint, note).await
+    }
+
+    /// The newest signed checkpoint with its note.
+    pub async fn signed(&self) -> Result<Option<(Checkpoint, String)>, Error> {
+        let Some(note) = self.store.checkpoint().await? else {
+            return Ok(None);
+        };
+        let checkpoint = Checkpoint::open(&note, &self.key)?;
+        Ok(Some((checkpoint, note)))
+    }
+
+    /// That the newest signed checkpoint has grown from one that somebody kept: the proof of it.
+    pub async fn growth(&self, held: &str) -> Result<(String, Vec<Hash>), Error> {
+        let held = Checkpoint::open(held, &self.key)?;
+        let (newest, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
+        let head = Head {
+            size: newest.size,
+            root: newest.root,
+        };
+        Ok((note, grown(&*self.store, &held, &head).await?))
+    }
+
+    pub(super) async fn standing(&self, stored: &StoredRecord) -> Result<Standing, Error> {
+        if stored.index.is_none() {
+            return Ok(Standing::Waiting);
+        }
+        let Some((checkpoint, note)) = self.signed().await? else {
+            return Ok(Standing::Unsigned);
+        };
+        let size = checkpoint.size;
+        match self.prove(stored, checkpoint, note).await {
+            Ok(_) => Ok(Standing::Signed { size }),
+            Err(Error::NotSignedYet { .. }) => Ok(Standing::Unsigned),
+            Err(Error::Tampered { .. }) => Ok(Standing::NotIncluded),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn prove(
+        &self,
+        stored: &StoredRecord,
+        checkpoint: Checkpoint,
+        note: String,
+    ) -> Result<Proof, Error> {
+        let id = &stored.row.id;
+        let size = checkpoint.size;
+        let Some(index) = stored.index.filter(|index| *index < size) else {
+            return Err(Error::NotSignedYet { id: id.clone() });
+        };
+        let wanted = tree::tiles_for_inclusion(index, size).map_err(NotGrown::from)?;
+        let tiles = tiles(&*self.store, &wanted).await?;
+        let hashes = tree::inclusion_proof(index, size, &tiles).map_err(NotGrown::from)?;
+        let leaf = leaf_hash(&stored.leaf);
+        let is_there = tree::verify_inclusion(&leaf, index, size, &hashes, &checkpoint.root);
+        if is_there.is_err() {
+            return Err(Error::Tampered {
+                id: id.clone(),
+                what: Tampering::NotIncluded { index },
+            });
+        }
+        Ok(Proof {
+            index,
+            hashes,
+            note,
+            checkpoint,
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! Saying what became of a call that is in doubt.
+
+use std::time::Duration;
+
+use countersign_contract::evidence::{Opening, Payload, RecordedKey, RecordedReply, RecordedTool};
+use countersign_contract::{
+    Digest, Evidence, EvidenceRecord, RecordKind, ReplyEnvelope, SnapshotId, Source, canonical,
+};
+use countersign_evidence::seal::{self, UserKey};
+use serde_json::{Value, json};
+
+use super::act::Deed;
+use super::{Archive, Error, SCOPE_RESOLVE, needs, reason};
+use crate::executor::StoredReply;
+use crate::ledger::{
+    Claim, ClaimState, Commit, CommitAnswer, HeldState, KeyChange, Outcome, Scope,
+};
+use crate::principal::Principal;
+use crate::scribe::{Draft, payload_aad};
+
+/// What an operator found out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolution {
+    /// The effect is there. Every repeat of the call gets this as its answer.
+    Happened(Value),
+    /// It is not there; the same call may be made again.
+    DidNotHappen,
+}
+
+/// What became of a resolution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// It counts, and this is its record.
+    Settled(SnapshotId),
+    /// The owner, or another operator, was faster; theirs counts, and this record says what was tried.
+    Fenced(SnapshotId),
+    /// The claim is not in doubt; nothing was done.
+    NotInDoubt(ClaimState),
+    /// There is no such claim; nothing was done.
+    NoClaim,
+}
+
+/// For how long the answer of an operator is replayed; as long as the answers of tools by default.
+const KEPT_FOR: Duration = Duration::from_hours(24);
+
+impl Archive {
+    /// Settles a claim that is in doubt, with its record, in one commit. `attempt` is the one that the
+    /// operator looked at: where there was another since, nothing is settled.
+    pub async fn resolve_claim(
+        &self,
+        scope: &Scope,
+        attempt: u32,
+        resolution: Resolution,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Resolved, Error> {
+        needs(by, SCOPE_RESOLVE)?;
+        let reason = reason::checked(reason, &scope.user_id)?;
+        let Some(held) = self.store.lookup(scope).await? else {
+            return Ok(Resolved::NoClaim);
+        };
+        if let Some(state) = not_in_doubt(&held.state) {
+            return Ok(Resolved::NotInDoubt(state));
+        }
+        let keys = self.vault.key(&scope.user_id).await?;
+        let claim = Claim {
+            scope: scope.clone(),
+            attempt,
+        };
+        let happened = matches!(resolution, Resolution::Happened(_));
+        let deed = Deed {
+            kind: RecordKind::Resolution,
+            user_id: &scope.user_id,
+            keys: Some(&keys),
+            by,
+            about: json!({"event": "resolved", "happened": happened, "reason": reason}),
+        };
+        let id = self.ids.snapshot_id();
+        let mut record = self.blank(&deed, id.clone());
+        record.tool = Some(RecordedTool {
+            name: scope.tool.to_string(),
+            version: None,
+            definition: None,
+            build: None,
+        });
+        record.idempotency = Some(RecordedKey {
+            key: scope.key.to_string(),
+            attempt,
+            state: if happened { "succeeded" } else { "released" }.to_owned(),
+        });
+        let (outcome, payload) = match resolution {
+            Resolution::DidNotHappen => (Outcome::Released, None),
+            Resolution::Happened(data) => {
+                let (outcome, sealed) = self.happened(&mut record, scope, data, &keys)?;
+                (outcome, Some(sealed))
+            }
+        };
+        let mut entry = self.entry_of(&record, &scope.user_id);
+        entry.tool = None;
+        entry.payload = payload;
+        let commit = Commit {
+            key: Some(KeyChange::Settle { claim, outcome }),
+            reads: Vec::new(),
+            shapes: Vec::new(),
+            writes: Vec::new(),
+            record: Draft::from(entry),
+        };
+        match self.store.commit(commit).await? {
+            CommitAnswer::Committed => Ok(Resolved::Settled(id)),
+            CommitAnswer::Fenced => Ok(Resolved::Fenced(id)),
+            // Neither can be: nothing was read, and a claim is not taken but settled.
+            CommitAnswer::Held(_) | CommitAnswer::Moved { .. } => Ok(Resolved::NoClaim),
+        }
+    }
+
+    /// The answer that repeats get, and the sealed payload that opens what the record commits to.
+    fn happened(
+        &self,
+        record: &mut EvidenceRecord,
+        scope: &Scope,
+        data: Value,
+        keys: &UserKey,
+    ) -> Result<(Outcome, Vec<u8>), Error> {
+        let text = canonical::to_vec(&data)?;
+        let (mut salt, mut nonce) = ([0; 32], [0; 12]);
+        self.ids.fill(&mut salt);
+        self.ids.fill(&mut nonce);
+        let at = self.clock.now();
+        let mut reply = ReplyEnvelope::success(self.ids.request_id(), data.clone());
+        reply.evidence = Some(Evidence {
+            snapshot_id: record.id.clone(),
+            sources: vec![Source {
+                kind: "operator".to_owned(),
+                name: scope.tool.to_string(),
+                hash: Digest::of_bytes(&text).to_string(),
+                ts: at.to_string(),
+            }],
+            checkpoint: None,
+        });
+        let payload = Payload {
+            v: 1,
+            user_id: scope.user_id.clone(),
+            actor: None,
+            session_id: None,
+            locale: None,
+            currency: None,
+            timezone: None,
+            client: None,
+            ran_at: None,
+            arguments: None,
+            data: Some(Opening {
+                salt: Digest(salt).to_string().replacen("sha256:", "", 1),
+                value: data,
+            }),
+            error: None,
+            warnings: Vec::new(),
+        };
+        let plain = serde_json::to_vec(&payload).expect("texts and JSON values");
+        let sealed = keys.seal(nonce, &payload_aad(&scope.user_id, &record.id), &plain);
+        record.reply = Some(RecordedReply {
+            code: None,
+            commitment: Some(seal::commit(seal::DOMAIN_DATA, &salt, &text)),
+            ttl_seconds: None,
+            valid_until: None,
+        });
+        record.payload = Some(Digest::of_bytes(&sealed));
+        let stored = StoredReply { at, reply };
+        let outcome = Outcome::Succeeded {
+            reply: stored.seal(keys, scope, &*self.ids),
+            keep: KEPT_FOR,
+        };
+        Ok((outcome, sealed))
+    }
+}
+
+/// The state of a claim that nobody has to resolve.
+fn not_in_doubt(state: &HeldState) -> Option<ClaimState> {
+    match state {
+        HeldState::InDoubt => None,
+        // A claim whose owner is silent is swept into doubt first: the owner may still answer.
+        HeldState::Running { .. } | HeldState::Abandoned => Some(ClaimState::Running),
+        HeldState::Released => Some(ClaimState::Released),
+        HeldState::Succeeded(_) => Some(ClaimState::Succeeded),
+        HeldState::Failed(_) => Some(ClaimState::Failed),
+        HeldState::Expired => Some(ClaimState::Tombstone),
+    }
+}

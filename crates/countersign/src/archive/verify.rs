@@ -1,0 +1,1 @@
+//! Verifying the whole log.

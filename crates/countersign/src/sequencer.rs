@@ -1,0 +1,384 @@
+//! Takes committed records into the tree and signs what it has become.
+//!
+//! The one thing that a signer must never do is to sign two histories. So before each signature the
+//! tree has to be the continuation of the newest checkpoint that is known: the one that the operator
+//! kept outside of the store, the one in the store, and the ones signed since. A store that was rolled
+//! back to a backup, or rewritten, is refused, and whoever looks is told what was found.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_contract::envelope::CheckpointRef;
+use countersign_contract::{Digest, RecordKind, Retention};
+use countersign_evidence::checkpoint::{Checkpoint, CheckpointError};
+use countersign_evidence::note::SigningKey;
+use serde_json::{Value, json};
+
+use crate::archive::growth::{NotGrown, grown};
+use crate::clock::{Clock, SystemClock};
+use crate::ids::{IdSource, RandomIds};
+use crate::ledger::{self, Durability, Head, Integration, Sequencing, Store, Swept};
+use crate::newest::NewestCheckpoint;
+use crate::scribe::{Act, Draft};
+
+mod run;
+
+/// Why nothing was signed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] ledger::Error),
+    /// The tree is not what was signed before.
+    #[error("nothing is signed: {0}")]
+    NotGrown(NotGrown),
+    /// What the operator kept is no checkpoint of this log.
+    #[error("the checkpoint that was kept outside of the store does not hold: {0}")]
+    Held(CheckpointError),
+    /// What the store has as its newest checkpoint is none of this log.
+    #[error("the newest checkpoint in the store does not hold: {0}")]
+    Stored(CheckpointError),
+    /// The key cannot sign for this log.
+    #[error("the checkpoint cannot be signed: {0}")]
+    Sign(CheckpointError),
+    /// Nobody else learns of a checkpoint before it is kept outside of the store.
+    #[error("the checkpoint could not be kept outside of the store")]
+    NotKept(#[source] BoxError),
+}
+
+/// What the one who keeps checkpoints may answer.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+type Keep = Box<dyn Fn(&str) -> Result<(), BoxError> + Send + Sync>;
+
+/// How the last run ended, as the operator knows it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LastStop<'a> {
+    /// The newest signed note that was kept outside of the store.
+    pub held: Option<&'a str>,
+    /// Whether the last run did not end in order: then records of plain reads may be missing.
+    pub is_unclean: bool,
+}
+
+/// What a [`Sequencer`] is made of.
+pub struct SequencerBuilder {
+    store: Arc<dyn Store>,
+    key: SigningKey,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    sequencing: Sequencing,
+    newest: NewestCheckpoint,
+    keep: Keep,
+}
+
+/// Integrates and signs. One for each process; the store's lease lets one of them work at a time.
+///
+/// # Example
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use countersign::ledger::MemoryStore;
+/// use countersign::sequencer::{LastStop, Sequencer, Tick};
+/// use countersign_evidence::note::SigningKey;
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = Arc::new(MemoryStore::new().keeping_log());
+/// let key = SigningKey::from_seed("example.com/log", &[7; 32])?;
+/// let stop = LastStop { held: None, is_unclean: true };
+/// let mut sequencer = Sequencer::builder(store, key).start(stop).await?;
+/// assert!(matches!(sequencer.tick().await?, Tick::Grown { added: 1, .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Sequencer {
+    parts: SequencerBuilder,
+    /// The newest checkpoint that is known; the tree has to grow from here.
+    known: Option<Checkpoint>,
+}
+
+/// What one round has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tick {
+    /// The tree has a new signed checkpoint.
+    Grown {
+        /// How many records this round has taken in.
+        added: usize,
+        /// The checkpoint.
+        checkpoint: Checkpoint,
+    },
+    /// Nothing waited.
+    Idle,
+    /// Another process integrates; its newest checkpoint was taken over.
+    NotOurs,
+}
+
+/// What maintenance has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Maintained {
+    /// Of claims.
+    pub swept: Swept,
+    /// How many payloads were dropped.
+    pub pruned: usize,
+}
+
+/// How many records one integration takes in.
+const BATCH: usize = 4_096;
+
+/// How many rows of a kind one step of maintenance touches.
+const MAINTAINED_MAX: usize = 256;
+
+impl SequencerBuilder {
+    /// By this clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// With names from here.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Under this name, which no other process has.
+    pub fn holder(mut self, name: impl Into<String>) -> Self {
+        self.sequencing.holder = name.into();
+        self
+    }
+
+    /// Leaves the work to others only after so much silence.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.sequencing.lease = lease;
+        self
+    }
+
+    /// Tells the newest checkpoint here.
+    pub fn newest(mut self, newest: NewestCheckpoint) -> Self {
+        self.newest = newest;
+        self
+    }
+
+    /// Is given every new signed note before anybody else learns of it, to keep it outside of the store.
+    /// Where that fails, the checkpoint is not published and the next round tries again.
+    pub fn on_checkpoint(
+        mut self,
+        keep: impl Fn(&str) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.keep = Box::new(keep);
+        self
+    }
+
+    /// Checks that the store's tree is the continuation of everything that was signed, and writes the
+    /// records of this start. Refuses to sign for any other tree.
+    pub async fn start(self, last: LastStop<'_>) -> Result<Sequencer, Error> {
+        let mut sequencer = Sequencer {
+            parts: self,
+            known: None,
+        };
+        if !sequencer.parts.store.keeps_log() {
+            return Ok(sequencer);
+        }
+        let key = sequencer.parts.key.verifying_key();
+        let open = |note| Checkpoint::open(note, &key);
+        let held = last.held.map(open).transpose().map_err(Error::Held)?;
+        let stored = sequencer.parts.store.checkpoint().await?;
+        let stored = stored.as_deref().map(open).transpose();
+        let stored = stored.map_err(Error::Stored)?;
+        let head = sequencer.parts.store.head().await?;
+        for checkpoint in [&held, &stored].into_iter().flatten() {
+            sequencer.check_growth(checkpoint, &head).await?;
+        }
+        sequencer.known = [held, stored].into_iter().flatten().max_by_key(|c| c.size);
+        if let Some(known) = &sequencer.known {
+            sequencer.parts.newest.set(short(known));
+        }
+        sequencer.write_start(last.is_unclean).await?;
+        Ok(sequencer)
+    }
+}
+
+impl Sequencer {
+    /// Signs the tree of this store with this key, whose name is the log's origin.
+    pub fn builder(store: Arc<dyn Store>, key: SigningKey) -> SequencerBuilder {
+        let clock = Arc::new(SystemClock::new());
+        let ids = Arc::new(RandomIds::new(clock.clone()));
+        let sequencing = Sequencing {
+            // Two processes of one name would both believe that the lease is theirs.
+            holder: ids.snapshot_id().to_string(),
+            lease: Duration::from_secs(10),
+        };
+        SequencerBuilder {
+            store,
+            key,
+            clock,
+            ids,
+            sequencing,
+            newest: NewestCheckpoint::new(),
+            keep: Box::new(|_| Ok(())),
+        }
+    }
+
+    /// The newest checkpoint that is known.
+    pub fn known(&self) -> Option<&Checkpoint> {
+        self.known.as_ref()
+    }
+
+    /// Takes in all that waits, and signs the tree if it has grown.
+    pub async fn tick(&mut self) -> Result<Tick, Error> {
+        let mut added = 0;
+        if !self.parts.store.keeps_log() {
+            return Ok(Tick::Idle);
+        }
+        loop {
+            let parts = &self.parts;
+            let integrated = parts.store.integrate(&parts.sequencing, BATCH).await?;
+            let (head, more) = match integrated {
+                Integration::NotOurs => return self.follow().await.map(|()| Tick::NotOurs),
+                Integration::Done { head, added } => (head, added),
+            };
+            added += more;
+            if more < BATCH {
+                return self.sign(&head, added).await;
+            }
+        }
+    }
+
+    /// Does what time alone decides about claims and payloads, a few rows at a time.
+    pub async fn maintain(&self) -> Result<Maintained, Error> {
+        let store = &self.parts.store;
+        Ok(Maintained {
+            swept: store.sweep(MAINTAINED_MAX).await?,
+            pruned: store.prune(MAINTAINED_MAX).await?,
+        })
+    }
+
+    async fn sign(&mut self, head: &Head, added: usize) -> Result<Tick, Error> {
+        let parts = &self.parts;
+        if let Some(known) = &self.known {
+            self.check_growth(known, head).await?;
+            if known.size == head.size {
+                return Ok(Tick::Idle);
+            }
+        } else if head.size == 0 {
+            return Ok(Tick::Idle);
+        }
+        let checkpoint = Checkpoint::new(parts.key.name(), head.size, head.root);
+        let note = checkpoint.sign(&parts.key).map_err(Error::Sign)?;
+        parts.store.add_checkpoint(head, &note).await?;
+        self.publish(checkpoint.clone(), &note)?;
+        Ok(Tick::Grown { added, checkpoint })
+    }
+
+    /// What another process has signed is held here as well, so that it cannot be taken back.
+    async fn follow(&mut self) -> Result<(), Error> {
+        let parts = &self.parts;
+        let Some(note) = parts.store.checkpoint().await? else {
+            return Ok(());
+        };
+        let theirs = Checkpoint::open(&note, &parts.key.verifying_key()).map_err(Error::Stored)?;
+        let head = Head {
+            size: theirs.size,
+            root: theirs.root,
+        };
+        if let Some(known) = &self.known {
+            self.check_growth(known, &head).await?;
+            if known.size == theirs.size {
+                return Ok(());
+            }
+        }
+        self.publish(theirs, &note)
+    }
+
+    fn publish(&mut self, checkpoint: Checkpoint, note: &str) -> Result<(), Error> {
+        (self.parts.keep)(note).map_err(Error::NotKept)?;
+        self.parts.newest.set(short(&checkpoint));
+        self.known = Some(checkpoint);
+        Ok(())
+    }
+
+    async fn check_growth(&self, from: &Checkpoint, to: &Head) -> Result<(), Error> {
+        match grown(&*self.parts.store, from, to).await {
+            Ok(_) => Ok(()),
+            Err(NotGrown::Store(error)) => Err(error.into()),
+            Err(error) => Err(Error::NotGrown(error)),
+        }
+    }
+
+    async fn write_start(&self, is_unclean: bool) -> Result<(), Error> {
+        if let Some(known) = &self.known {
+            let about = json!({"size": known.size, "root": Digest(known.root).to_string()});
+            self.write(RecordKind::Checkpoint, about).await?;
+        }
+        if is_unclean {
+            let size = self.known.as_ref().map(|known| known.size);
+            let about = json!({
+                "event": "unclean_start",
+                "after": size.unwrap_or_default(),
+                "holder": self.parts.sequencing.holder,
+                "may_miss": "records of plain reads of the last moments",
+            });
+            self.write(RecordKind::Config, about).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self, kind: RecordKind, about: Value) -> Result<(), Error> {
+        let parts = &self.parts;
+        let act = Act {
+            kind,
+            at: parts.clock.now(),
+            user_id: String::new(),
+            actor: None,
+            about,
+            retention: Retention::Standard,
+        };
+        let entry = act.entry(parts.ids.snapshot_id(), None);
+        let draft = Draft::from(entry);
+        Ok(parts.store.append(draft, Durability::Committed).await?)
+    }
+}
+
+impl fmt::Debug for Sequencer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.known.as_ref().map(|known| known.size);
+        write!(
+            f,
+            "Sequencer({}, {size:?} signed)",
+            self.parts.sequencing.holder
+        )
+    }
+}
+
+impl fmt::Debug for SequencerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SequencerBuilder({:?})", self.sequencing)
+    }
+}
+
+impl Error {
+    /// Whether trying again cannot help: somebody has to look at the store.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::NotGrown(_) | Self::Held(_) | Self::Stored(_) | Self::Sign(_) => true,
+            Self::Store(ledger::Error::Forked { .. } | ledger::Error::Damaged { .. }) => true,
+            Self::Store(
+                ledger::Error::Unavailable(_)
+                | ledger::Error::DiskLow { .. }
+                | ledger::Error::Full { .. }
+                | ledger::Error::UnderHold { .. },
+            )
+            | Self::NotKept(_) => false,
+        }
+    }
+}
+
+fn short(checkpoint: &Checkpoint) -> CheckpointRef {
+    CheckpointRef {
+        size: checkpoint.size,
+        root: Digest(checkpoint.root),
+    }
+}
