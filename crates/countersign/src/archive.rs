@@ -19,6 +19,7 @@ use crate::vault::Vault;
 mod act;
 mod content;
 mod erase;
+mod export;
 pub(crate) mod growth;
 mod open;
 mod proof;
@@ -28,6 +29,7 @@ pub mod verify;
 
 pub use content::{Content, Tampering};
 pub use erase::Erasure;
+pub use export::Export;
 pub use growth::NotGrown;
 pub use open::Opened;
 pub use proof::{Proof, Standing};

@@ -69,7 +69,8 @@ pub(super) fn record_of(stored: &StoredRecord) -> Result<EvidenceRecord, Tamperi
 
 /// What of a row is not what its leaf says.
 pub(super) fn differing(row: &LogRow, record: &EvidenceRecord) -> Option<&'static str> {
-    let at = record.at.parse().ok();
+    // Stores keep microseconds, the leaf has what the clock gave.
+    let at = record.at.parse().ok().map(jiff::Timestamp::as_microsecond);
     let code = record.reply.as_ref().and_then(|reply| reply.code);
     // A name that no tool has is the caller's text: the leaf says "unknown", the row nothing.
     let tool = record.tool.as_ref().filter(|tool| tool.version.is_some());
@@ -77,7 +78,7 @@ pub(super) fn differing(row: &LogRow, record: &EvidenceRecord) -> Option<&'stati
     [
         ("id", row.id == record.id),
         ("kind", row.kind == record.kind),
-        ("time", Some(row.at) == at),
+        ("time", Some(row.at.as_microsecond()) == at),
         ("request_id", row.request_id == record.request_id),
         ("tool", row.tool.as_ref() == tool),
         ("code", row.code == code),

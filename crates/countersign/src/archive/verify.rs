@@ -1,1 +1,316 @@
-//! Verifying the whole log.
+//! Verifying the whole log: every leaf, the tree over them, its tiles, what was signed and, where that is
+//! asked for, every record with its row, its payload and its links.
+//!
+//! Leaves are streamed in batches and hashed off the runtime's threads, with the next batch on its way,
+//! so memory does not grow with the log. Nothing stops at the first fault: a verification that was
+//! tampered with in one place still has to say what is right elsewhere.
+
+use std::sync::Arc;
+
+use countersign_contract::Digest;
+use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::tile::TileWriter;
+use countersign_evidence::tree;
+use serde::{Deserialize, Serialize};
+
+use super::growth::{NotGrown, grown, tiles};
+use super::{Archive, Error};
+use crate::ledger::{self, Head, Leaf};
+
+mod batch;
+mod finding;
+mod marks;
+mod records;
+
+use batch::{Batch, Hashed};
+pub use finding::{Fault, Finding, Whose};
+use marks::Marks;
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// Leaves, tree, tiles and signatures: that nothing in the log was changed, cut or put in.
+    Tree,
+    /// The records too: that each is one, and that its row, its payload and its links are what it says.
+    #[default]
+    Records,
+}
+
+/// What is to be verified, and from where on.
+#[derive(Debug, Clone, Default)]
+pub struct Verification {
+    /// Where an earlier run stopped.
+    pub from: Option<Progress>,
+    /// A signed note that somebody kept: the log has to have grown from it.
+    pub held: Option<String>,
+    /// How much is looked at.
+    pub depth: Depth,
+}
+
+/// How far a verification has come: all that is needed to go on from there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// How many leaves are verified.
+    pub size: u64,
+    /// The right edge of the tree over them.
+    pub edge: Vec<Digest>,
+    /// How many faults were found so far.
+    pub faults: u64,
+}
+
+/// What a verification has found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VerifyReport {
+    /// Which log.
+    pub origin: String,
+    /// How many leaves this run has looked at.
+    pub checked: u64,
+    /// How many leaves the log has.
+    pub size: u64,
+    /// The size of the newest signed checkpoint that holds.
+    pub signed: Option<u64>,
+    /// The size of the checkpoint that somebody kept, where it holds.
+    pub held: Option<u64>,
+    /// Payloads that are what their records say.
+    pub payloads: u64,
+    /// Payloads that were pruned or erased; their records stand.
+    pub payloads_gone: u64,
+    /// Every fault, the first thousand of them.
+    pub findings: Vec<Finding>,
+    /// How many more there were, with those of the run that this one went on from.
+    pub further_findings: u64,
+    /// To go on from here when the log has grown.
+    pub progress: Progress,
+}
+
+/// How many findings are kept.
+const FINDINGS_MAX: usize = 1_000;
+
+/// How many leaves are fetched at once.
+const BATCH: u64 = 4_096;
+
+impl VerifyReport {
+    /// Whether nothing at all was found.
+    pub fn is_valid(&self) -> bool {
+        self.findings.is_empty() && self.further_findings == 0
+    }
+}
+
+impl Archive {
+    /// Verifies the log as it is now. `on_progress` is told after each batch how far it has come and how
+    /// many leaves there are; with that a run that was broken off can go on.
+    pub async fn verify_all(
+        &self,
+        verification: &Verification,
+        mut on_progress: impl FnMut(&Progress, u64) + Send,
+    ) -> Result<VerifyReport, Error> {
+        let head = self.store.head().await?;
+        let mut found = Found::default();
+        let marks = Marks::read(self, &head, verification.held.as_deref(), &mut found).await?;
+        let mut writer = self.resume(verification, &head, &mut found).await?;
+        let start = writer.frontier().size();
+        let mut at = start;
+        let mut next = self.leaves(at, head.size).await?;
+        while at < head.size {
+            let leaves = found.in_order(at, std::mem::take(&mut next));
+            if leaves.is_empty() {
+                found.add(Some(at), None, Fault::LeafMissing { size: head.size });
+                break;
+            }
+            let end = at + leaves.len() as u64;
+            let batch = Batch {
+                leaves,
+                writer,
+                splits: marks.between(at, end),
+                depth: verification.depth,
+            };
+            let hashing = tokio::task::spawn_blocking(move || batch.hash());
+            // The next batch is on its way while this one is hashed.
+            next = self.leaves(end, head.size).await?;
+            let hashed = hashing.await.map_err(|_| ledger::Error::Damaged {
+                what: format!("the batch of leaves from {at} on"),
+            })?;
+            writer = self.check(hashed, &marks, &mut found).await?;
+            at = end;
+            on_progress(&found.progress(&writer), head.size);
+        }
+        if writer.frontier().size() == head.size {
+            self.check_behind(&marks, start, &writer, &mut found)
+                .await?;
+        }
+        Ok(found.report(self, start, &head, &marks, &writer))
+    }
+
+    async fn leaves(&self, from: u64, size: u64) -> Result<Vec<Leaf>, ledger::Error> {
+        let limit = size.saturating_sub(from).min(BATCH);
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.store.leaves(from, limit as usize).await
+    }
+
+    /// The tree as far as it was verified before. Where the store's tiles are not of that tree, everything
+    /// is verified from the start.
+    async fn resume(
+        &self,
+        verification: &Verification,
+        head: &Head,
+        found: &mut Found,
+    ) -> Result<TileWriter, Error> {
+        let Some(from) = &verification.from else {
+            return Ok(TileWriter::new());
+        };
+        let size = from.size;
+        if size > head.size {
+            let fault = Fault::Shorter {
+                whose: Whose::Progress,
+                signed: size,
+                found: head.size,
+            };
+            found.add(None, None, fault);
+            return Ok(TileWriter::new());
+        }
+        let mut wanted = TileWriter::tiles_to_resume(size);
+        wanted.extend(tree::tiles_for_frontier(size));
+        let tiles = tiles(&*self.store, &wanted).await?;
+        let edge = from.edge.iter().map(|hash| hash.0);
+        match TileWriter::resume(size, &tiles) {
+            Ok(writer) if writer.frontier().hashes().iter().copied().eq(edge) => {
+                found.before = from.faults;
+                Ok(writer)
+            }
+            Ok(_) | Err(_) => {
+                found.add(None, None, Fault::EdgeDiffers { size });
+                Ok(TileWriter::new())
+            }
+        }
+    }
+
+    /// Compares what was computed with what is kept.
+    async fn check(
+        &self,
+        hashed: Hashed,
+        marks: &Marks,
+        found: &mut Found,
+    ) -> Result<TileWriter, Error> {
+        for (size, root) in &hashed.roots {
+            marks.check(*size, root, found);
+        }
+        let ids: Vec<_> = hashed.tiles.iter().map(|(id, _)| *id).collect();
+        let kept = self.store.tiles(&ids).await?;
+        for ((id, computed), kept) in hashed.tiles.iter().zip(kept) {
+            batch::compare_tile(*id, computed, kept.as_deref(), found);
+        }
+        for finding in hashed.findings {
+            found.push(finding);
+        }
+        records::check(&self.store, hashed.records, found).await?;
+        Ok(hashed.writer)
+    }
+
+    /// What was signed for no more leaves than this run has begun with is proved from the tiles: the whole
+    /// tree has just been computed, so a proof that leads to its root cannot be made up.
+    async fn check_behind(
+        &self,
+        marks: &Marks,
+        start: u64,
+        writer: &TileWriter,
+        found: &mut Found,
+    ) -> Result<(), Error> {
+        let whole = Head {
+            size: writer.frontier().size(),
+            root: writer.frontier().root(),
+        };
+        for (whose, size, root) in marks.behind(start) {
+            let old = Checkpoint::new(self.key.name(), size, root);
+            match grown(&*self.store, &old, &whole).await {
+                Ok(_) => {}
+                Err(NotGrown::Store(error)) => return Err(error.into()),
+                Err(
+                    NotGrown::RolledBack { .. }
+                    | NotGrown::Forked { .. }
+                    | NotGrown::Damaged { .. }
+                    | NotGrown::Tile(_),
+                ) => found.add(None, None, Fault::NotShown { whose, size }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    findings: Vec<Finding>,
+    further: u64,
+    before: u64,
+    payloads: u64,
+    payloads_gone: u64,
+}
+
+impl Found {
+    fn add(&mut self, index: Option<u64>, id: Option<Arc<str>>, fault: Fault) {
+        self.push(Finding { index, id, fault });
+    }
+
+    fn push(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        } else {
+            self.further += 1;
+        }
+    }
+
+    /// The leaves up to the first that is not where it belongs; what follows a gap has no place.
+    fn in_order(&mut self, from: u64, mut leaves: Vec<Leaf>) -> Vec<Leaf> {
+        let places = leaves.iter().zip(from..);
+        let misplaced = places
+            .into_iter()
+            .find(|(leaf, place)| leaf.index != *place);
+        if let Some((leaf, place)) = misplaced {
+            let found = leaf.index;
+            self.add(Some(place), None, Fault::OutOfOrder { found });
+            leaves.truncate((place - from) as usize);
+        }
+        leaves
+    }
+
+    fn progress(&self, writer: &TileWriter) -> Progress {
+        let frontier = writer.frontier();
+        Progress {
+            size: frontier.size(),
+            edge: frontier.hashes().iter().copied().map(Digest).collect(),
+            faults: self.before + self.further + self.findings.len() as u64,
+        }
+    }
+
+    fn report(
+        self,
+        archive: &Archive,
+        start: u64,
+        head: &Head,
+        marks: &Marks,
+        writer: &TileWriter,
+    ) -> VerifyReport {
+        let progress = self.progress(writer);
+        let holds = |whose: Whose| {
+            let mark = marks.size_of(whose)?;
+            let is_faulty = |finding: &Finding| finding.fault.whose() == Some(whose);
+            let is_reached = mark <= progress.size && !self.findings.iter().any(is_faulty);
+            is_reached.then_some(mark)
+        };
+        VerifyReport {
+            origin: archive.key.name().to_owned(),
+            checked: progress.size - start,
+            size: head.size,
+            signed: holds(Whose::Signed),
+            held: holds(Whose::Held),
+            payloads: self.payloads,
+            payloads_gone: self.payloads_gone,
+            further_findings: self.further + self.before,
+            findings: self.findings,
+            progress,
+        }
+    }
+}

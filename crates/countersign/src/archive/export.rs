@@ -1,0 +1,163 @@
+//! Evidence for somebody else: some records, what they rest on, and the proofs, in one file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use countersign_contract::{EvidenceRecord, RecordKind, SnapshotId};
+use countersign_evidence::bundle::{self, Bundle, BundledRecord};
+use serde_json::json;
+
+use super::act::Deed;
+use super::content::{Content, Tampering};
+use super::{Archive, Error, SCOPE_OPEN, needs, reason};
+use crate::ledger::{Durability, StoredRecord};
+use crate::principal::Principal;
+use crate::scribe::Draft;
+
+/// What goes into a bundle besides records and proofs.
+#[derive(Debug, Clone, Copy)]
+pub enum Export<'a> {
+    /// Nothing: that something was said, not what.
+    Records,
+    /// The sealed payloads, for whoever gets the keys.
+    Sealed,
+    /// What was sent and answered, opened. One record of the access names all of them.
+    Opened {
+        /// Who opens it.
+        by: &'a Principal,
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// So many records can be named by one record of their access.
+const OPENED_MAX: usize = 1_000;
+
+impl Archive {
+    /// A bundle of these records and of everything they rest on, against the newest signed checkpoint.
+    /// With `held`, a signed note that the receiver has, it also shows that the log has grown from it.
+    pub async fn export(
+        &self,
+        ids: &[SnapshotId],
+        export: Export<'_>,
+        held: Option<&str>,
+    ) -> Result<Bundle, Error> {
+        let limit = match export {
+            Export::Records | Export::Sealed => bundle::RECORDS_MAX,
+            Export::Opened { by, reason } => {
+                needs(by, SCOPE_OPEN)?;
+                reason::checked(reason, "")?;
+                OPENED_MAX
+            }
+        };
+        let records = self.with_linked(ids, limit).await?;
+        let (checkpoint, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
+        let mut proved = BTreeMap::new();
+        for (stored, record) in &records {
+            let proof = self.prove(stored, checkpoint.clone(), note.clone()).await?;
+            let leaf = String::from_utf8_lossy(&stored.leaf);
+            let bundled = BundledRecord::new(proof.index, leaf, &proof.hashes);
+            proved.insert(proof.index, (bundled, stored, record));
+        }
+        if let Export::Opened { by, reason } = export {
+            self.write_export(&records, by, reason).await?;
+        }
+        let mut bundled = Vec::new();
+        for (record, stored, parsed) in proved.into_values() {
+            bundled.push(match export {
+                Export::Records => record,
+                Export::Sealed => sealed(record, stored, parsed)?,
+                Export::Opened { .. } => self.opened(record, stored, parsed).await?,
+            });
+        }
+        let bundle = Bundle::new(&self.key, note, bundled)?;
+        let Some(held) = held else { return Ok(bundle) };
+        let (_, proof) = self.growth(held).await?;
+        Ok(bundle.with_earlier(held.to_owned(), &proof))
+    }
+
+    /// The records and everything that they rest on, each once.
+    async fn with_linked(
+        &self,
+        ids: &[SnapshotId],
+        limit: usize,
+    ) -> Result<Vec<(StoredRecord, EvidenceRecord)>, Error> {
+        let mut waiting: Vec<SnapshotId> = ids.to_vec();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let mut records = Vec::new();
+        while let Some(id) = waiting.pop() {
+            if !seen.insert(id.as_str().to_owned()) {
+                continue;
+            }
+            if seen.len() > limit {
+                let found = seen.len() + waiting.len();
+                return Err(Error::TooMany { found, limit });
+            }
+            let stored = self.stored(&id).await?;
+            let record = self.record_of(&stored)?;
+            waiting.extend(record.links.iter().map(|link| link.id.clone()));
+            records.push((stored, record));
+        }
+        Ok(records)
+    }
+
+    async fn opened(
+        &self,
+        bundled: BundledRecord,
+        stored: &StoredRecord,
+        record: &EvidenceRecord,
+    ) -> Result<BundledRecord, Error> {
+        let bundled = sealed(bundled, stored, record)?;
+        let Some(keys) = self.keys_of(stored).await? else {
+            return Ok(bundled);
+        };
+        Ok(match self.open_stored(stored, record, &keys)? {
+            Content::Open(payload) => bundled.with_opened((&*payload).into()),
+            Content::Nothing | Content::Pruned | Content::Erased => bundled,
+        })
+    }
+
+    async fn write_export(
+        &self,
+        records: &[(StoredRecord, EvidenceRecord)],
+        by: &Principal,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let mut reason = reason::checked(reason, "")?;
+        for (stored, _) in records {
+            reason = reason::checked(&reason, &stored.row.user_id)?;
+        }
+        let with_payload = records
+            .iter()
+            .filter(|(stored, _)| stored.payload.is_some());
+        let ids: Vec<_> = with_payload
+            .map(|(stored, _)| stored.row.id.as_str())
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let entry = self.entry(Deed {
+            kind: RecordKind::Access,
+            user_id: "",
+            keys: None,
+            by,
+            about: json!({"event": "export", "records": ids, "reason": reason}),
+        });
+        let draft = Draft::from(entry);
+        Ok(self.store.append(draft, Durability::Committed).await?)
+    }
+}
+
+fn sealed(
+    bundled: BundledRecord,
+    stored: &StoredRecord,
+    record: &EvidenceRecord,
+) -> Result<BundledRecord, Error> {
+    let Some(payload) = &stored.payload else {
+        return Ok(bundled);
+    };
+    super::content::check_sealed(record, payload).map_err(|what: Tampering| Error::Tampered {
+        id: stored.row.id.clone(),
+        what,
+    })?;
+    Ok(bundled.with_payload(payload))
+}
