@@ -153,7 +153,7 @@ impl Archive {
     /// One record, with what proves it. Nothing is opened.
     pub async fn show(&self, id: &SnapshotId) -> Result<Shown, Error> {
         let stored = self.stored(id).await?;
-        let record = self.record_of(&stored)?;
+        let record = record_of(&stored)?;
         let standing = self.standing(&stored).await?;
         Ok(Shown {
             record,
@@ -178,14 +178,6 @@ impl Archive {
         let stored = self.store.record(id).await?;
         stored.ok_or_else(|| Error::NoRecord { id: id.clone() })
     }
-
-    /// The record in a leaf, which has to be the one that its row names.
-    fn record_of(&self, stored: &StoredRecord) -> Result<EvidenceRecord, Error> {
-        content::record_of(stored).map_err(|what| Error::Tampered {
-            id: stored.row.id.clone(),
-            what,
-        })
-    }
 }
 
 impl fmt::Debug for Archive {
@@ -199,4 +191,16 @@ fn needs(principal: &Principal, scope: &'static str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::MissingScope { scope })
+}
+
+/// The record in a leaf, which has to be the one that its row names.
+fn record_of(stored: &StoredRecord) -> Result<EvidenceRecord, Error> {
+    content::record_of(stored).map_err(|what| tampered(stored, what))
+}
+
+fn tampered(stored: &StoredRecord, what: Tampering) -> Error {
+    Error::Tampered {
+        id: stored.row.id.clone(),
+        what,
+    }
 }

@@ -188,9 +188,9 @@ impl SequencerBuilder {
         let stored = sequencer.parts.store.checkpoint().await?;
         let stored = stored.as_deref().map(open).transpose();
         let stored = stored.map_err(Error::Stored)?;
-        let head = sequencer.parts.store.head().await?;
+        let tree = sequencer.parts.store.head().await?;
         for checkpoint in [&held, &stored].into_iter().flatten() {
-            sequencer.check_growth(checkpoint, &head).await?;
+            sequencer.check_growth(checkpoint, &tree).await?;
         }
         sequencer.known = [held, stored].into_iter().flatten().max_by_key(|c| c.size);
         if let Some(known) = &sequencer.known {
@@ -363,8 +363,11 @@ impl Error {
     /// Whether trying again cannot help: somebody has to look at the store.
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::NotGrown(_) | Self::Held(_) | Self::Stored(_) | Self::Sign(_) => true,
-            Self::Store(ledger::Error::Forked { .. } | ledger::Error::Damaged { .. }) => true,
+            Self::NotGrown(_)
+            | Self::Held(_)
+            | Self::Stored(_)
+            | Self::Sign(_)
+            | Self::Store(ledger::Error::Forked { .. } | ledger::Error::Damaged { .. }) => true,
             Self::Store(
                 ledger::Error::Unavailable(_)
                 | ledger::Error::DiskLow { .. }

@@ -21,8 +21,8 @@ pub(super) struct Deed<'a> {
 }
 
 impl Archive {
-    pub(super) fn entry(&self, deed: Deed<'_>) -> Entry {
-        let record = self.blank(&deed, self.ids.snapshot_id());
+    pub(super) fn entry(&self, deed: &Deed<'_>) -> Entry {
+        let record = self.blank(deed, self.ids.snapshot_id());
         self.entry_of(&record, deed.user_id)
     }
 

@@ -42,7 +42,7 @@ impl Archive {
                 erased: Erased::default(),
             });
         }
-        let mut entry = self.entry(Deed {
+        let mut entry = self.entry(&Deed {
             kind: RecordKind::Erasure,
             user_id,
             keys: keys.as_deref(),
@@ -118,7 +118,7 @@ impl Archive {
         if let (Some(id), Some(members)) = (record, about.as_object_mut()) {
             members.insert("record".to_owned(), id.as_str().into());
         }
-        let entry = self.entry(Deed {
+        let entry = self.entry(&Deed {
             kind: RecordKind::Config,
             user_id,
             keys: keys.as_deref(),

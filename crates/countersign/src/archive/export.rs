@@ -7,8 +7,9 @@ use countersign_evidence::bundle::{self, Bundle, BundledRecord};
 use serde_json::json;
 
 use super::act::Deed;
-use super::content::{Content, Tampering};
-use super::{Archive, Error, SCOPE_OPEN, needs, reason};
+use super::content::{self, Content};
+use super::open::open_stored;
+use super::{Archive, Error, SCOPE_OPEN, needs, reason, record_of, tampered};
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
 use crate::scribe::Draft;
@@ -93,7 +94,7 @@ impl Archive {
                 return Err(Error::TooMany { found, limit });
             }
             let stored = self.stored(&id).await?;
-            let record = self.record_of(&stored)?;
+            let record = record_of(&stored)?;
             waiting.extend(record.links.iter().map(|link| link.id.clone()));
             records.push((stored, record));
         }
@@ -110,7 +111,7 @@ impl Archive {
         let Some(keys) = self.keys_of(stored).await? else {
             return Ok(bundled);
         };
-        Ok(match self.open_stored(stored, record, &keys)? {
+        Ok(match open_stored(stored, record, &keys)? {
             Content::Open(payload) => bundled.with_opened((&*payload).into()),
             Content::Nothing | Content::Pruned | Content::Erased => bundled,
         })
@@ -135,7 +136,7 @@ impl Archive {
         if ids.is_empty() {
             return Ok(());
         }
-        let entry = self.entry(Deed {
+        let entry = self.entry(&Deed {
             kind: RecordKind::Access,
             user_id: "",
             keys: None,
@@ -155,9 +156,6 @@ fn sealed(
     let Some(payload) = &stored.payload else {
         return Ok(bundled);
     };
-    super::content::check_sealed(record, payload).map_err(|what: Tampering| Error::Tampered {
-        id: stored.row.id.clone(),
-        what,
-    })?;
+    content::check_sealed(record, payload).map_err(|what| tampered(stored, what))?;
     Ok(bundled.with_payload(payload))
 }

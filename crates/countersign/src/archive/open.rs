@@ -7,9 +7,9 @@ use countersign_evidence::seal::UserKey;
 use serde_json::json;
 
 use super::act::Deed;
-use super::content::{self, Content};
+use super::content::{self, Content, Tampering};
 use super::proof::Standing;
-use super::{Archive, Error, SCOPE_OPEN, needs, reason};
+use super::{Archive, Error, SCOPE_OPEN, needs, reason, record_of, tampered};
 use crate::executor::is_name;
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
@@ -42,22 +42,18 @@ impl Archive {
         // An empty reason is refused before the record is even looked for.
         reason::checked(reason, "")?;
         let stored = self.stored(id).await?;
-        let record = self.record_of(&stored)?;
+        let record = record_of(&stored)?;
         let standing = self.standing(&stored).await?;
         if standing == Standing::NotIncluded {
-            return Err(Error::Tampered {
-                id: id.clone(),
-                what: content::Tampering::NotIncluded {
-                    index: stored.index.unwrap_or_default(),
-                },
-            });
+            let index = stored.index.unwrap_or_default();
+            return Err(tampered(&stored, Tampering::NotIncluded { index }));
         }
         let (content, access) = match self.keys_of(&stored).await? {
             _ if stored.payload.is_none() => (content::absent(&record, &stored.row), None),
             None => (Content::Erased, None),
             Some(keys) => {
                 let access = self.write_access(&stored, &keys, by, reason).await?;
-                let content = self.open_stored(&stored, &record, &keys)?;
+                let content = open_stored(&stored, &record, &keys)?;
                 (content, Some(access))
             }
         };
@@ -82,25 +78,6 @@ impl Archive {
         Ok(self.vault.existing_key(owner).await?)
     }
 
-    /// Checks and opens. Whoever calls this has written down that they do.
-    pub(super) fn open_stored(
-        &self,
-        stored: &StoredRecord,
-        record: &EvidenceRecord,
-        keys: &UserKey,
-    ) -> Result<Content, Error> {
-        let tampered = |what| Error::Tampered {
-            id: stored.row.id.clone(),
-            what,
-        };
-        let Some(sealed) = &stored.payload else {
-            return Ok(content::absent(record, &stored.row));
-        };
-        content::check_sealed(record, sealed).map_err(tampered)?;
-        let payload = content::open(record, &stored.row, sealed, keys).map_err(tampered)?;
-        Ok(Content::Open(Box::new(payload)))
-    }
-
     async fn write_access(
         &self,
         stored: &StoredRecord,
@@ -109,7 +86,7 @@ impl Archive {
         reason: &str,
     ) -> Result<SnapshotId, Error> {
         let user_id = &stored.row.user_id;
-        let entry = self.entry(Deed {
+        let entry = self.entry(&Deed {
             kind: RecordKind::Access,
             user_id,
             keys: Some(keys),
@@ -125,4 +102,19 @@ impl Archive {
         self.store.append(draft, Durability::Committed).await?;
         Ok(id)
     }
+}
+
+/// Checks and opens. Whoever calls this has written down that they do.
+pub(super) fn open_stored(
+    stored: &StoredRecord,
+    record: &EvidenceRecord,
+    keys: &UserKey,
+) -> Result<Content, Error> {
+    let Some(sealed) = &stored.payload else {
+        return Ok(content::absent(record, &stored.row));
+    };
+    let tampered = |what| tampered(stored, what);
+    content::check_sealed(record, sealed).map_err(tampered)?;
+    let payload = content::open(record, &stored.row, sealed, keys).map_err(tampered)?;
+    Ok(Content::Open(Box::new(payload)))
 }

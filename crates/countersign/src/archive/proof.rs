@@ -8,7 +8,7 @@ use countersign_evidence::tree::{self, Hash, leaf_hash};
 
 use super::content::Tampering;
 use super::growth::{NotGrown, grown, tiles};
-use super::{Archive, Error};
+use super::{Archive, Error, tampered};
 use crate::ledger::{Head, StoredRecord};
 
 /// What proves a record at this moment.
@@ -74,11 +74,11 @@ impl Archive {
     pub async fn growth(&self, held: &str) -> Result<(String, Vec<Hash>), Error> {
         let held = Checkpoint::open(held, &self.key)?;
         let (newest, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
-        let head = Head {
+        let grown_to = Head {
             size: newest.size,
             root: newest.root,
         };
-        Ok((note, grown(&*self.store, &held, &head).await?))
+        Ok((note, grown(&*self.store, &held, &grown_to).await?))
     }
 
     pub(super) async fn standing(&self, stored: &StoredRecord) -> Result<Standing, Error> {
@@ -114,10 +114,7 @@ impl Archive {
         let leaf = leaf_hash(&stored.leaf);
         let is_there = tree::verify_inclusion(&leaf, index, size, &hashes, &checkpoint.root);
         if is_there.is_err() {
-            return Err(Error::Tampered {
-                id: id.clone(),
-                what: Tampering::NotIncluded { index },
-            });
+            return Err(tampered(stored, Tampering::NotIncluded { index }));
         }
         Ok(Proof {
             index,

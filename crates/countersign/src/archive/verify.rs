@@ -113,11 +113,14 @@ impl Archive {
         let mut at = start;
         let mut next = self.leaves(at, head.size).await?;
         while at < head.size {
-            let leaves = found.in_order(at, std::mem::take(&mut next));
-            if leaves.is_empty() {
-                found.add(Some(at), None, Fault::LeafMissing { size: head.size });
-                break;
-            }
+            let leaves = match in_order(at, next, head.size) {
+                Ok(leaves) => leaves,
+                // What follows a gap has no place.
+                Err(fault) => {
+                    found.add(Some(at), None, fault);
+                    break;
+                }
+            };
             let end = at + leaves.len() as u64;
             let batch = Batch {
                 leaves,
@@ -262,20 +265,6 @@ impl Found {
         }
     }
 
-    /// The leaves up to the first that is not where it belongs; what follows a gap has no place.
-    fn in_order(&mut self, from: u64, mut leaves: Vec<Leaf>) -> Vec<Leaf> {
-        let places = leaves.iter().zip(from..);
-        let misplaced = places
-            .into_iter()
-            .find(|(leaf, place)| leaf.index != *place);
-        if let Some((leaf, place)) = misplaced {
-            let found = leaf.index;
-            self.add(Some(place), None, Fault::OutOfOrder { found });
-            leaves.truncate((place - from) as usize);
-        }
-        leaves
-    }
-
     fn progress(&self, writer: &TileWriter) -> Progress {
         let frontier = writer.frontier();
         Progress {
@@ -311,6 +300,22 @@ impl Found {
             further_findings: self.further + self.before,
             findings: self.findings,
             progress,
+        }
+    }
+}
+
+/// The leaves up to the first that is not where it belongs, which is said when it is asked for again.
+fn in_order(from: u64, mut leaves: Vec<Leaf>, size: u64) -> Result<Vec<Leaf>, Fault> {
+    let in_place = leaves.iter().zip(from..);
+    let count = in_place
+        .take_while(|(leaf, place)| leaf.index == *place)
+        .count();
+    match leaves.first() {
+        None => Err(Fault::LeafMissing { size }),
+        Some(first) if count == 0 => Err(Fault::OutOfOrder { found: first.index }),
+        Some(_) => {
+            leaves.truncate(count);
+            Ok(leaves)
         }
     }
 }

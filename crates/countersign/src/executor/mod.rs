@@ -189,6 +189,12 @@ impl Executor {
     pub fn catalog(&self) -> &Catalog {
         &self.parts.catalog
     }
+
+    /// The users' keys as this executor holds them: whoever erases a user in the same process has to
+    /// make it forget that one.
+    pub fn vault(&self) -> &Arc<Vault> {
+        &self.parts.vault
+    }
 }
 
 impl fmt::Debug for Executor {

@@ -50,7 +50,7 @@ impl Batch {
             rest = later;
         }
         tiles.extend(writer.append(rest));
-        let mut hashed = Hashed {
+        let mut done = Hashed {
             writer,
             roots,
             tiles,
@@ -59,9 +59,9 @@ impl Batch {
         };
         match self.depth {
             Depth::Tree => {}
-            Depth::Records => hashed.read(self.leaves),
+            Depth::Records => done.read(self.leaves),
         }
-        hashed
+        done
     }
 }
 

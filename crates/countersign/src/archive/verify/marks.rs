@@ -15,7 +15,7 @@ impl Marks {
     pub(super) async fn read(
         archive: &Archive,
         head: &Head,
-        held: Option<&str>,
+        kept: Option<&str>,
         found: &mut Found,
     ) -> Result<Self, Error> {
         let signed = archive.store.checkpoint().await?;
@@ -23,7 +23,7 @@ impl Marks {
         if signed.is_none() && head.size > 0 {
             found.add(None, None, Fault::NeverSigned);
         }
-        for (whose, note) in [(Whose::Signed, signed.as_deref()), (Whose::Held, held)] {
+        for (whose, note) in [(Whose::Signed, signed.as_deref()), (Whose::Held, kept)] {
             let Some(note) = note else { continue };
             match Checkpoint::open(note, &archive.key) {
                 Err(error) => found.add(None, None, Fault::Checkpoint { whose, error }),

@@ -1,0 +1,20 @@
+//! What operators and auditors do with the log, and what happens where somebody was there before them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod erase;
+mod export;
+mod open;
+mod resolve;
+mod sequencer;
+mod shop;
+mod tampered;
+mod verify;
+#[path = "../executor/world.rs"]
+#[expect(dead_code, reason = "the executor's tests use the rest of it")]
+mod world;

@@ -1,0 +1,260 @@
+//! A store that somebody was in: it answers with what they left there.
+
+use std::sync::Arc;
+
+use countersign::BoxFuture;
+use countersign::contract::SnapshotId;
+use countersign::ledger::{
+    ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, DocumentKey,
+    Documents, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry, Integration,
+    Keyring, Leaf, Log, LogQuery, LogRow, Scan, Scope, Sequencing, Store, StoredDocument,
+    StoredRecord, Swept, WrappedKey,
+};
+use countersign::scribe::Draft;
+use countersign_evidence::tile::TileId;
+
+type Lie<T> = Box<dyn Fn(&mut T) + Send + Sync>;
+
+pub(crate) struct Tampered {
+    inner: Arc<dyn Store>,
+    leaf: Lie<Leaf>,
+    leaves: Lie<Vec<Leaf>>,
+    record: Lie<StoredRecord>,
+    tile: Lie<(TileId, Option<Vec<u8>>)>,
+    head: Lie<Head>,
+    checkpoint: Lie<Option<String>>,
+}
+
+macro_rules! lies {
+    ($($name:ident: $type:ty),* $(,)?) => {
+        $(pub(crate) fn $name(mut self, lie: impl Fn(&mut $type) + Send + Sync + 'static) -> Self {
+            self.$name = Box::new(lie);
+            self
+        })*
+    };
+}
+
+impl Tampered {
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            leaf: Box::new(|_| {}),
+            leaves: Box::new(|_| {}),
+            record: Box::new(|_| {}),
+            tile: Box::new(|_| {}),
+            head: Box::new(|_| {}),
+            checkpoint: Box::new(|_| {}),
+        }
+    }
+
+    lies! {
+        // One leaf, wherever it is read.
+        leaf: Leaf,
+        leaves: Vec<Leaf>,
+        record: StoredRecord,
+        tile: (TileId, Option<Vec<u8>>),
+        head: Head,
+        checkpoint: Option<String>,
+    }
+}
+
+impl Log for Tampered {
+    fn append(&self, draft: Draft, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.append(draft, durability)
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.flush()
+    }
+
+    fn integrate<'a>(
+        &'a self,
+        sequencing: &'a Sequencing,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Integration, Error>> {
+        Box::pin(async move {
+            let mut done = self.inner.integrate(sequencing, limit).await?;
+            if let Integration::Done { head, .. } = &mut done {
+                (self.head)(head);
+            }
+            Ok(done)
+        })
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {
+        Box::pin(async {
+            let mut head = self.inner.head().await?;
+            (self.head)(&mut head);
+            Ok(head)
+        })
+    }
+
+    fn leaves(&self, from: u64, limit: usize) -> BoxFuture<'_, Result<Vec<Leaf>, Error>> {
+        Box::pin(async move {
+            let mut leaves = self.inner.leaves(from, limit).await?;
+            leaves.iter_mut().for_each(&self.leaf);
+            (self.leaves)(&mut leaves);
+            Ok(leaves)
+        })
+    }
+
+    fn tiles<'a>(
+        &'a self,
+        wanted: &'a [TileId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        Box::pin(async move {
+            let tiles = self.inner.tiles(wanted).await?;
+            let lie = |(id, tile): (&TileId, Option<Vec<u8>>)| {
+                let mut tile = (*id, tile);
+                (self.tile)(&mut tile);
+                tile.1
+            };
+            Ok(wanted.iter().zip(tiles).map(lie).collect())
+        })
+    }
+
+    fn add_checkpoint<'a>(
+        &'a self,
+        head: &'a Head,
+        note: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        self.inner.add_checkpoint(head, note)
+    }
+
+    fn checkpoint(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(async {
+            let mut note = self.inner.checkpoint().await?;
+            (self.checkpoint)(&mut note);
+            Ok(note)
+        })
+    }
+
+    fn record<'a>(
+        &'a self,
+        id: &'a SnapshotId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
+        Box::pin(async move {
+            let mut stored = self.inner.record(id).await?;
+            if let Some(stored) = &mut stored {
+                let mut leaf = Leaf {
+                    index: stored.index.unwrap_or(u64::MAX),
+                    bytes: std::mem::take(&mut stored.leaf),
+                };
+                (self.leaf)(&mut leaf);
+                stored.leaf = leaf.bytes;
+                (self.record)(stored);
+            }
+            Ok(stored)
+        })
+    }
+
+    fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
+        self.inner.records(query)
+    }
+
+    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
+        self.inner.prune(limit)
+    }
+
+    fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.hold(hold, entry)
+    }
+
+    fn release_hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<bool, Error>> {
+        self.inner.release_hold(hold, entry)
+    }
+
+    fn holds(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Hold>, Error>> {
+        self.inner.holds(limit)
+    }
+
+    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
+        self.inner.erase(user_id, entry)
+    }
+}
+
+impl Claims for Tampered {
+    fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>> {
+        self.inner.lookup(scope)
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
+        self.inner.claim(request)
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>> {
+        self.inner.commit(commit)
+    }
+
+    fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        self.inner.claims(query)
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
+        self.inner.sweep(limit)
+    }
+}
+
+impl Documents for Tampered {
+    fn document<'a>(
+        &'a self,
+        key: &'a DocumentKey,
+    ) -> BoxFuture<'a, Result<StoredDocument, Error>> {
+        self.inner.document(key)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>> {
+        self.inner.scan(user_id, collection, prefix, after, limit)
+    }
+
+    fn find<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        entry: &'a IndexEntry,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>> {
+        self.inner.find(user_id, collection, entry, limit)
+    }
+}
+
+impl Keyring for Tampered {
+    fn user_key<'a>(
+        &'a self,
+        user_id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<WrappedKey>, Error>> {
+        self.inner.user_key(user_id)
+    }
+
+    fn add_user_key<'a>(
+        &'a self,
+        user_id: &'a str,
+        key: WrappedKey,
+    ) -> BoxFuture<'a, Result<WrappedKey, Error>> {
+        self.inner.add_user_key(user_id, key)
+    }
+
+    fn user_keys_not_under<'a>(
+        &'a self,
+        master: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
+        self.inner.user_keys_not_under(master, limit)
+    }
+
+    fn rewrap<'a>(
+        &'a self,
+        user_id: &'a str,
+        old: &'a WrappedKey,
+        new: WrappedKey,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        self.inner.rewrap(user_id, old, new)
+    }
+}

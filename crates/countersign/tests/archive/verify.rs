@@ -1,0 +1,370 @@
+//! The whole log: nothing is changed, cut, put in or moved without being found and named.
+
+use std::sync::Arc;
+
+use countersign::archive::verify::{Depth, Fault, Progress, Verification, VerifyReport, Whose};
+use countersign::contract::{RecordKind, Retention};
+use countersign::ids::IdSource as _;
+use countersign::ledger::{Durability, Head, Log as _, Store};
+use countersign::scribe::{Act, Draft};
+use countersign_evidence::checkpoint::Checkpoint;
+use serde_json::{Value, json};
+
+use crate::shop::{Shop, signing_key};
+use crate::tampered::Tampered;
+
+async fn verify(shop: &Shop, store: Arc<dyn Store>, verification: Verification) -> VerifyReport {
+    let archive = shop.archive_of(store);
+    archive.verify_all(&verification, |_, _| {}).await.unwrap()
+}
+
+/// The faults by name, each with the record it is about.
+async fn faults(shop: &Shop, store: Tampered, held: Option<&str>) -> Vec<String> {
+    let verification = Verification {
+        held: held.map(str::to_owned),
+        ..Verification::default()
+    };
+    let report = verify(shop, Arc::new(store), verification).await;
+    let names = report.findings.iter().map(|finding| match finding.index {
+        Some(index) => format!("{} {index}", finding.fault.code()),
+        None => finding.fault.code().to_owned(),
+    });
+    names.collect()
+}
+
+/// A15, A16: a log that nobody touched verifies whole.
+#[tokio::test]
+async fn a_sound_log_verifies() {
+    let (shop, _) = Shop::busy().await;
+    let held = shop.note().await;
+    shop.send("price.quote", &json!({}), "").await;
+    shop.sign().await;
+    let verification = Verification {
+        held: Some(held),
+        ..Verification::default()
+    };
+    let report = verify(&shop, shop.store.clone(), verification).await;
+    let mut report = serde_json::to_value(report).unwrap();
+    report["progress"]["edge"] = Value::Null;
+    insta::assert_json_snapshot!(report, @r#"
+    {
+      "checked": 6,
+      "findings": [],
+      "further_findings": 0,
+      "held": 4,
+      "origin": "example.com/log",
+      "payloads": 5,
+      "payloads_gone": 0,
+      "progress": {
+        "edge": null,
+        "faults": 0,
+        "size": 6
+      },
+      "signed": 6,
+      "size": 6
+    }
+    "#);
+}
+
+/// A22: every byte of every leaf, as the leaf and as the row have it.
+#[tokio::test]
+async fn every_byte_of_a_leaf_counts() {
+    let (shop, _) = Shop::busy().await;
+    let leaves = shop.store.leaves(0, 10).await.unwrap();
+    let longest = leaves.iter().map(|leaf| leaf.bytes.len()).max().unwrap();
+    for at in 0..longest {
+        let store = Tampered::new(shop.store.clone()).leaf(move |leaf| {
+            if let Some(byte) = leaf.bytes.get_mut(at) {
+                *byte ^= 1;
+            }
+        });
+        let verification = Verification {
+            // What a flipped record says is looked at too, but not for each of its bytes.
+            depth: if at % 29 == 0 {
+                Depth::Records
+            } else {
+                Depth::Tree
+            },
+            ..Verification::default()
+        };
+        let report = verify(&shop, Arc::new(store), verification).await;
+        for leaf in leaves.iter().filter(|leaf| at < leaf.bytes.len()) {
+            let is_named = report.findings.iter().any(|finding| {
+                finding.index == Some(leaf.index) && finding.fault == Fault::HashDiffers
+            });
+            assert!(
+                is_named,
+                "byte {at} of {}: {:?}",
+                leaf.index, report.findings
+            );
+        }
+        let contradicts_signature = report.findings.iter().any(|finding| {
+            matches!(
+                finding.fault,
+                Fault::RootDiffers {
+                    whose: Whose::Signed,
+                    ..
+                }
+            )
+        });
+        assert!(
+            contradicts_signature && report.signed.is_none(),
+            "{report:?}"
+        );
+    }
+}
+
+/// A22: every byte of every sealed payload.
+#[tokio::test]
+async fn every_byte_of_a_payload_counts() {
+    let (shop, _) = Shop::busy().await;
+    let mut sizes = Vec::new();
+    for leaf in shop.store.leaves(0, 10).await.unwrap() {
+        let record: Value = serde_json::from_slice(&leaf.bytes).unwrap();
+        let id = record["id"].as_str().unwrap();
+        let id = countersign::contract::SnapshotId::new(id).unwrap();
+        let stored = shop.store.record(&id).await.unwrap().unwrap();
+        sizes.push((leaf.index, stored.payload.unwrap().len()));
+    }
+    let longest = sizes.iter().map(|(_, size)| *size).max().unwrap();
+    for at in 0..longest {
+        let store = Tampered::new(shop.store.clone()).record(move |stored| {
+            if let Some(byte) = stored.payload.as_mut().and_then(|bytes| bytes.get_mut(at)) {
+                *byte ^= 1;
+            }
+        });
+        let expected = sizes.iter().filter(|(_, size)| at < *size);
+        let expected: Vec<_> = expected
+            .map(|(index, _)| format!("payload_differs {index}"))
+            .collect();
+        assert_eq!(faults(&shop, store, None).await, expected, "byte {at}");
+    }
+}
+
+/// A22: every byte of the checkpoint that is a text at all afterwards.
+#[tokio::test]
+async fn every_byte_of_the_checkpoint_counts() {
+    let (shop, _) = Shop::busy().await;
+    let note = shop.note().await;
+    for at in 0..note.len() {
+        let mut bytes = note.clone().into_bytes();
+        bytes[at] ^= 1;
+        let Ok(altered) = String::from_utf8(bytes) else {
+            continue;
+        };
+        let store =
+            Tampered::new(shop.store.clone()).checkpoint(move |note| *note = Some(altered.clone()));
+        assert_eq!(
+            faults(&shop, store, None).await,
+            ["checkpoint"],
+            "byte {at}"
+        );
+    }
+}
+
+/// A22: every byte of the tree as it is kept, and its root.
+#[tokio::test]
+async fn every_byte_of_a_tile_counts() {
+    let (shop, _) = Shop::busy().await;
+    for at in 0..4 * 32 {
+        let store = Tampered::new(shop.store.clone()).tile(move |(_, tile)| {
+            if let Some(byte) = tile.as_mut().and_then(|tile| tile.get_mut(at)) {
+                *byte ^= 1;
+            }
+        });
+        let expected = [format!("hash_differs {}", at / 32)];
+        assert_eq!(faults(&shop, store, None).await, expected, "byte {at}");
+    }
+    let cut =
+        Tampered::new(shop.store.clone()).tile(|(_, tile)| tile.as_mut().unwrap().truncate(64));
+    assert_eq!(faults(&shop, cut, None).await, ["tile_missing"]);
+    let gone = Tampered::new(shop.store.clone()).tile(|(_, tile)| *tile = None);
+    assert_eq!(faults(&shop, gone, None).await, ["tile_missing"]);
+    let head = Tampered::new(shop.store.clone()).head(|head| head.root[31] ^= 1);
+    assert_eq!(faults(&shop, head, None).await, ["root_differs"]);
+}
+
+/// A22: rows that were moved, doubled, taken out or put in.
+#[tokio::test]
+async fn leaves_that_were_moved_are_named() {
+    let (shop, _) = Shop::busy().await;
+    let check = async |lie: fn(&mut Vec<countersign::ledger::Leaf>), expected: &[&str]| {
+        let store = Tampered::new(shop.store.clone()).leaves(lie);
+        let verification = Verification {
+            depth: Depth::Tree,
+            ..Verification::default()
+        };
+        let report = verify(&shop, Arc::new(store), verification).await;
+        let names: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| (finding.fault.code(), finding.index))
+            .map(|(code, index)| index.map_or(code.to_owned(), |index| format!("{code} {index}")))
+            .collect();
+        assert_eq!(names, expected);
+    };
+    check(
+        |leaves| {
+            let first = std::mem::take(&mut leaves[1].bytes);
+            leaves[1].bytes = std::mem::replace(&mut leaves[2].bytes, first);
+        },
+        &[
+            "root_differs",
+            "root_differs",
+            "hash_differs 1",
+            "hash_differs 2",
+        ],
+    )
+    .await;
+    check(
+        |leaves| leaves.retain(|leaf| leaf.index != 1),
+        &["out_of_order 1"],
+    )
+    .await;
+    check(
+        |leaves| leaves.retain(|leaf| leaf.index < 3),
+        &["leaf_missing 3"],
+    )
+    .await;
+}
+
+/// A22: a log that was cut and looks whole is caught by whoever kept a checkpoint; so is an old one that
+/// is shown as the newest, and a log that was written anew.
+#[tokio::test]
+async fn cuts_and_forks_are_caught_against_a_kept_checkpoint() {
+    let (shop, _) = Shop::busy().await;
+    let early = shop.note().await;
+    let then = shop.store.head().await.unwrap();
+    shop.send("price.quote", &json!({}), "").await;
+    shop.sign().await;
+    let held = shop.note().await;
+    let cut = |head: Head, note: String| {
+        Tampered::new(shop.store.clone())
+            .head(move |found| *found = head)
+            .checkpoint(move |found| *found = Some(note.clone()))
+    };
+    assert_eq!(
+        faults(&shop, cut(then, early.clone()), None).await,
+        Vec::<String>::new()
+    );
+    let found = faults(&shop, cut(then, early.clone()), Some(&held)).await;
+    assert_eq!(found, ["shorter", "replayed"]);
+    let now = shop.store.head().await.unwrap();
+    let found = faults(&shop, cut(now, early.clone()), Some(&held)).await;
+    assert_eq!(found, ["replayed"]);
+    let tail = cut(then, held.clone());
+    assert_eq!(faults(&shop, tail, None).await, ["shorter"]);
+
+    let fork = Shop::new();
+    for more in 0..9 {
+        fork.send("price.quote", &json!({"more": more}), "").await;
+    }
+    fork.sign().await;
+    let found = faults(&fork, Tampered::new(fork.store.clone()), Some(&held)).await;
+    assert_eq!(found, ["root_differs"]);
+}
+
+/// A15: rows and links have to be what the record says.
+#[tokio::test]
+async fn rows_and_links_that_were_changed_are_named() {
+    let (shop, day) = Shop::busy().await;
+    let at_quote = |lie: fn(&mut countersign::ledger::StoredRecord)| {
+        let quote = day.quote.clone();
+        Tampered::new(shop.store.clone()).record(move |stored| {
+            if stored.row.id == quote {
+                lie(stored);
+            }
+        })
+    };
+    for (lie, expected) in [
+        (
+            (|stored| stored.row.kind = RecordKind::Denial)
+                as fn(&mut countersign::ledger::StoredRecord),
+            vec!["row_differs 0"],
+        ),
+        (|stored| stored.row.tool = None, vec!["row_differs 0"]),
+        (
+            |stored| stored.index = Some(3),
+            vec!["index_differs 0", "link_later 1"],
+        ),
+        (
+            |stored| stored.leaf.push(b' '),
+            vec!["row_differs 0", "link_differs 1"],
+        ),
+        (|stored| stored.payload = None, vec![]),
+    ] {
+        assert_eq!(faults(&shop, at_quote(lie), None).await, expected);
+    }
+}
+
+/// A log of several batches: a run that was broken off goes on where it was, and finds what it would
+/// have found.
+#[tokio::test]
+async fn a_verification_goes_on_where_it_stopped() {
+    let shop = Shop::new();
+    for number in 0..4_500 {
+        if number == 300 {
+            shop.sign().await;
+        }
+        let act = Act {
+            kind: RecordKind::Config,
+            at: "2026-11-15T12:00:00Z".parse().unwrap(),
+            user_id: String::new(),
+            actor: None,
+            about: json!({ "number": number }),
+            retention: Retention::Standard,
+        };
+        let entry = act.entry(shop.ids.snapshot_id(), None);
+        let draft = Draft::from(entry);
+        shop.store
+            .append(draft, Durability::Committed)
+            .await
+            .unwrap();
+    }
+    let held = {
+        let note = Checkpoint::open(&shop.note().await, &signing_key().verifying_key()).unwrap();
+        assert_eq!(note.size, 300);
+        shop.note().await
+    };
+    shop.sign().await;
+    let mut seen: Vec<Progress> = Vec::new();
+    let whole = Verification {
+        held: Some(held),
+        depth: Depth::Tree,
+        from: None,
+    };
+    let report = shop.archive.verify_all(&whole, |progress, size| {
+        assert_eq!(size, 4_501);
+        seen.push(progress.clone());
+    });
+    let report = report.await.unwrap();
+    assert!(report.is_valid(), "{:?}", report.findings);
+    assert_eq!((report.held, report.signed), (Some(300), Some(4_501)));
+    assert_eq!(seen.len(), 2);
+
+    let text = serde_json::to_string(&seen[0]).unwrap();
+    let from = Verification {
+        from: Some(serde_json::from_str(&text).unwrap()),
+        ..whole
+    };
+    let resumed = shop.archive.verify_all(&from, |_, _| {}).await.unwrap();
+    assert!(resumed.is_valid(), "{:?}", resumed.findings);
+    assert_eq!(resumed.progress, report.progress);
+    assert_eq!(resumed.checked, 4_501 - seen[0].size);
+
+    let mut other = from.clone();
+    other.from.as_mut().unwrap().edge[0].0[0] ^= 1;
+    let restarted = shop.archive.verify_all(&other, |_, _| {}).await.unwrap();
+    assert_eq!(restarted.findings[0].fault.code(), "edge_differs");
+    assert_eq!((restarted.findings.len(), restarted.checked), (1, 4_501));
+
+    // What was changed behind the run does not fit what it goes on from.
+    let behind = Tampered::new(shop.store.clone()).tile(|(id, tile)| {
+        if id.level == 1 {
+            tile.as_mut().unwrap()[5] ^= 1;
+        }
+    });
+    let report = verify(&shop, Arc::new(behind), from).await;
+    let names: Vec<_> = report.findings.iter().map(|f| f.fault.code()).collect();
+    assert_eq!(names[0], "edge_differs");
+}
