@@ -1,4 +1,4 @@
-//! The project's chores as one program: `cargo xtask test|bench|generate|fuzz`.
+//! The project's chores as one program: `cargo xtask test|bench|torture|generate|fuzz`.
 
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ Commands:
   test                  format, lints, tests, documentation, generated files: what a change must pass;
                         installs PostgreSQL and python3 with cryptography where they are missing
   bench [--quick]       measure, and print one table with the targets
+  torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
   generate              write the generated files anew
   fuzz [--seconds N] [TARGET...]
                         run each fuzz target for N seconds (600); needs a nightly toolchain";
@@ -39,6 +40,8 @@ fn run(words: &[&str]) -> Result<()> {
         ["test"] => test::run(),
         ["bench"] => bench(&[]),
         ["bench", "--quick"] => bench(&["--quick"]),
+        ["torture"] => torture(["100", "10000", "200"]),
+        ["torture", "--quick"] => torture(["10", "200", "10"]),
         ["generate"] => generate(),
         ["fuzz", rest @ ..] => {
             let (seconds, targets) = fuzz_options(rest)?;
@@ -54,7 +57,7 @@ fn run(words: &[&str]) -> Result<()> {
 
 fn bench(options: &[&str]) -> Result<()> {
     // Criterion's estimates first: the table shows them.
-    for name in ["estimates", "table"] {
+    for name in ["estimates", "table", "ledger"] {
         let run = [
             "bench",
             "--locked",
@@ -65,6 +68,19 @@ fn bench(options: &[&str]) -> Result<()> {
             "--",
         ];
         Step::cargo("benchmarks", &[&run, options].concat()).run()?;
+    }
+    Ok(())
+}
+
+/// Kills of each kind of tool on each store, keys to race for, cuts and restarts.
+fn torture([kills, keys, times]: [&str; 3]) -> Result<()> {
+    let program = ["run", "--locked", "--package", "countersign-torture", "--"];
+    for words in [
+        ["kills", "--kills", kills],
+        ["race", "--keys", keys],
+        ["restarts", "--times", times],
+    ] {
+        Step::cargo("torture", &[&program[..], &words].concat()).run()?;
     }
     Ok(())
 }
