@@ -97,15 +97,26 @@ fn generate() -> Result<()> {
         "write_contracts",
     ];
     Step::cargo("contracts/", &contracts).run()?;
+    let vectors = [
+        "run",
+        "--locked",
+        "--package",
+        "countersign-evidence",
+        "--example",
+        "write_vectors",
+    ];
+    Step::cargo("docs/evidence-vectors/", &vectors).run()?;
     let pages = [
         "test",
         "--locked",
         "--package",
         "countersign-cli",
+        "--package",
+        "countersign-verifier",
         "--test",
         "cmd",
     ];
-    Step::cargo("crates/cli/tests/cmd/", &pages)
+    Step::cargo("tests/cmd/ of the commands", &pages)
         .env("TRYCMD", "overwrite")
         .run()
 }

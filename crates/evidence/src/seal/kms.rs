@@ -145,7 +145,10 @@ impl Kms for MasterKey {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
+    use crate::seal::OVERHEAD_BYTES;
 
     #[test]
     fn a_wrapped_key_opens_with_its_master_and_in_its_place_only() {
@@ -166,6 +169,24 @@ mod tests {
         // A sealed payload is no wrapped key, whatever the bytes of the two secrets.
         let sealed = UserKey::from_bytes(&[1; 32]).seal([9; 12], b"u1", &[3; 32]);
         assert!(refused(master.unwrap(b"u1", &sealed)));
+    }
+
+    /// What the trait promises is what the key does: it answers at once.
+    #[test]
+    fn a_master_key_is_a_kms() {
+        fn now<T>(mut future: KmsFuture<'_, T>) -> T {
+            let mut context = Context::from_waker(Waker::noop());
+            match future.as_mut().poll(&mut context) {
+                Poll::Ready(outcome) => outcome.unwrap(),
+                Poll::Pending => panic!("a key in memory waits for nothing"),
+            }
+        }
+
+        let kms: &dyn Kms = &MasterKey::from_bytes(&[1; 32]);
+        let wrapped = now(kms.wrap(&UserKey::from_bytes(&[3; 32]), [9; 12], b"u1"));
+        assert_eq!(now(kms.unwrap(&wrapped, b"u1")).secret_bytes(), &[3; 32]);
+        let same = MasterKey::from_bytes(&[1; 32]);
+        assert_eq!((kms.id(), wrapped.len()), (same.id(), 32 + OVERHEAD_BYTES));
     }
 
     #[test]

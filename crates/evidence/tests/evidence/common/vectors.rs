@@ -61,7 +61,10 @@ fn bundles() -> Value {
 }
 
 fn canonical_texts() -> Value {
+    let nested = |levels| "[".repeat(levels) + &"]".repeat(levels);
+    let (deepest, too_deep) = (nested(127), nested(128));
     let texts = [
+        deepest.as_str(),
         r#" { "b" : [ 1.50, -0, 1E2, 1e21, 0.000001, 1e-7, 333333333.3333333 ] , "a" : null } "#,
         r#"{"\u20ac":1,"\r":2,"\ufb33":3,"1":4,"\ud83d\ude00":5,"\u0080":6,"\u00f6":7}"#,
         r#"["\u0000\u001f\"\\\/\b\f\n\r\t\u007f\u00e9\u2028"]"#,
@@ -70,6 +73,9 @@ fn canonical_texts() -> Value {
         "1.7976931348623157e308",
     ];
     let refused = [
+        too_deep.as_str(),
+        r#"{"$serde_json::private::Number":"1"}"#,
+        "1e20",
         "9007199254740992",
         "9007199254740992.0",
         "1e400",
