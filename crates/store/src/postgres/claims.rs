@@ -1,0 +1,294 @@
+//! Claims in PostgreSQL.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use countersign::BoxFuture;
+use countersign::ledger::{
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
+    CommitAnswer, Error, Held, HeldState, Scope, Swept, TOMBSTONE,
+};
+use countersign_contract::tool::Recovery;
+use countersign_contract::{RequestId, ToolName};
+use tokio_postgres::Row;
+
+use super::failure::Failure;
+use super::held::{self, attempt, held, state};
+use super::{PostgresStore, micros, rows};
+
+/// How often a claim goes round while others change the row.
+const ROUNDS_MAX: u32 = 32;
+
+/// How often a claim is taken up again after its connection broke.
+const BREAKS_MAX: u32 = 3;
+
+impl Claims for PostgresStore {
+    fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>> {
+        Box::pin(async move {
+            static LOOKUP: LazyLock<String> =
+                LazyLock::new(|| format!("SELECT {} FROM claim c {OF_SCOPE}", held::COLUMNS));
+            let key = scope.key.0.as_slice();
+            let params: super::Params<'_> = &[&scope.user_id, &scope.tool.as_str(), &key];
+            let found = self.read(&LOOKUP, params).await?;
+            Ok(found.first().map(held).transpose()?)
+        })
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
+        Box::pin(async move { Ok(self.take(request).await?) })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>> {
+        Box::pin(async move { Ok(self.inner.lanes.commit(commit).await?) })
+    }
+
+    fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        Box::pin(async move {
+            let state = query.state.map(|state| state as i16);
+            let found = self
+                .read(
+                    "SELECT user_id, tool, key_digest, state, attempt, request_id, claimed_at, \
+                            lease_until, parts \
+                     FROM claim \
+                     WHERE ($1::smallint IS NULL OR state = $1) \
+                       AND ($2::text IS NULL OR user_id = $2) \
+                     ORDER BY claimed_at, user_id, tool, key_digest LIMIT $3",
+                    &[&state, &query.user_id, &rows(query.limit)],
+                )
+                .await?;
+            Ok(found.iter().map(shown).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
+        Box::pin(async move { Ok(self.sweep_now(limit).await?) })
+    }
+}
+
+const OF_SCOPE: &str = "WHERE c.user_id = $1 AND c.tool = $2 AND c.key_digest = $3";
+
+/// Takes a scope that is free: absent, released, or given up by an owner that may be replaced.
+const TAKE: &str = "INSERT INTO claim AS c (user_id, tool, key_digest, state, attempt, fingerprint, \
+        parts, recovery, recovery_seconds, request_id, token, first_claim, claimed_at, lease_until) \
+     VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, now(), now(), \
+             now() + $10::bigint * interval '1 microsecond') \
+     ON CONFLICT (user_id, tool, key_digest) DO UPDATE \
+     SET state = 1, attempt = c.attempt + 1, recovery = EXCLUDED.recovery, \
+         recovery_seconds = EXCLUDED.recovery_seconds, request_id = EXCLUDED.request_id, \
+         token = EXCLUDED.token, claimed_at = EXCLUDED.claimed_at, lease_until = EXCLUDED.lease_until \
+     WHERE c.fingerprint = EXCLUDED.fingerprint AND c.attempt < $11 \
+       AND (c.state = 0 OR c.state = 1 AND c.lease_until <= EXCLUDED.claimed_at \
+            AND EXCLUDED.claimed_at < c.first_claim + $12::bigint * interval '1 microsecond') \
+     RETURNING attempt";
+
+/// How the row stands that was not free.
+static STANDS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, c.token, now() < c.first_claim + $4::bigint * interval '1 microsecond' AS may_take \
+         FROM claim c {OF_SCOPE}",
+        held::COLUMNS
+    )
+});
+
+/// Gives an owner up whose lease is over.
+static GIVE_UP: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE claim c SET state = 4, lease_until = NULL {OF_SCOPE} \
+         AND c.attempt = $4 AND c.state = 1 AND c.lease_until <= now() RETURNING {}",
+        held::COLUMNS
+    )
+});
+
+impl PostgresStore {
+    async fn take(&self, request: &ClaimRequest) -> Result<ClaimAnswer, Failure> {
+        // Asking again under the same name is safe: where the first one was done, its row says so.
+        let token = self.claiming();
+        let mut breaks = 0;
+        for _ in 0..ROUNDS_MAX {
+            match self.take_once(request, &token).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {}
+                Err(failure) if failure.is_lost() && breaks < BREAKS_MAX => {
+                    breaks += 1;
+                    self.forget_idle();
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(Failure::Contended {
+            what: "a claim",
+            tries: ROUNDS_MAX,
+        })
+    }
+
+    /// None where the row has changed between two looks at it: then neither counts.
+    async fn take_once(
+        &self,
+        request: &ClaimRequest,
+        token: &str,
+    ) -> Result<Option<ClaimAnswer>, Failure> {
+        let scope = &request.scope;
+        let (tool, key) = (scope.tool.as_str(), scope.key.0.as_slice());
+        let (recovery, recovery_seconds) = columns(request.recovery);
+        let takeover_us = takeover_us(request.recovery);
+        let taken = self
+            .run(
+                TAKE,
+                &[
+                    &scope.user_id,
+                    &tool,
+                    &key,
+                    &request.fingerprint.as_slice(),
+                    &request.parts,
+                    &recovery,
+                    &recovery_seconds,
+                    &request.request_id.as_str(),
+                    &token,
+                    &micros(request.lease),
+                    &i64::from(request.attempts_max),
+                    &takeover_us,
+                ],
+            )
+            .await?;
+        let ours = |attempt| {
+            let scope = scope.clone();
+            Some(ClaimAnswer::Ours(Claim { scope, attempt }))
+        };
+        if let Some(row) = taken.first() {
+            return Ok(ours(attempt(row)));
+        }
+        let params: super::Params<'_> = &[&scope.user_id, &tool, &key, &takeover_us];
+        let stands = self.run(&STANDS, params).await?;
+        let Some(row) = stands.first() else {
+            return Ok(None);
+        };
+        let (stood, attempt) = (held(row)?, attempt(row));
+        let is_same = stood.fingerprint == request.fingerprint;
+        match (&stood.state, is_same) {
+            (HeldState::Running { .. } | HeldState::Abandoned, true)
+                if row.get::<_, &str>("token") == token =>
+            {
+                Ok(ours(attempt))
+            }
+            (HeldState::Released, true) => Ok(exhausted(request, attempt)),
+            (HeldState::Abandoned, true) if row.get("may_take") => Ok(exhausted(request, attempt)),
+            (HeldState::Abandoned, true) => {
+                let attempt = i64::from(attempt);
+                let params: super::Params<'_> = &[&scope.user_id, &tool, &key, &attempt];
+                let given_up = self.run(&GIVE_UP, params).await?;
+                let stood = given_up.first().map(held).transpose()?;
+                Ok(stood.map(ClaimAnswer::Held))
+            }
+            (
+                HeldState::Running { .. }
+                | HeldState::Succeeded(_)
+                | HeldState::Failed(_)
+                | HeldState::InDoubt
+                | HeldState::Expired,
+                true,
+            )
+            | (_, false) => Ok(Some(ClaimAnswer::Held(stood))),
+        }
+    }
+
+    async fn sweep_now(&self, limit: usize) -> Result<Swept, Failure> {
+        let limit = rows(limit);
+        let tombstone = micros(TOMBSTONE);
+        let over = "SELECT user_id, tool, key_digest FROM claim";
+        let locked = "LIMIT $1 FOR UPDATE SKIP LOCKED";
+        let these = "(user_id, tool, key_digest) IN";
+        let tombstones = format!(
+            "WITH done AS (UPDATE claim SET state = 5, reply = NULL, \
+                 until = until + $2::bigint * interval '1 microsecond' WHERE {these} \
+                 ({over} WHERE state IN (2, 3) AND until <= now() ORDER BY until {locked}) \
+                 AND state IN (2, 3) RETURNING 1) SELECT count(*) FROM done"
+        );
+        let removed = format!(
+            "WITH done AS (DELETE FROM claim WHERE {these} \
+                 ({over} WHERE state = 5 AND until <= now() ORDER BY until {locked}) \
+                 AND state = 5 RETURNING 1) SELECT count(*) FROM done"
+        );
+        let in_doubt = format!(
+            "WITH done AS (UPDATE claim SET state = 4, lease_until = NULL WHERE {these} \
+                 ({over} WHERE state = 1 AND lease_until <= now() \
+                   AND (recovery IN (0, 3) OR recovery = 2 AND \
+                        now() >= first_claim + recovery_seconds * interval '800 milliseconds') \
+                  ORDER BY lease_until {locked}) \
+                 AND state = 1 RETURNING 1) SELECT count(*) FROM done"
+        );
+        let tombstones = self.run(&tombstones, &[&limit, &tombstone]).await?;
+        let removed = self.run(&removed, &[&limit]).await?;
+        let in_doubt = self.run(&in_doubt, &[&limit]).await?;
+        Ok(Swept {
+            tombstones: counted(&tombstones),
+            removed: counted(&removed),
+            in_doubt: counted(&in_doubt),
+        })
+    }
+}
+
+/// The only column of the only row.
+pub(super) fn counted(rows: &[Row]) -> usize {
+    let count = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    usize::try_from(count).unwrap_or_default()
+}
+
+/// A recovery as a number and a time.
+pub(super) fn columns(recovery: Recovery) -> (i16, i64) {
+    match recovery {
+        Recovery::Operator => (0, 0),
+        Recovery::Retry => (1, 0),
+        Recovery::DownstreamKey { window_seconds } => (2, seconds(window_seconds)),
+        Recovery::Reconcile { grace_seconds } => (3, seconds(grace_seconds)),
+    }
+}
+
+/// A time that can be added to any other: a thousand years at most.
+fn seconds(seconds: u64) -> i64 {
+    micros(Duration::from_secs(seconds)) / 1_000_000
+}
+
+/// For how long after the first claim somebody else may take over: never before it, or practically
+/// always.
+fn takeover_us(recovery: Recovery) -> i64 {
+    match recovery {
+        Recovery::Retry => micros(Duration::MAX),
+        Recovery::DownstreamKey { window_seconds } => seconds(window_seconds) * 800_000,
+        Recovery::Operator | Recovery::Reconcile { .. } => -1_000_000,
+    }
+}
+
+/// What can be taken over is either used up or was just set free; then it is worth another round.
+fn exhausted(request: &ClaimRequest, attempts: u32) -> Option<ClaimAnswer> {
+    (attempts >= request.attempts_max).then_some(ClaimAnswer::Exhausted { attempts })
+}
+
+fn shown(row: &Row) -> Result<ClaimRow, Failure> {
+    let state = state(row)?;
+    let is_running = state == ClaimState::Running;
+    Ok(ClaimRow {
+        scope: scope(row)?,
+        state,
+        attempt: attempt(row),
+        request_id: request_id(row.get("request_id"))?,
+        claimed_at: row.get("claimed_at"),
+        lease_until: row
+            .get::<_, Option<_>>("lease_until")
+            .filter(|_| is_running),
+        parts: row.get::<_, &[u8]>("parts").into(),
+    })
+}
+
+/// The scope of a row that has all of its columns.
+pub(super) fn scope(row: &Row) -> Result<Scope, Failure> {
+    let tool: &str = row.get("tool");
+    Ok(Scope {
+        user_id: row.get("user_id"),
+        tool: ToolName::new(tool).map_err(|_| Failure::damaged("the tool of a claim"))?,
+        key: countersign::ledger::KeyDigest(held::digest(row, "key_digest")?),
+    })
+}
+
+pub(super) fn request_id(text: &str) -> Result<RequestId, Failure> {
+    RequestId::new(text).map_err(|_| Failure::damaged("a request id"))
+}

@@ -1,0 +1,280 @@
+//! The second flight: does what the calls that may go on change, undoes what the others inserted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use countersign::ledger::{
+    ClaimState, DocumentKey, DocumentWrite, IndexEntry, KeyChange, Outcome, Scope,
+};
+use deadpool_postgres::Client;
+
+use super::Job;
+use super::decide::Verdict;
+use super::flight::{Flight, Param};
+use super::guard::{Collection, Found, collection, key_columns, placeholders, scope_columns};
+use super::statements::Statements;
+use crate::postgres::documents::encode;
+use crate::postgres::records::Payloads;
+use crate::postgres::{micros, signed};
+
+/// Everything that the second flight writes.
+#[derive(Default)]
+pub(super) struct Changes<'j> {
+    kept: Vec<&'j Job>,
+    fenced: Vec<&'j Job>,
+    undone: Vec<&'j Job>,
+    undone_claims: Vec<&'j Scope>,
+    undone_documents: BTreeSet<&'j DocumentKey>,
+    claims: Vec<&'j KeyChange>,
+    documents: Vec<&'j DocumentWrite>,
+    removed_entries: Vec<(&'j DocumentKey, IndexEntry)>,
+    entries: Vec<(&'j DocumentKey, &'j IndexEntry)>,
+    /// By how much each shape rises.
+    pub(super) shapes: BTreeMap<Collection<'j>, i64>,
+}
+
+impl<'j> Changes<'j> {
+    pub(super) fn new(jobs: &'j [Job], verdicts: &[Verdict], found: &Found<'j>) -> Self {
+        let mut changes = Self::default();
+        for (job, verdict) in jobs.iter().zip(verdicts) {
+            match verdict {
+                Verdict::Commit => {
+                    changes.kept.push(job);
+                    changes.commit(job, found);
+                }
+                Verdict::Fenced => {
+                    changes.kept.push(job);
+                    changes.fenced.push(job);
+                    changes.undo(job, found);
+                }
+                Verdict::Repeat(_)
+                | Verdict::Held(_)
+                | Verdict::Moved { .. }
+                | Verdict::Vanished => {
+                    if found.new_records.contains(job.entry.id.as_str()) {
+                        changes.undone.push(job);
+                    }
+                    changes.undo(job, found);
+                }
+            }
+        }
+        let placeholders = placeholders(jobs).into_iter();
+        let placeholders = placeholders.filter(|key| found.new_documents.contains(*key));
+        changes.undone_documents.extend(placeholders);
+        changes
+    }
+
+    /// Whether there is nothing to commit: everything that was inserted is to go.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    fn commit(&mut self, job: &'j Job, found: &Found<'j>) {
+        if let Some(key) = &job.key {
+            let is_inserted = match key {
+                KeyChange::Take { scope, .. } => found.new_claims.contains(scope),
+                KeyChange::Settle { .. } => false,
+            };
+            if !is_inserted {
+                self.claims.push(key);
+            }
+        }
+        for write in &job.writes {
+            let before = found.documents.get(&write.key);
+            let was_live = before.is_some_and(|before| before.is_live);
+            let had = before.map_or(&[][..], |before| &before.entries);
+            if write.version > 0 {
+                self.documents.push(write);
+            }
+            if had != write.entries {
+                let gone = had.iter().filter(|entry| !write.entries.contains(entry));
+                let gone = gone.map(|entry| (&write.key, entry.clone()));
+                self.removed_entries.extend(gone);
+                let new = write.entries.iter().filter(|entry| !had.contains(entry));
+                self.entries.extend(new.map(|entry| (&write.key, entry)));
+            }
+            let is_reshaped = was_live != write.body.is_some() || had != write.entries;
+            if write.tracked && is_reshaped {
+                *self.shapes.entry(collection(write)).or_default() += 1;
+            }
+        }
+    }
+
+    fn undo(&mut self, job: &'j Job, found: &Found<'j>) {
+        if let Some(KeyChange::Take { scope, .. }) = &job.key
+            && found.new_claims.contains(scope)
+        {
+            self.undone_claims.push(scope);
+        }
+        let written = job.writes.iter().map(|write| &write.key);
+        let written = written.filter(|key| found.new_documents.contains(*key));
+        self.undone_documents.extend(written);
+    }
+
+    pub(super) fn send<'f>(
+        &self,
+        flight: &mut Flight<'f>,
+        client: &'f Client,
+        statements: &'f Statements,
+    ) where
+        'j: 'f,
+    {
+        let mut send = |is_needed: bool, statement, params: Vec<Param<'f>>| {
+            if is_needed {
+                flight.send(client, statement, params);
+            }
+        };
+        let undone = !self.undone.is_empty();
+        send(
+            undone,
+            &statements.remove_records,
+            record_keys(&self.undone),
+        );
+        let claims = self.undone_claims.iter().copied();
+        let undone = !self.undone_claims.is_empty();
+        send(undone, &statements.remove_claims, scope_columns(claims));
+        let documents = self.undone_documents.iter().copied();
+        let undone = !self.undone_documents.is_empty();
+        send(undone, &statements.remove_documents, key_columns(documents));
+        let fenced = !self.fenced.is_empty();
+        send(fenced, &statements.fence_records, record_keys(&self.fenced));
+        let changed = !self.claims.is_empty();
+        send(
+            changed,
+            &statements.update_claims,
+            claim_columns(&self.claims),
+        );
+        let changed = !self.documents.is_empty();
+        let documents = document_columns(&self.documents);
+        send(changed, &statements.update_documents, documents);
+        let gone = self.removed_entries.iter();
+        let gone = entry_columns(gone.map(|(key, entry)| (*key, entry.clone())));
+        let is_gone = !self.removed_entries.is_empty();
+        send(is_gone, &statements.remove_entries, gone);
+        let new = self.entries.iter();
+        let new = entry_columns(new.map(|(key, entry)| (*key, (*entry).clone())));
+        send(!self.entries.is_empty(), &statements.insert_entries, new);
+        let raised = !self.shapes.is_empty();
+        send(
+            raised,
+            &statements.raise_shapes,
+            shape_columns(&self.shapes),
+        );
+        let payloads: Payloads<'j> = self.kept.iter().map(|job| &job.entry).collect();
+        send(
+            !payloads.ids.is_empty(),
+            &statements.insert_payloads,
+            vec![
+                Box::new(payloads.user_ids),
+                Box::new(payloads.ids),
+                Box::new(payloads.untils),
+                Box::new(payloads.bodies),
+            ],
+        );
+        send(true, &statements.insert_outbox, record_keys(&self.kept));
+        flight.commit(client);
+    }
+}
+
+/// An outcome as columns.
+pub(super) struct Ended<'o> {
+    pub(super) state: i16,
+    pub(super) reply: Option<&'o [u8]>,
+    pub(super) keep: Option<Duration>,
+}
+
+pub(super) fn ended(outcome: &Outcome) -> Ended<'_> {
+    let (state, reply, keep) = match outcome {
+        Outcome::Succeeded { reply, keep } => (ClaimState::Succeeded, Some(reply), Some(*keep)),
+        Outcome::Failed { reply, keep } => (ClaimState::Failed, Some(reply), Some(*keep)),
+        Outcome::Released => (ClaimState::Released, None, None),
+        Outcome::InDoubt => (ClaimState::InDoubt, None, None),
+    };
+    Ended {
+        state: state as i16,
+        reply: reply.map(Vec::as_slice),
+        keep,
+    }
+}
+
+fn record_keys<'f>(jobs: &[&'f Job]) -> Vec<Param<'f>> {
+    let user_ids: Vec<&str> = jobs.iter().map(|job| &*job.entry.user_id).collect();
+    let ids: Vec<&str> = jobs.iter().map(|job| job.entry.id.as_str()).collect();
+    vec![Box::new(user_ids), Box::new(ids)]
+}
+
+fn claim_columns<'f>(changes: &[&'f KeyChange]) -> Vec<Param<'f>> {
+    let mut scopes = Vec::new();
+    let (mut states, mut attempts, mut all_parts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut request_ids, mut replies, mut keeps) = (Vec::new(), Vec::new(), Vec::new());
+    for change in changes {
+        let (scope, attempt, parts, request_id, outcome) = match change {
+            KeyChange::Take {
+                scope,
+                parts,
+                after,
+                outcome,
+                request_id,
+                ..
+            } => {
+                let attempt = i64::from(*after) + 1;
+                let request_id = Some(request_id.as_str());
+                (scope, attempt, Some(parts.as_slice()), request_id, outcome)
+            }
+            KeyChange::Settle { claim, outcome } => {
+                (&claim.scope, i64::from(claim.attempt), None, None, outcome)
+            }
+        };
+        let ended = ended(outcome);
+        scopes.push(scope);
+        states.push(ended.state);
+        attempts.push(attempt);
+        all_parts.push(parts);
+        request_ids.push(request_id);
+        replies.push(ended.reply);
+        keeps.push(ended.keep.map(micros));
+    }
+    let mut params = scope_columns(scopes.into_iter());
+    params.push(Box::new(states));
+    params.push(Box::new(attempts));
+    params.push(Box::new(all_parts));
+    params.push(Box::new(request_ids));
+    params.push(Box::new(replies));
+    params.push(Box::new(keeps));
+    params
+}
+
+fn document_columns<'f>(writes: &[&'f DocumentWrite]) -> Vec<Param<'f>> {
+    let versions: Vec<i64> = writes
+        .iter()
+        .map(|write| signed(write.version + 1))
+        .collect();
+    let bodies: Vec<Option<&[u8]>> = writes.iter().map(|write| write.body.as_deref()).collect();
+    let entries: Vec<Vec<u8>> = writes.iter().map(|write| encode(&write.entries)).collect();
+    let mut params = key_columns(writes.iter().map(|write| &write.key));
+    params.push(Box::new(versions));
+    params.push(Box::new(bodies));
+    params.push(Box::new(entries));
+    params
+}
+
+fn entry_columns<'f>(
+    entries: impl Iterator<Item = (&'f DocumentKey, IndexEntry)>,
+) -> Vec<Param<'f>> {
+    let (mut keys, mut names, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, entry) in entries {
+        keys.push(key);
+        names.push(entry.index);
+        values.push(entry.value.to_vec());
+    }
+    let mut params = key_columns(keys.into_iter());
+    params.push(Box::new(names));
+    params.push(Box::new(values));
+    params
+}
+
+fn shape_columns<'f>(shapes: &BTreeMap<Collection<'f>, i64>) -> Vec<Param<'f>> {
+    let (user_ids, collections): (Vec<&str>, Vec<&str>) = shapes.keys().copied().unzip();
+    let by: Vec<i64> = shapes.values().copied().collect();
+    vec![Box::new(user_ids), Box::new(collections), Box::new(by)]
+}

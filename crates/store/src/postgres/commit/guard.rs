@@ -1,0 +1,379 @@
+//! The first flight: inserts what must not be there yet, locks what must be as it was read.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use countersign::ledger::{DocumentKey, DocumentWrite, Held, IndexEntry, KeyChange, Scope};
+use deadpool_postgres::Client;
+use tokio_postgres::Row;
+
+use super::Job;
+use super::flight::{Flight, Landed, Param, Place};
+use super::statements::Statements;
+use crate::postgres::documents::{decode, encode};
+use crate::postgres::failure::Failure;
+use crate::postgres::held::held;
+use crate::postgres::records::Records;
+use crate::postgres::{micros, signed, unsigned};
+
+/// A collection of a user.
+pub(super) type Collection<'j> = (&'j str, &'j str);
+
+/// What the calls of a transaction rely on. Every list is in the order of its keys, which is the order
+/// in which everybody takes locks, so that nobody waits for somebody who waits.
+pub(super) struct Plan<'j> {
+    jobs: &'j [Job],
+    /// Scopes that are taken, with the change that takes them.
+    takes: BTreeMap<&'j Scope, &'j KeyChange>,
+    /// Scopes that have a row already, or may have one.
+    claims: Vec<&'j Scope>,
+    /// Documents that were not there when they were read, and what becomes of them.
+    absent: BTreeMap<&'j DocumentKey, Option<&'j DocumentWrite>>,
+    /// Documents that were, and whether they are written.
+    present: BTreeMap<&'j DocumentKey, bool>,
+    /// Collections whose shape was read, or surely changes: true for the latter.
+    shapes: BTreeMap<Collection<'j>, bool>,
+}
+
+/// What the database says about it.
+#[derive(Default)]
+pub(super) struct Found<'j> {
+    /// Records that were not there.
+    pub(super) new_records: HashSet<&'j str>,
+    /// Records that were there, of users who were erased since: whether each was fenced.
+    pub(super) erased_records: HashMap<String, bool>,
+    /// Scopes that nobody had.
+    pub(super) new_claims: HashSet<&'j Scope>,
+    /// How the others stand. They cannot change before we commit.
+    pub(super) claims: HashMap<&'j Scope, Held>,
+    /// Documents that were not there. Nobody can make them before we commit.
+    pub(super) new_documents: HashSet<&'j DocumentKey>,
+    /// How the others are. They cannot change before we commit.
+    pub(super) documents: HashMap<&'j DocumentKey, Locked>,
+    /// The shapes, likewise.
+    pub(super) shapes: HashMap<Collection<'j>, u64>,
+}
+
+/// A document that cannot change before we commit.
+pub(super) struct Locked {
+    pub(super) version: u64,
+    /// What is written replaces this; nothing is known of a document that is only read.
+    pub(super) is_live: bool,
+    pub(super) entries: Vec<IndexEntry>,
+}
+
+/// Where the answers of the flight are.
+#[derive(Default)]
+pub(super) struct Places {
+    records: Option<Place>,
+    erased: Option<Place>,
+    takes: Option<Place>,
+    claims: Option<Place>,
+    absent: Option<Place>,
+    present: Option<Place>,
+    shapes: Option<Place>,
+}
+
+impl<'j> Plan<'j> {
+    pub(super) fn new(jobs: &'j [Job]) -> Self {
+        let mut plan = Self {
+            jobs,
+            takes: BTreeMap::new(),
+            claims: Vec::new(),
+            absent: BTreeMap::new(),
+            present: BTreeMap::new(),
+            shapes: BTreeMap::new(),
+        };
+        for job in jobs {
+            plan.add_key(job);
+            plan.add_documents(job);
+        }
+        plan.claims.sort_unstable();
+        plan
+    }
+
+    fn add_key(&mut self, job: &'j Job) {
+        let Some(key) = &job.key else { return };
+        match key {
+            KeyChange::Take { scope, after, .. } => {
+                self.takes.insert(scope, key);
+                if *after > 0 {
+                    self.claims.push(scope);
+                }
+            }
+            KeyChange::Settle { claim, .. } => self.claims.push(&claim.scope),
+        }
+    }
+
+    fn add_documents(&mut self, job: &'j Job) {
+        for read in &job.reads {
+            if read.version == 0 {
+                self.absent.entry(&read.key).or_insert(None);
+            } else {
+                self.present.entry(&read.key).or_insert(false);
+            }
+        }
+        for write in &job.writes {
+            if write.version == 0 {
+                self.absent.insert(&write.key, Some(write));
+            } else {
+                self.present.insert(&write.key, true);
+            }
+        }
+        for read in &job.shapes {
+            let key = (read.user_id.as_str(), read.collection.as_str());
+            self.shapes.entry(key).or_insert(false);
+        }
+        for write in job.writes.iter().filter(|write| write.tracked) {
+            // An insert and a delete change the shape; whether an update does is known later.
+            if write.version == 0 || write.body.is_none() {
+                self.shapes.insert(collection(write), true);
+            }
+        }
+    }
+
+    /// Whether the shape is locked for a change.
+    pub(super) fn raises(&self, collection: Collection<'j>) -> bool {
+        self.shapes.get(&collection) == Some(&true)
+    }
+
+    pub(super) fn send<'f>(
+        &self,
+        flight: &mut Flight<'f>,
+        client: &'f Client,
+        statements: &'f Statements,
+    ) -> Places
+    where
+        'j: 'f,
+    {
+        let mut places = Places::default();
+        flight.begin(client);
+        let records: Records<'j> = self.jobs.iter().map(|job| &job.entry).collect();
+        let named = self.jobs.iter().filter(|job| !job.entry.user_id.is_empty());
+        let named: Vec<&str> = named.map(|job| job.entry.id.as_str()).collect();
+        places.records = Some(flight.send(client, &statements.insert_records, columns(records)));
+        if !named.is_empty() {
+            let params: Vec<Param<'f>> = vec![Box::new(named)];
+            places.erased = Some(flight.send(client, &statements.erased_records, params));
+        }
+        if !self.takes.is_empty() {
+            let params = take_columns(self.takes.values().copied());
+            places.takes = Some(flight.send(client, &statements.insert_claims, params));
+        }
+        if !self.claims.is_empty() {
+            let params = scope_columns(self.claims.iter().copied());
+            places.claims = Some(flight.send(client, &statements.lock_claims, params));
+        }
+        if !self.absent.is_empty() {
+            let params = absent_columns(&self.absent);
+            places.absent = Some(flight.send(client, &statements.insert_documents, params));
+        }
+        if !self.present.is_empty() {
+            let mut params = key_columns(self.present.keys().copied());
+            params.push(Box::new(self.present.values().copied().collect::<Vec<_>>()));
+            places.present = Some(flight.send(client, &statements.lock_documents, params));
+        }
+        if !self.shapes.is_empty() {
+            places.shapes = Some(send_shapes(flight, client, statements, &self.shapes));
+        }
+        places
+    }
+
+    /// What the answers say.
+    pub(super) fn found(&self, landed: &Landed, places: &Places) -> Result<Found<'j>, Failure> {
+        let mut found = Found::default();
+        let ids: HashSet<&str> = self.jobs.iter().map(|job| job.entry.id.as_str()).collect();
+        for row in landed.rows(places.records) {
+            found.new_records.extend(ids.get(row.get::<_, &str>(0)));
+        }
+        for row in landed.rows(places.erased) {
+            found.erased_records.insert(row.get(0), row.get(1));
+        }
+        let takes: HashMap<_, _> = self
+            .takes
+            .keys()
+            .map(|scope| (parts(scope), *scope))
+            .collect();
+        for row in landed.rows(places.takes) {
+            let key = (row.get(0), row.get(1), row.get(2));
+            found.new_claims.extend(takes.get(&key).copied());
+        }
+        for row in landed.rows(places.claims) {
+            if let Some(scope) = nth(&self.claims, row) {
+                found.claims.insert(scope, held(row)?);
+            }
+        }
+        let absent: HashMap<_, _> = self
+            .absent
+            .keys()
+            .map(|key| ((&*key.user_id, &*key.collection, &*key.id), *key))
+            .collect();
+        for row in landed.rows(places.absent) {
+            let key = (row.get(0), row.get(1), row.get(2));
+            found.new_documents.extend(absent.get(&key).copied());
+        }
+        let present: Vec<&DocumentKey> = self.present.keys().copied().collect();
+        for row in landed.rows(places.present) {
+            if let (Some(key), Some(locked)) = (nth(&present, row), locked(row)?) {
+                found.documents.insert(key, locked);
+            }
+        }
+        let shapes: Vec<Collection<'j>> = self.shapes.keys().copied().collect();
+        found.shapes = read_shapes(&shapes, landed.rows(places.shapes));
+        Ok(found)
+    }
+}
+
+/// Makes the rows of shapes that have none and locks them all.
+pub(super) fn send_shapes<'f, 'j: 'f>(
+    flight: &mut Flight<'f>,
+    client: &'f Client,
+    statements: &'f Statements,
+    shapes: &BTreeMap<Collection<'j>, bool>,
+) -> Place {
+    let (user_ids, collections): (Vec<&str>, Vec<&str>) = shapes.keys().copied().unzip();
+    let raised: Vec<bool> = shapes.values().copied().collect();
+    let params: Vec<Param<'f>> = vec![Box::new(user_ids.clone()), Box::new(collections.clone())];
+    flight.send(client, &statements.insert_shapes, params);
+    let params: Vec<Param<'f>> = vec![Box::new(user_ids), Box::new(collections), Box::new(raised)];
+    flight.send(client, &statements.lock_shapes, params)
+}
+
+/// The shapes of `send_shapes`, whose keys were these.
+fn read_shapes<'j>(shapes: &[Collection<'j>], rows: &[Row]) -> HashMap<Collection<'j>, u64> {
+    let found = rows.iter().filter_map(|row| {
+        let shape: Option<i64> = row.get("shape");
+        Some((nth(shapes, row)?, unsigned(shape?)))
+    });
+    found.collect()
+}
+
+/// The collection that a document is in.
+pub(super) fn collection(write: &DocumentWrite) -> Collection<'_> {
+    (&write.key.user_id, &write.key.collection)
+}
+
+/// The key that a row is about; they are counted from 1.
+pub(super) fn nth<T: Copy>(keys: &[T], row: &Row) -> Option<T> {
+    let n = usize::try_from(row.get::<_, i64>("n")).ok()?;
+    keys.get(n.checked_sub(1)?).copied()
+}
+
+fn locked(row: &Row) -> Result<Option<Locked>, Failure> {
+    let Some(version) = row.get::<_, Option<i64>>("version") else {
+        return Ok(None);
+    };
+    let entries: Option<&[u8]> = row.get("entries");
+    Ok(Some(Locked {
+        version: unsigned(version),
+        is_live: row.get::<_, Option<bool>>("is_live").unwrap_or_default(),
+        entries: decode(entries.unwrap_or_default())?,
+    }))
+}
+
+fn parts(scope: &Scope) -> (&str, &str, &[u8]) {
+    (&scope.user_id, scope.tool.as_str(), &scope.key.0)
+}
+
+fn columns<'f>(records: Records<'f>) -> Vec<Param<'f>> {
+    vec![
+        Box::new(records.user_ids),
+        Box::new(records.ids),
+        Box::new(records.kinds),
+        Box::new(records.ats),
+        Box::new(records.request_ids),
+        Box::new(records.tools),
+        Box::new(records.codes),
+        Box::new(records.leaves),
+    ]
+}
+
+/// The three columns of a scope's key.
+pub(super) fn scope_columns<'f>(scopes: impl Iterator<Item = &'f Scope>) -> Vec<Param<'f>> {
+    let (mut user_ids, mut tools, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+    for scope in scopes {
+        let (user_id, tool, key) = parts(scope);
+        user_ids.push(user_id);
+        tools.push(tool);
+        keys.push(key);
+    }
+    vec![Box::new(user_ids), Box::new(tools), Box::new(keys)]
+}
+
+/// The three columns of a document's key.
+pub(super) fn key_columns<'f>(keys: impl Iterator<Item = &'f DocumentKey>) -> Vec<Param<'f>> {
+    let (mut user_ids, mut collections, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    for key in keys {
+        user_ids.push(&*key.user_id);
+        collections.push(&*key.collection);
+        ids.push(&*key.id);
+    }
+    vec![Box::new(user_ids), Box::new(collections), Box::new(ids)]
+}
+
+fn take_columns<'f>(takes: impl Iterator<Item = &'f KeyChange>) -> Vec<Param<'f>> {
+    let mut scopes = Vec::new();
+    let (mut states, mut attempts) = (Vec::new(), Vec::new());
+    let (mut prints, mut all_parts, mut request_ids) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut replies, mut keeps) = (Vec::new(), Vec::new());
+    for take in takes {
+        let KeyChange::Take {
+            scope,
+            fingerprint,
+            parts,
+            after,
+            outcome,
+            request_id,
+        } = take
+        else {
+            continue;
+        };
+        let ended = super::apply::ended(outcome);
+        scopes.push(scope);
+        states.push(ended.state);
+        attempts.push(i64::from(*after) + 1);
+        prints.push(fingerprint.as_slice());
+        all_parts.push(parts.as_slice());
+        request_ids.push(request_id.as_str());
+        replies.push(ended.reply);
+        keeps.push(ended.keep.map(micros));
+    }
+    let mut params = scope_columns(scopes.into_iter());
+    params.push(Box::new(states));
+    params.push(Box::new(attempts));
+    params.push(Box::new(prints));
+    params.push(Box::new(all_parts));
+    params.push(Box::new(request_ids));
+    params.push(Box::new(replies));
+    params.push(Box::new(keeps));
+    params
+}
+
+/// Documents as they will be; one that is only read gets a row that is removed before we commit, so
+/// that nobody makes it in the meantime.
+fn absent_columns<'f>(
+    absent: &BTreeMap<&'f DocumentKey, Option<&'f DocumentWrite>>,
+) -> Vec<Param<'f>> {
+    let (mut versions, mut bodies, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+    for write in absent.values() {
+        versions.push(write.map_or(0, |write| signed(write.version + 1)));
+        bodies.push(write.and_then(|write| write.body.as_deref()));
+        entries.push(write.map_or_else(Vec::new, |write| encode(&write.entries)));
+    }
+    let mut params = key_columns(absent.keys().copied());
+    params.push(Box::new(versions));
+    params.push(Box::new(bodies));
+    params.push(Box::new(entries));
+    params
+}
+
+/// Rows that were made only to keep others from making them.
+pub(super) fn placeholders<'j>(jobs: &'j [Job]) -> BTreeSet<&'j DocumentKey> {
+    let reads = jobs.iter().flat_map(|job| {
+        let is_written = |key: &DocumentKey| job.writes.iter().any(|write| write.key == *key);
+        let reads = job.reads.iter().filter(|read| read.version == 0);
+        reads
+            .map(|read| &read.key)
+            .filter(move |key| !is_written(key))
+    });
+    reads.collect()
+}

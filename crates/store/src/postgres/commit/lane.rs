@@ -1,0 +1,361 @@
+//! A lane: takes the calls that wait, commits them together, and finds out what became of them when the
+//! connection does not say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use countersign::ledger::{CommitAnswer, Scope};
+use deadpool_postgres::{Client, Pool};
+use tokio::sync::{Mutex, mpsc};
+
+use super::Job;
+use super::apply::Changes;
+use super::batch;
+use super::decide::{Verdict, decide};
+use super::flight::{Flight, Param};
+use super::guard::{Collection, Plan, nth, scope_columns, send_shapes};
+use super::statements::Statements;
+use crate::postgres::connect::{limited, within};
+use crate::postgres::failure::{Failure, Meaning};
+use crate::postgres::held::held;
+use crate::postgres::options::PostgresOptions;
+use crate::postgres::patience;
+
+/// How often a transaction is done again that others got in the way of.
+const CONFLICTS_MAX: u32 = 10;
+
+/// How often a call is put off because a row vanished under it.
+const VANISHED_MAX: u32 = 8;
+
+/// How long the first pause is, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+
+pub(super) struct Lane {
+    pool: Pool,
+    jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
+    options: PostgresOptions,
+    /// Kept from one transaction to the next.
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    client: Client,
+    statements: Statements,
+}
+
+/// A transaction failed.
+struct Broken {
+    failure: Failure,
+    /// Whether `COMMIT` may have arrived.
+    is_committing: bool,
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            is_committing: false,
+        }
+    }
+}
+
+impl Lane {
+    pub(super) fn new(
+        pool: Pool,
+        jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
+        options: PostgresOptions,
+    ) -> Self {
+        Self {
+            pool,
+            jobs,
+            options,
+            connection: None,
+        }
+    }
+
+    /// Until nobody can have anything to commit any more.
+    pub(super) async fn run(mut self) {
+        let mut waiting = Vec::new();
+        while self.receive(&mut waiting).await {
+            let batch = batch::take(&mut waiting, self.options.batch_max);
+            let put_off = self.settle(batch).await;
+            waiting.extend(put_off);
+        }
+        self.disconnect();
+    }
+
+    /// Everything that waits, at most two batches of it; false when there will be no more.
+    async fn receive(&self, waiting: &mut Vec<Job>) -> bool {
+        let room = (self.options.batch_max * 2).saturating_sub(waiting.len());
+        if waiting.is_empty() {
+            return self.jobs.lock().await.recv_many(waiting, room).await > 0;
+        }
+        if let Ok(mut jobs) = self.jobs.try_lock() {
+            for _ in 0..room {
+                match jobs.try_recv() {
+                    Ok(job) => waiting.push(job),
+                    Err(_) => break,
+                }
+            }
+        }
+        true
+    }
+
+    /// Answers the calls of a batch, but for those that are worth another look.
+    async fn settle(&mut self, batch: Vec<Job>) -> Vec<Job> {
+        match self.commit(&batch, None).await {
+            Ok(verdicts) => conclude(batch, verdicts),
+            Err((failure, in_doubt)) if batch.len() > 1 && failure.may_be_of_one() => {
+                tracing::debug!(%failure, calls = batch.len(), "a batch failed; its calls go alone");
+                let mut put_off = Vec::new();
+                for job in batch {
+                    let verdicts = self.commit(std::slice::from_ref(&job), in_doubt).await;
+                    let verdicts = verdicts.map_err(|(failure, _)| failure);
+                    put_off.extend(conclude_one(job, verdicts));
+                }
+                put_off
+            }
+            Err((failure, _)) => {
+                fail(batch, failure);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Does the transaction until it has an answer. `in_doubt` is when the answer of a `COMMIT` was lost
+    /// before; from then on everything is tried to find out, for as long as the options allow.
+    async fn commit(
+        &mut self,
+        jobs: &[Job],
+        mut in_doubt: Option<Instant>,
+    ) -> Result<Vec<Verdict>, (Failure, Option<Instant>)> {
+        let (mut pause, mut conflicts, mut breaks) = (PAUSE.0, 0, 0);
+        loop {
+            let Broken {
+                failure,
+                is_committing,
+            } = match self.attempt(jobs).await {
+                Ok(verdicts) => return Ok(verdicts),
+                Err(broken) => broken,
+            };
+            let meaning = failure.meaning();
+            if meaning == Meaning::Lost {
+                self.disconnect();
+                self.pool.retain(|_, _| false);
+                if is_committing && in_doubt.is_none() {
+                    in_doubt = Some(Instant::now());
+                }
+            } else {
+                self.roll_back().await;
+            }
+            let may_retry = match (in_doubt, meaning) {
+                (Some(since), _) => since.elapsed() < self.options.doubt_limit,
+                (None, Meaning::Lost) => {
+                    breaks += 1;
+                    breaks <= 2
+                }
+                (None, Meaning::Again) => {
+                    conflicts += 1;
+                    conflicts <= CONFLICTS_MAX
+                }
+                (None, Meaning::Locked | Meaning::Refused) => false,
+            };
+            if !may_retry {
+                return Err((failure, in_doubt));
+            }
+            tracing::debug!(%failure, "a transaction is done again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// One transaction.
+    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Verdict>, Broken> {
+        let limit = patience(&self.options) * 2;
+        let Connection { client, statements } = self.connect().await?;
+        let plan = Plan::new(jobs);
+        let mut flight = Flight::default();
+        let places = plan.send(&mut flight, client, statements);
+        let landed = within(limit, flight.land()).await?;
+        let found = plan.found(&landed, &places)?;
+        let mut verdicts: Vec<Verdict> = jobs.iter().map(|job| decide(job, &found)).collect();
+        let changes = Changes::new(jobs, &verdicts, &found);
+        let late_shapes: BTreeMap<Collection<'_>, bool> = changes
+            .shapes
+            .keys()
+            .filter(|shape| !plan.raises(**shape))
+            .map(|shape| (*shape, true))
+            .collect();
+        look(limit, client, statements, jobs, &mut verdicts, &late_shapes).await?;
+        if changes.is_empty() {
+            let undone = limited(limit, client.batch_execute("ROLLBACK")).await;
+            undone?;
+            return Ok(verdicts);
+        }
+        let mut flight = Flight::default();
+        changes.send(&mut flight, client, statements);
+        match within(limit, flight.land()).await {
+            Ok(_) => Ok(verdicts),
+            Err(failure) => Err(Broken {
+                failure,
+                is_committing: true,
+            }),
+        }
+    }
+
+    async fn connect(&mut self) -> Result<&Connection, Failure> {
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(|kept| kept.client.is_closed())
+        {
+            self.disconnect();
+        }
+        if self.connection.is_none() {
+            let client = self.pool.get().await?;
+            let prepared = limited(patience(&self.options), async {
+                // Everything here is found by its key, also before the server has counted the rows.
+                client.batch_execute("SET enable_seqscan = off").await?;
+                Statements::prepare(&client).await
+            });
+            let statements = match prepared.await {
+                Ok(statements) => statements,
+                Err(failure) => {
+                    drop(deadpool_postgres::Object::take(client));
+                    return Err(failure);
+                }
+            };
+            self.connection = Some(Connection { client, statements });
+        }
+        self.connection.as_ref().ok_or(Failure::Closed)
+    }
+
+    async fn roll_back(&mut self) {
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        let undone = limited(
+            patience(&self.options),
+            connection.client.batch_execute("ROLLBACK"),
+        );
+        if undone.await.is_err() {
+            self.disconnect();
+        }
+    }
+
+    /// Its settings are not those of the other connections, so it does not go back to them.
+    fn disconnect(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(deadpool_postgres::Object::take(connection.client));
+        }
+    }
+}
+
+/// What the first flight left open: how a scope stands that could not be taken, how a record ended that
+/// was there, and the shapes that turned out to change. Rarely anything.
+async fn look(
+    limit: Duration,
+    client: &Client,
+    statements: &Statements,
+    jobs: &[Job],
+    verdicts: &mut [Verdict],
+    late_shapes: &BTreeMap<Collection<'_>, bool>,
+) -> Result<(), Failure> {
+    let open = |wanted: Verdict| {
+        let pairs = jobs.iter().zip(&*verdicts);
+        let open = pairs.filter(move |(_, verdict)| **verdict == wanted);
+        open.map(|(job, _)| job).collect::<Vec<&Job>>()
+    };
+    let held_jobs = open(Verdict::Held(None));
+    let repeated = open(Verdict::Repeat(None));
+    if held_jobs.is_empty() && repeated.is_empty() && late_shapes.is_empty() {
+        return Ok(());
+    }
+    let scopes: Vec<&Scope> = held_jobs
+        .iter()
+        .filter_map(|job| batch::scope(job))
+        .collect();
+    let mut flight = Flight::default();
+    let claims = flight.send(
+        client,
+        &statements.read_claims,
+        scope_columns(scopes.iter().copied()),
+    );
+    let user_ids: Vec<&str> = repeated.iter().map(|job| &*job.entry.user_id).collect();
+    let ids: Vec<&str> = repeated.iter().map(|job| job.entry.id.as_str()).collect();
+    let params: Vec<Param<'_>> = vec![Box::new(user_ids), Box::new(ids)];
+    let records = flight.send(client, &statements.known_records, params);
+    if !late_shapes.is_empty() {
+        send_shapes(&mut flight, client, statements, late_shapes);
+    }
+    let landed = within(limit, flight.land()).await?;
+    let mut stood = BTreeMap::new();
+    for row in landed.rows(Some(claims)) {
+        if let Some(scope) = nth(&scopes, row) {
+            stood.insert(scope, held(row)?);
+        }
+    }
+    let ended: BTreeMap<&str, bool> = landed
+        .rows(Some(records))
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    for (job, verdict) in jobs.iter().zip(verdicts) {
+        match verdict {
+            Verdict::Held(None) => {
+                let held = batch::scope(job).and_then(|scope| stood.remove(scope));
+                *verdict = held.map_or(Verdict::Vanished, |held| Verdict::Held(Some(held)));
+            }
+            Verdict::Repeat(None) => {
+                let fenced = ended.get(job.entry.id.as_str());
+                *verdict = fenced.map_or(Verdict::Vanished, |it| Verdict::Repeat(Some(*it)));
+            }
+            Verdict::Commit
+            | Verdict::Repeat(Some(_))
+            | Verdict::Held(Some(_))
+            | Verdict::Moved { .. }
+            | Verdict::Fenced
+            | Verdict::Vanished => {}
+        }
+    }
+    Ok(())
+}
+
+/// Answers the calls; those that are worth another look are returned.
+fn conclude(batch: Vec<Job>, verdicts: Vec<Verdict>) -> Vec<Job> {
+    let pairs = batch.into_iter().zip(verdicts);
+    let put_off = pairs.filter_map(|(job, verdict)| conclude_one(job, Ok(vec![verdict])));
+    put_off.collect()
+}
+
+fn conclude_one(mut job: Job, verdicts: Result<Vec<Verdict>, Failure>) -> Option<Job> {
+    let verdict = verdicts.map(|verdicts| verdicts.into_iter().next());
+    let answer = match verdict {
+        Ok(Some(Verdict::Commit | Verdict::Repeat(Some(false)))) => Ok(CommitAnswer::Committed),
+        Ok(Some(Verdict::Fenced | Verdict::Repeat(Some(true)))) => Ok(CommitAnswer::Fenced),
+        Ok(Some(Verdict::Held(Some(held)))) => Ok(CommitAnswer::Held(held)),
+        Ok(Some(Verdict::Moved { collection, id })) => Ok(CommitAnswer::Moved { collection, id }),
+        Ok(Some(Verdict::Vanished | Verdict::Held(None) | Verdict::Repeat(None)) | None) => {
+            if job.tries < VANISHED_MAX {
+                job.tries += 1;
+                return Some(job);
+            }
+            Err(Failure::Contended {
+                what: "a row that a call relies on",
+                tries: VANISHED_MAX,
+            })
+        }
+        Err(failure) => Err(failure),
+    };
+    // A caller who is gone has no use for it.
+    let _ = job.answer.send(answer);
+    None
+}
+
+fn fail(batch: Vec<Job>, failure: Failure) {
+    let failure = Arc::new(failure);
+    for job in batch {
+        let _ = job.answer.send(Err(Failure::Shared(Arc::clone(&failure))));
+    }
+}

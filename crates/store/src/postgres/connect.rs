@@ -1,0 +1,186 @@
+//! Connections: TLS as the URL says, limits on everything, and nothing that a broken one leaves behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::failure::{Failure, OpenError};
+use super::options::PostgresOptions;
+
+/// A transaction that was left open is ended by the server after this: its owner is gone.
+const ABANDONED: Duration = Duration::from_secs(15);
+
+/// Connections that have the store's limits set.
+pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, OpenError> {
+    let needed = options.lanes + 2;
+    if options.connections_max < needed {
+        let found = options.connections_max;
+        return Err(OpenError::Connections { found, needed });
+    }
+    let config = config(options)?;
+    let manager_config = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    let manager = if config.get_ssl_mode() == SslMode::Disable {
+        Manager::from_config(config, NoTls, manager_config)
+    } else {
+        Manager::from_config(config, tls(options)?, manager_config)
+    };
+    let limits = session_limits(options);
+    let set_limits = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+        let limits = limits.clone();
+        Box::pin(async move {
+            let set = client.batch_execute(&limits).await;
+            set.map_err(HookError::Backend)
+        })
+    });
+    let pool = Pool::builder(manager)
+        .max_size(options.connections_max)
+        .wait_timeout(Some(options.acquire_timeout))
+        .create_timeout(Some(options.connect_timeout))
+        .recycle_timeout(Some(options.connect_timeout))
+        .runtime(Runtime::Tokio1)
+        .post_create(set_limits)
+        .build();
+    Ok(pool.expect("it has a runtime for its timeouts"))
+}
+
+/// What a future answers, or [`Failure::Silent`].
+pub(super) async fn limited<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Failure> {
+    within(limit, async { Ok(work.await?) }).await
+}
+
+/// The same for work of several statements.
+pub(super) async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(Failure::Silent {
+            limit_ms: limit.as_millis(),
+        })
+    })
+}
+
+fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
+    // Certificates and names are always verified, so this mode is what `require` is here.
+    let url = options
+        .url
+        .replace("sslmode=verify-full", "sslmode=require");
+    let mut config: Config = url.parse().map_err(OpenError::Url)?;
+    if !url.contains("sslmode=") {
+        let is_local = config.get_hosts().iter().all(is_loopback);
+        config.ssl_mode(if is_local {
+            SslMode::Disable
+        } else {
+            SslMode::Require
+        });
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("countersign");
+    }
+    config.connect_timeout(options.connect_timeout);
+    // Somebody who is gone without a word is noticed while we wait for an answer.
+    config.tcp_user_timeout(options.statement_timeout * 2);
+    config.keepalives_idle(Duration::from_secs(30));
+    Ok(config)
+}
+
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            let address = name.parse::<std::net::IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    }
+}
+
+/// The guards of the statements are made for this isolation, whatever the server's default is.
+fn session_limits(options: &PostgresOptions) -> String {
+    format!(
+        "SET default_transaction_isolation = 'read committed';
+         SET statement_timeout = {};
+         SET lock_timeout = {};
+         SET idle_in_transaction_session_timeout = {};
+         SET TIME ZONE 'UTC'",
+        options.statement_timeout.as_millis(),
+        options.lock_timeout.as_millis(),
+        ABANDONED.as_millis(),
+    )
+}
+
+fn tls(options: &PostgresOptions) -> Result<MakeRustlsConnect, OpenError> {
+    let mut roots = RootCertStore::empty();
+    match &options.ca_file {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(path) => {
+            let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| {
+                let path = path.display().to_string();
+                OpenError::Certificates { path, source }
+            };
+            let found = CertificateDer::pem_file_iter(path);
+            for certificate in found.map_err(|error| unreadable(error.into()))? {
+                let certificate = certificate.map_err(|error| unreadable(error.into()))?;
+                let added = roots.add(certificate);
+                added.map_err(|error| unreadable(error.into()))?;
+            }
+            if roots.is_empty() {
+                return Err(unreadable("it is empty".into()));
+            }
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tls_is_required_unless_the_url_says_otherwise_or_the_server_is_here() {
+        let mode = |url: &str| {
+            let config = config(&PostgresOptions::new(url)).unwrap();
+            format!("{:?}", config.get_ssl_mode())
+        };
+        for (url, expected) in [
+            ("postgres://a@127.0.0.1/b", "Disable"),
+            ("postgres://a@localhost:5433/b", "Disable"),
+            ("postgres://a@[::1]/b", "Disable"),
+            ("host=/run/postgresql user=a", "Disable"),
+            ("postgres://a@127.0.0.1/b?sslmode=require", "Require"),
+            ("postgres://a@127.0.0.1,db.example.com/b", "Require"),
+            ("postgres://a@db.example.com/b", "Require"),
+            ("postgres://a@db.example.com/b?sslmode=disable", "Disable"),
+            ("postgres://a@db.example.com/b?sslmode=prefer", "Prefer"),
+            (
+                "postgres://a@db.example.com/b?sslmode=verify-full",
+                "Require",
+            ),
+        ] {
+            assert_eq!(mode(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_refused() {
+        let options = PostgresOptions::new("postgres://a@b/c").ca_file("/dev/null");
+        let refused = tls(&options).err().unwrap().to_string();
+        assert_eq!(refused, "/dev/null holds no certificates that can be read");
+    }
+}

@@ -1,0 +1,201 @@
+//! Documents in PostgreSQL.
+
+use std::sync::Arc;
+
+use countersign::BoxFuture;
+use countersign::ledger::{
+    DocumentKey, Documents, Error, FoundDocument, IndexEntry, Scan, StoredDocument,
+};
+use tokio_postgres::Row;
+
+use super::failure::Failure;
+use super::{PostgresStore, rows, unsigned};
+
+impl Documents for PostgresStore {
+    fn document<'a>(
+        &'a self,
+        key: &'a DocumentKey,
+    ) -> BoxFuture<'a, Result<StoredDocument, Error>> {
+        Box::pin(async move {
+            let found = self
+                .read(
+                    "SELECT version, body FROM document \
+                     WHERE user_id = $1 AND collection = $2 AND id = $3",
+                    &[&key.user_id, &key.collection, &key.id],
+                )
+                .await?;
+            let stored = found.first().map(|row| StoredDocument {
+                version: unsigned(row.get(0)),
+                body: row.get::<_, Option<&[u8]>>(1).map(Arc::from),
+            });
+            Ok(stored.unwrap_or(StoredDocument {
+                version: 0,
+                body: None,
+            }))
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>> {
+        Box::pin(async move {
+            let found = self
+                .read(
+                    "SELECT s.shape, d.id, d.version, d.body \
+                     FROM (SELECT coalesce((SELECT shape FROM shape \
+                             WHERE user_id = $1 AND collection = $2), 0) AS shape) s \
+                     LEFT JOIN LATERAL (SELECT id, version, body FROM document \
+                         WHERE user_id = $1 AND collection = $2 AND body IS NOT NULL \
+                           AND id >= $3 AND ($4::text IS NULL OR id < $4) \
+                           AND ($5::text IS NULL OR id > $5) \
+                         ORDER BY id LIMIT $6) d ON true \
+                     ORDER BY d.id",
+                    &[
+                        &user_id,
+                        &collection,
+                        &prefix,
+                        &end_of(prefix),
+                        &after,
+                        &rows(limit),
+                    ],
+                )
+                .await?;
+            Ok(scan(&found))
+        })
+    }
+
+    fn find<'a>(
+        &'a self,
+        user_id: &'a str,
+        collection: &'a str,
+        entry: &'a IndexEntry,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Scan, Error>> {
+        Box::pin(async move {
+            let value = entry.value.as_slice();
+            let found = self
+                .read(
+                    "SELECT s.shape, d.id, d.version, d.body \
+                     FROM (SELECT coalesce((SELECT shape FROM shape \
+                             WHERE user_id = $1 AND collection = $2), 0) AS shape) s \
+                     LEFT JOIN LATERAL (SELECT d.id, d.version, d.body FROM document_entry e \
+                         JOIN document d ON d.user_id = e.user_id AND d.collection = e.collection \
+                           AND d.id = e.id \
+                         WHERE e.user_id = $1 AND e.collection = $2 AND e.name = $3 AND e.value = $4 \
+                           AND d.body IS NOT NULL \
+                         ORDER BY e.id LIMIT $5) d ON true \
+                     ORDER BY d.id",
+                    &[&user_id, &collection, &entry.index, &value, &rows(limit)],
+                )
+                .await?;
+            Ok(scan(&found))
+        })
+    }
+}
+
+/// One row at least, for the shape; it names no document where there is none.
+fn scan(found: &[Row]) -> Scan {
+    let documents = found.iter().filter_map(|row| {
+        Some(FoundDocument {
+            id: row.get::<_, Option<String>>("id")?,
+            version: unsigned(row.get("version")),
+            body: row.get::<_, &[u8]>("body").into(),
+        })
+    });
+    Scan {
+        documents: documents.collect(),
+        shape: found.first().map_or(0, |row| unsigned(row.get("shape"))),
+    }
+}
+
+/// The first text after all those that start with `prefix`; none where there is no such text.
+///
+/// Texts are ordered by their bytes, which is the order of their characters.
+fn end_of(prefix: &str) -> Option<String> {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        // The range leaves out what is no character.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
+}
+
+/// All entries of a document as one value: name and digest, one after the other.
+pub(super) fn encode(entries: &[IndexEntry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in entries {
+        let length = u32::try_from(entry.index.len()).unwrap_or(u32::MAX);
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(entry.index.as_bytes());
+        bytes.extend_from_slice(&entry.value);
+    }
+    bytes
+}
+
+/// What [`encode`] has written.
+pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<IndexEntry>, Failure> {
+    let mut entries = Vec::new();
+    while !bytes.is_empty() {
+        let entry = split_entry(&mut bytes);
+        entries.push(entry.ok_or_else(|| Failure::damaged("the index entries of a document"))?);
+    }
+    Ok(entries)
+}
+
+fn split_entry(bytes: &mut &[u8]) -> Option<IndexEntry> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (index, rest) = rest.split_at_checked(length)?;
+    let (value, rest) = rest.split_first_chunk::<32>()?;
+    *bytes = rest;
+    Some(IndexEntry {
+        index: str::from_utf8(index).ok()?.to_owned(),
+        value: *value,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_end_of_a_prefix_is_where_its_texts_end(
+            prefix in "[a\u{d7ff}\u{e000}\u{10ffff}]{0,3}",
+            text in "[\0ab\u{d7ff}\u{e000}\u{10ffff}]{0,5}",
+        ) {
+            let is_in = text >= prefix && end_of(&prefix).is_none_or(|end| text < end);
+            prop_assert_eq!(is_in, text.starts_with(&prefix));
+        }
+
+        #[test]
+        fn entries_are_read_as_they_were_written(entries in prop::collection::vec((".{0,9}", any::<[u8; 32]>()), 0..4)) {
+            let entries: Vec<_> = entries
+                .into_iter()
+                .map(|(index, value)| IndexEntry { index, value })
+                .collect();
+            prop_assert_eq!(decode(&encode(&entries)).unwrap(), entries);
+        }
+    }
+
+    #[test]
+    fn entries_that_were_cut_are_damaged() {
+        let whole = encode(&[IndexEntry {
+            index: "by_sku".to_owned(),
+            value: [7; 32],
+        }]);
+        for length in 1..whole.len() {
+            assert!(decode(&whole[..length]).is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What goes: payloads whose time is over, and everything of a user who is forgotten; and the holds that
+//! keep it.
+
+use countersign::ledger::{Entry, Erased, Error, Hold};
+use countersign_contract::SnapshotId;
+use deadpool_postgres::Transaction;
+
+use crate::postgres::connect::within;
+use crate::postgres::failure::{Failure, Meaning};
+use crate::postgres::records::{INSERT_OUTBOX, INSERT_PAYLOADS, INSERT_RECORDS, Payloads, Records};
+use crate::postgres::{PostgresStore, rows};
+
+/// How often an erasure is done again that calls of the user got in the way of.
+const CONFLICTS_MAX: u32 = 10;
+
+/// Whoever removes something looks at the holds as they are until it has removed it.
+const SHARE_HOLDS: &str = "SELECT one FROM hold_guard WHERE one = 1 FOR SHARE";
+
+/// Whoever changes the holds waits for those who are removing something.
+const LOCK_HOLDS: &str = "SELECT one FROM hold_guard WHERE one = 1 FOR UPDATE";
+
+const PRUNE: &str = "DELETE FROM payload WHERE (user_id, id) IN \
+     (SELECT p.user_id, p.id FROM payload p WHERE p.until <= now() \
+        AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.user_id = p.user_id \
+                          AND (h.record = '' OR h.record = p.id)) \
+      ORDER BY p.until LIMIT $1 FOR UPDATE SKIP LOCKED)";
+
+impl PostgresStore {
+    pub(super) async fn prune_now(&self, limit: usize) -> Result<usize, Failure> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        transaction.query(SHARE_HOLDS, &[]).await?;
+        let pruned = transaction.execute(PRUNE, &[&rows(limit)]).await?;
+        transaction.commit().await?;
+        Ok(usize::try_from(pruned).unwrap_or_default())
+    }
+
+    pub(super) async fn place_hold(&self, hold: &Hold, entry: &Entry) -> Result<(), Failure> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        transaction.query(LOCK_HOLDS, &[]).await?;
+        transaction
+            .execute(
+                "INSERT INTO hold (user_id, record, reason, placed_at) VALUES ($1, $2, $3, now()) \
+                 ON CONFLICT (user_id, record) \
+                 DO UPDATE SET reason = EXCLUDED.reason, placed_at = EXCLUDED.placed_at",
+                &[&hold.user_id, &record(hold), &hold.reason],
+            )
+            .await?;
+        keep(&transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    pub(super) async fn lift_hold(&self, hold: &Hold, entry: &Entry) -> Result<bool, Failure> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        transaction.query(LOCK_HOLDS, &[]).await?;
+        let lifted = transaction
+            .execute(
+                "DELETE FROM hold WHERE user_id = $1 AND record = $2",
+                &[&hold.user_id, &record(hold)],
+            )
+            .await?;
+        if lifted > 0 {
+            keep(&transaction, entry).await?;
+        }
+        transaction.commit().await?;
+        Ok(lifted > 0)
+    }
+
+    pub(super) async fn placed_holds(&self, limit: usize) -> Result<Vec<Hold>, Failure> {
+        let query = "SELECT user_id, record, reason FROM hold \
+             ORDER BY placed_at, user_id, record LIMIT $1";
+        let found = self.read(query, &[&rows(limit)]).await?;
+        let holds = found.iter().map(|row| {
+            let record: &str = row.get(1);
+            let record = (!record.is_empty()).then(|| SnapshotId::new(record));
+            Ok(Hold {
+                user_id: row.get(0),
+                record: record
+                    .transpose()
+                    .map_err(|_| Failure::damaged("the record of a hold"))?,
+                reason: row.get(2),
+            })
+        });
+        holds.collect()
+    }
+
+    /// Calls of the same user may hold rows in another order: then one of us is told to do it again.
+    pub(super) async fn erase_now(&self, user_id: &str, entry: Entry) -> Result<Erased, Error> {
+        let mut conflicts = 0;
+        loop {
+            match within(self.patience() * 4, self.erase_once(user_id, &entry)).await {
+                Ok(erased) => return erased,
+                Err(failure)
+                    if failure.meaning() == Meaning::Again && conflicts < CONFLICTS_MAX =>
+                {
+                    conflicts += 1;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+
+    async fn erase_once(
+        &self,
+        user_id: &str,
+        entry: &Entry,
+    ) -> Result<Result<Erased, Error>, Failure> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        transaction.query(SHARE_HOLDS, &[]).await?;
+        let under = "SELECT reason FROM hold WHERE user_id = $1 ORDER BY placed_at LIMIT 1";
+        if let Some(row) = transaction.query_opt(under, &[&user_id]).await? {
+            return Ok(Err(Error::UnderHold { reason: row.get(0) }));
+        }
+        let delete = async |statement: &str| {
+            let gone = transaction.execute(statement, &[&user_id]).await?;
+            Ok::<_, Failure>(usize::try_from(gone).unwrap_or_default())
+        };
+        let keys = delete("DELETE FROM user_key WHERE user_id = $1").await?;
+        let claims = delete("DELETE FROM claim WHERE user_id = $1").await?;
+        let documents = delete("DELETE FROM document WHERE user_id = $1").await?;
+        delete("DELETE FROM document_entry WHERE user_id = $1").await?;
+        delete("DELETE FROM shape WHERE user_id = $1").await?;
+        let payloads = delete("DELETE FROM payload WHERE user_id = $1").await?;
+        // The records stay, because the tree is over them; nobody can tell whose they were.
+        delete("UPDATE record SET user_id = '' WHERE user_id = $1").await?;
+        delete("UPDATE outbox SET user_id = '' WHERE user_id = $1").await?;
+        keep(&transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(Ok(Erased {
+            keys,
+            payloads,
+            documents,
+            claims,
+        }))
+    }
+}
+
+fn record(hold: &Hold) -> &str {
+    hold.record.as_ref().map_or("", SnapshotId::as_str)
+}
+
+/// Keeps a record; one that is kept already is not kept twice.
+async fn keep(transaction: &Transaction<'_>, entry: &Entry) -> Result<(), Failure> {
+    let known = "SELECT 1 FROM record WHERE id = $1";
+    if transaction
+        .query_opt(known, &[&entry.id.as_str()])
+        .await?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let records: Records<'_> = std::iter::once(entry).collect();
+    let new = transaction
+        .query(
+            INSERT_RECORDS,
+            &[
+                &records.user_ids,
+                &records.ids,
+                &records.kinds,
+                &records.ats,
+                &records.request_ids,
+                &records.tools,
+                &records.codes,
+                &records.leaves,
+            ],
+        )
+        .await?;
+    if new.is_empty() {
+        return Ok(());
+    }
+    let payloads: Payloads<'_> = std::iter::once(entry).collect();
+    transaction
+        .execute(
+            INSERT_PAYLOADS,
+            &[
+                &payloads.user_ids,
+                &payloads.ids,
+                &payloads.untils,
+                &payloads.bodies,
+            ],
+        )
+        .await?;
+    transaction
+        .execute(INSERT_OUTBOX, &[&records.user_ids, &records.ids])
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Records as columns: what a statement is given to keep many of them at once.
+
+use countersign::ledger::Entry;
+use jiff::{SignedDuration, Timestamp};
+
+/// The rows of records; answers the ids of those that were not there.
+pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
+        (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf) \
+     SELECT user_id, id, kind, at_ns, request_id, tool, code, false, leaf \
+     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
+                 $8::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf) \
+     ON CONFLICT (user_id, id) DO NOTHING RETURNING id";
+
+/// Their payloads.
+pub(super) const INSERT_PAYLOADS: &str = "INSERT INTO payload (user_id, id, until, body) \
+     SELECT user_id, id, until, body \
+     FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bytea[]) \
+       AS t (user_id, id, until, body) \
+     ON CONFLICT (user_id, id) DO NOTHING";
+
+/// Their places in the queue for the tree.
+pub(super) const INSERT_OUTBOX: &str = "INSERT INTO outbox (user_id, id) \
+     SELECT user_id, id FROM unnest($1::text[], $2::text[]) AS t (user_id, id) \
+     ON CONFLICT (user_id, id) DO NOTHING";
+
+/// The columns of [`INSERT_RECORDS`].
+#[derive(Default)]
+pub(super) struct Records<'e> {
+    pub(super) user_ids: Vec<&'e str>,
+    pub(super) ids: Vec<&'e str>,
+    pub(super) kinds: Vec<&'e str>,
+    pub(super) ats: Vec<i64>,
+    pub(super) request_ids: Vec<Option<&'e str>>,
+    pub(super) tools: Vec<Option<&'e str>>,
+    pub(super) codes: Vec<Option<&'e str>>,
+    pub(super) leaves: Vec<&'e [u8]>,
+}
+
+impl<'e> FromIterator<&'e Entry> for Records<'e> {
+    fn from_iter<I: IntoIterator<Item = &'e Entry>>(entries: I) -> Self {
+        let mut records = Self::default();
+        for entry in entries {
+            records.user_ids.push(&entry.user_id);
+            records.ids.push(entry.id.as_str());
+            records.kinds.push(entry.kind.as_str());
+            records.ats.push(nanos(entry.at));
+            let request_id = entry.request_id.as_ref();
+            records.request_ids.push(request_id.map(AsRef::as_ref));
+            records.tools.push(entry.tool.as_deref());
+            records.codes.push(entry.code.map(|code| code.as_str()));
+            records.leaves.push(&entry.leaf);
+        }
+        records
+    }
+}
+
+/// The columns of [`INSERT_PAYLOADS`]; an entry without one has no row.
+#[derive(Default)]
+pub(super) struct Payloads<'e> {
+    pub(super) user_ids: Vec<&'e str>,
+    pub(super) ids: Vec<&'e str>,
+    pub(super) untils: Vec<Option<Timestamp>>,
+    pub(super) bodies: Vec<&'e [u8]>,
+}
+
+impl<'e> FromIterator<&'e Entry> for Payloads<'e> {
+    fn from_iter<I: IntoIterator<Item = &'e Entry>>(entries: I) -> Self {
+        let mut payloads = Self::default();
+        for entry in entries {
+            let Some(body) = &entry.payload else { continue };
+            payloads.user_ids.push(&entry.user_id);
+            payloads.ids.push(entry.id.as_str());
+            payloads.untils.push(payload_until(entry));
+            payloads.bodies.push(body);
+        }
+        payloads
+    }
+}
+
+/// Nanoseconds since 1970, as far as they fit: until the year 2262.
+pub(super) fn nanos(at: Timestamp) -> i64 {
+    let nanos = at.as_nanosecond();
+    i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The time that [`nanos`] was made of.
+pub(super) fn timestamp(nanos: i64) -> Timestamp {
+    Timestamp::from_nanosecond(nanos.into()).expect("64 bits of nanoseconds are within its range")
+}
+
+fn payload_until(entry: &Entry) -> Option<Timestamp> {
+    let keep = SignedDuration::try_from(entry.keep_payload?).unwrap_or(SignedDuration::MAX);
+    Some(entry.at.checked_add(keep).unwrap_or(Timestamp::MAX))
+}

@@ -1,0 +1,119 @@
+//! Whether the server is one to rely on, and the tables in it.
+
+use deadpool_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::failure::{Failure, OpenError};
+use super::options::PostgresOptions;
+use crate::migrate::{Applied, Migration, pending};
+
+/// The oldest server whose statements we use.
+const MAJOR_MIN: i32 = 13;
+
+/// How often making the first table is tried while others do the same.
+const RACES_MAX: u32 = 10;
+
+/// In their order; one that was released is never changed.
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "ledger",
+    sql: include_str!("../../migrations/postgres/0001_ledger.sql"),
+}];
+
+/// Refuses a server that cannot keep our promises.
+pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<(), OpenError> {
+    // A database that only speaks the protocol has no such setting, and no such switch either.
+    const SETTINGS: &str = "SELECT current_setting('server_version_num'), \
+         current_setting('server_encoding'), \
+         coalesce(current_setting('fsync', true), 'on'), \
+         coalesce(current_setting('synchronous_commit', true), 'on')";
+    let row = client.query_one(SETTINGS, &[]).await;
+    let row = row.map_err(Failure::from)?;
+    let version: String = row.get(0);
+    let found = version.parse().unwrap_or(0) / 10_000;
+    if found < MAJOR_MIN {
+        let needed = MAJOR_MIN;
+        return Err(OpenError::TooOld { found, needed });
+    }
+    let encoding: String = row.get(1);
+    if encoding != "UTF8" {
+        return Err(OpenError::Encoding { found: encoding });
+    }
+    for (place, setting) in [(2, "fsync"), (3, "synchronous_commit")] {
+        if row.get::<_, &str>(place) == "off" {
+            if !options.accepts_lossy_server {
+                return Err(OpenError::Lossy { setting });
+            }
+            tracing::warn!(setting, "the server forgets commits when it crashes");
+        }
+    }
+    Ok(())
+}
+
+/// Brings the tables up to date. Others that start at the same time wait for each other.
+pub(super) async fn migrate(client: &mut Client) -> Result<(), OpenError> {
+    make_migration_table(client).await?;
+    let transaction = client.transaction().await.map_err(Failure::from)?;
+    // Reading what was applied and applying the rest is one piece: whoever comes second finds it done.
+    let lock = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0; \
+         LOCK TABLE schema_migration IN ACCESS EXCLUSIVE MODE";
+    let locked = transaction.batch_execute(lock).await;
+    locked.map_err(Failure::from)?;
+    let query = "SELECT number, name, checksum FROM schema_migration ORDER BY number";
+    let rows = transaction.query(query, &[]).await;
+    let applied: Vec<Applied> = rows
+        .map_err(Failure::from)?
+        .iter()
+        .map(|row| Applied {
+            number: u32::try_from(row.get::<_, i32>(0)).unwrap_or(u32::MAX),
+            name: row.get(1),
+            checksum: row.get(2),
+        })
+        .collect();
+    for migration in pending(MIGRATIONS, &applied)? {
+        let done = transaction.batch_execute(migration.sql).await;
+        done.map_err(Failure::from)?;
+        let number = i32::try_from(migration.number).unwrap_or(i32::MAX);
+        let checksum = migration.checksum();
+        let noted = transaction
+            .execute(
+                "INSERT INTO schema_migration (number, name, checksum, applied_at) \
+                 VALUES ($1, $2, $3, now())",
+                &[&number, &migration.name, &checksum.as_slice()],
+            )
+            .await;
+        noted.map_err(Failure::from)?;
+        tracing::info!(number, name = migration.name, "the schema was migrated");
+    }
+    transaction.commit().await.map_err(Failure::from)?;
+    Ok(())
+}
+
+/// Two that make the same table at the same moment: one of them fails, whatever `IF NOT EXISTS` says.
+async fn make_migration_table(client: &Client) -> Result<(), Failure> {
+    const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migration (
+        number integer NOT NULL, name text NOT NULL, checksum bytea NOT NULL,
+        applied_at timestamptz NOT NULL, PRIMARY KEY (number))";
+    for _ in 0..RACES_MAX {
+        match client.batch_execute(TABLE).await {
+            Ok(()) => return Ok(()),
+            Err(error) if is_race(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::Contended {
+        what: "the table of migrations",
+        tries: RACES_MAX,
+    })
+}
+
+fn is_race(error: &tokio_postgres::Error) -> bool {
+    let races = [
+        SqlState::UNIQUE_VIOLATION,
+        SqlState::DUPLICATE_TABLE,
+        SqlState::DUPLICATE_OBJECT,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    error.code().is_some_and(|code| races.contains(code))
+}
