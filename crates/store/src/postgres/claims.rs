@@ -78,13 +78,15 @@ const TAKE: &str = "INSERT INTO claim AS c (user_id, tool, key_digest, state, at
          token = EXCLUDED.token, claimed_at = EXCLUDED.claimed_at, lease_until = EXCLUDED.lease_until \
      WHERE c.fingerprint = EXCLUDED.fingerprint AND c.attempt < $11 \
        AND (c.state = 0 OR c.state = 1 AND c.lease_until <= EXCLUDED.claimed_at \
-            AND EXCLUDED.claimed_at < c.first_claim + $12::bigint * interval '1 microsecond') \
+            AND (c.recovery = 1 OR c.recovery = 2 AND \
+                 EXCLUDED.claimed_at < c.first_claim + c.recovery_seconds * interval '800 milliseconds')) \
      RETURNING attempt";
 
 /// How the row stands that was not free.
 static STANDS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, c.token, now() < c.first_claim + $4::bigint * interval '1 microsecond' AS may_take \
+        "SELECT {}, c.token, c.recovery = 1 OR c.recovery = 2 AND \
+            now() < c.first_claim + c.recovery_seconds * interval '800 milliseconds' AS may_take \
          FROM claim c {OF_SCOPE}",
         held::COLUMNS
     )
@@ -130,7 +132,6 @@ impl PostgresStore {
         let scope = &request.scope;
         let (tool, key) = (scope.tool.as_str(), scope.key.0.as_slice());
         let (recovery, recovery_seconds) = columns(request.recovery);
-        let takeover_us = takeover_us(request.recovery);
         let taken = self
             .run(
                 TAKE,
@@ -146,7 +147,6 @@ impl PostgresStore {
                     &token,
                     &micros(request.lease),
                     &i64::from(request.attempts_max),
-                    &takeover_us,
                 ],
             )
             .await?;
@@ -157,7 +157,7 @@ impl PostgresStore {
         if let Some(row) = taken.first() {
             return Ok(ours(attempt(row)));
         }
-        let params: super::Params<'_> = &[&scope.user_id, &tool, &key, &takeover_us];
+        let params: super::Params<'_> = &[&scope.user_id, &tool, &key];
         let stands = self.run(&STANDS, params).await?;
         let Some(row) = stands.first() else {
             return Ok(None);
@@ -246,16 +246,6 @@ pub(super) fn columns(recovery: Recovery) -> (i16, i64) {
 /// A time that can be added to any other: a thousand years at most.
 fn seconds(seconds: u64) -> i64 {
     micros(Duration::from_secs(seconds)) / 1_000_000
-}
-
-/// For how long after the first claim somebody else may take over: never before it, or practically
-/// always.
-fn takeover_us(recovery: Recovery) -> i64 {
-    match recovery {
-        Recovery::Retry => micros(Duration::MAX),
-        Recovery::DownstreamKey { window_seconds } => seconds(window_seconds) * 800_000,
-        Recovery::Operator | Recovery::Reconcile { .. } => -1_000_000,
-    }
 }
 
 /// What can be taken over is either used up or was just set free; then it is worth another round.
