@@ -194,27 +194,20 @@ impl PostgresStore {
     async fn sweep_now(&self, limit: usize) -> Result<Swept, Failure> {
         let limit = rows(limit);
         let tombstone = micros(TOMBSTONE);
-        let over = "SELECT user_id, tool, key_digest FROM claim";
-        let locked = "LIMIT $1 FOR UPDATE SKIP LOCKED";
-        let these = "(user_id, tool, key_digest) IN";
-        let tombstones = format!(
-            "WITH done AS (UPDATE claim SET state = 5, reply = NULL, \
-                 until = until + $2::bigint * interval '1 microsecond' WHERE {these} \
-                 ({over} WHERE state IN (2, 3) AND until <= now() ORDER BY until {locked}) \
-                 AND state IN (2, 3) RETURNING 1) SELECT count(*) FROM done"
+        let tombstones = swept(
+            "state IN (2, 3) AND until <= now() ORDER BY until",
+            "UPDATE claim c SET state = 5, reply = NULL, \
+                 until = c.until + $2::bigint * interval '1 microsecond' FROM over",
         );
-        let removed = format!(
-            "WITH done AS (DELETE FROM claim WHERE {these} \
-                 ({over} WHERE state = 5 AND until <= now() ORDER BY until {locked}) \
-                 AND state = 5 RETURNING 1) SELECT count(*) FROM done"
+        let removed = swept(
+            "state = 5 AND until <= now() ORDER BY until",
+            "DELETE FROM claim c USING over",
         );
-        let in_doubt = format!(
-            "WITH done AS (UPDATE claim SET state = 4, lease_until = NULL WHERE {these} \
-                 ({over} WHERE state = 1 AND lease_until <= now() \
-                   AND (recovery IN (0, 3) OR recovery = 2 AND \
-                        now() >= first_claim + recovery_seconds * interval '800 milliseconds') \
-                  ORDER BY lease_until {locked}) \
-                 AND state = 1 RETURNING 1) SELECT count(*) FROM done"
+        let in_doubt = swept(
+            "state = 1 AND lease_until <= now() AND (recovery IN (0, 3) OR recovery = 2 AND \
+                 now() >= first_claim + recovery_seconds * interval '800 milliseconds') \
+                 ORDER BY lease_until",
+            "UPDATE claim c SET state = 4, lease_until = NULL FROM over",
         );
         let tombstones = self.run(&tombstones, &[&limit, &tombstone]).await?;
         let removed = self.run(&removed, &[&limit]).await?;
@@ -225,6 +218,18 @@ impl PostgresStore {
             in_doubt: counted(&in_doubt),
         })
     }
+}
+
+/// A statement that does something to claims that nobody else is busy with, and counts them. They are
+/// picked first and once: as a part of the condition they could be picked more than once.
+fn swept(which: &str, what: &str) -> String {
+    format!(
+        "WITH over AS MATERIALIZED (SELECT user_id, tool, key_digest FROM claim WHERE {which} \
+           LIMIT $1 FOR UPDATE SKIP LOCKED), \
+         done AS ({what} WHERE c.user_id = over.user_id AND c.tool = over.tool \
+           AND c.key_digest = over.key_digest RETURNING 1) \
+         SELECT count(*) FROM done"
+    )
 }
 
 /// The only column of the only row.

@@ -19,11 +19,12 @@ const SHARE_HOLDS: &str = "SELECT one FROM hold_guard WHERE one = 1 FOR SHARE";
 /// Whoever changes the holds waits for those who are removing something.
 const LOCK_HOLDS: &str = "SELECT one FROM hold_guard WHERE one = 1 FOR UPDATE";
 
-const PRUNE: &str = "DELETE FROM payload WHERE (user_id, id) IN \
-     (SELECT p.user_id, p.id FROM payload p WHERE p.until <= now() \
-        AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.user_id = p.user_id \
-                          AND (h.record = '' OR h.record = p.id)) \
-      ORDER BY p.until LIMIT $1 FOR UPDATE SKIP LOCKED)";
+const PRUNE: &str = "WITH over AS MATERIALIZED (SELECT p.user_id, p.id FROM payload p \
+        WHERE p.until <= now() \
+          AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.user_id = p.user_id \
+                            AND (h.record = '' OR h.record = p.id)) \
+        ORDER BY p.until LIMIT $1 FOR UPDATE SKIP LOCKED) \
+     DELETE FROM payload p USING over WHERE p.user_id = over.user_id AND p.id = over.id";
 
 impl PostgresStore {
     pub(super) async fn prune_now(&self, limit: usize) -> Result<usize, Failure> {

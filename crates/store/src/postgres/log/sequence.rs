@@ -29,8 +29,10 @@ const LOCK_HEAD: &str = "SELECT epoch, size, root, holder = $1 AS is_ours, \
 
 /// A record that commits late is not skipped: it is simply there the next time. One that somebody is just
 /// erasing is left for the next time too.
-const DRAIN: &str = "WITH gone AS (DELETE FROM outbox WHERE (user_id, id) IN \
-        (SELECT user_id, id FROM outbox LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING user_id, id) \
+const DRAIN: &str = "WITH next AS MATERIALIZED (SELECT user_id, id FROM outbox LIMIT $1 \
+        FOR UPDATE SKIP LOCKED), \
+     gone AS (DELETE FROM outbox o USING next WHERE o.user_id = next.user_id AND o.id = next.id \
+        RETURNING o.user_id, o.id) \
      SELECT gone.id, r.leaf FROM gone \
      LEFT JOIN record r ON r.user_id = gone.user_id AND r.id = gone.id";
 
