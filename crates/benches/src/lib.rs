@@ -7,4 +7,5 @@
 pub mod calls;
 pub mod damage;
 pub mod hostile;
+pub mod ledger;
 pub mod work;

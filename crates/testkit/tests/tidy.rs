@@ -236,6 +236,7 @@ fn room(package: &str) -> Option<Room> {
             ],
             &["countersign-testkit"],
         ),
+        "countersign-torture" => (Layer::Edge, ALL, ALL),
         "xtask" => (Layer::Edge, &["countersign-testkit"], &[]),
         "countersign-benches" => (Layer::Edge, ALL, ALL),
         _ => return None,

@@ -1,0 +1,206 @@
+//! Starts workers, ends them, and compares what was told with what happened.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::point::Point;
+use crate::tools::{Kind, Ledger};
+use crate::worker::Told;
+
+mod check;
+mod kills;
+mod race;
+
+pub use check::{Tally, check};
+pub use kills::{Kills, kills};
+pub use race::{Race, race};
+
+/// How workers are started.
+#[derive(Debug, Clone)]
+pub struct Arena {
+    /// The worker's program.
+    pub program: PathBuf,
+    /// `postgres://…`, or the path of a SQLite file.
+    pub store: String,
+    /// The ledger of effects.
+    pub ledger: PathBuf,
+}
+
+/// What one worker is started with.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Which tool.
+    pub kind: Kind,
+    /// Which keys.
+    pub keys: Range<u32>,
+    /// Where in the range it starts.
+    pub turn: u32,
+    /// How many calls run at once.
+    pub tasks: usize,
+    /// Where it ends, and the how-manieth time it passes there.
+    pub die: Option<(Point, u32)>,
+    /// Whether it only pauses there.
+    pub pauses: bool,
+    /// Whose keys they are.
+    pub user: String,
+    /// Whether all calls count in one document.
+    pub together: bool,
+}
+
+impl Start {
+    /// A worker that calls these keys and dies nowhere.
+    pub fn new(kind: Kind, keys: Range<u32>) -> Self {
+        Self {
+            kind,
+            keys,
+            turn: 0,
+            tasks: 8,
+            die: None,
+            pauses: false,
+            user: "u_1".to_owned(),
+            together: false,
+        }
+    }
+}
+
+/// A worker that runs.
+pub struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Arena {
+    /// Starts a worker.
+    pub fn start(&self, start: &Start) -> Result<Running> {
+        let mut command = Command::new(&self.program);
+        command
+            .arg("worker")
+            .args(["--store", &self.store])
+            .arg("--ledger")
+            .arg(&self.ledger)
+            .args(["--tool", start.kind.tool()])
+            .args(["--from", &start.keys.start.to_string()])
+            .args(["--to", &start.keys.end.to_string()])
+            .args(["--turn", &start.turn.to_string()])
+            .args(["--tasks", &start.tasks.to_string()])
+            .args(["--user", &start.user]);
+        if start.together {
+            command.arg("--together");
+        }
+        if let Some((point, nth)) = start.die {
+            command
+                .args(["--die", &point.to_string()])
+                .args(["--nth", &nth.to_string()]);
+            if start.pauses {
+                command.arg("--pause");
+            }
+        }
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} does not start", self.program.display()))?;
+        let out = child.stdout.take().context("the worker has an output")?;
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                // Nobody reads any more: the worker has been given up.
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Running { child, lines })
+    }
+
+    /// The effects elsewhere so far: how often each call of a tool had one.
+    pub fn effects(&self, kind: Kind) -> Result<BTreeMap<u32, usize>> {
+        let mut effects = BTreeMap::new();
+        for line in Ledger::at(&self.ledger).lines()? {
+            let mut words = line.split(' ');
+            let (tool, n) = (words.next(), words.nth(1));
+            if tool == Some(kind.tool()) {
+                let n: u32 = n.unwrap_or_default().parse()?;
+                *effects.entry(n).or_default() += 1;
+            }
+        }
+        Ok(effects)
+    }
+
+    /// Runs a worker to its end, however it comes; true where it was killed.
+    pub fn run(&self, start: &Start, tally: &mut Tally) -> Result<bool> {
+        self.start(start)?.finish(tally)
+    }
+}
+
+impl Running {
+    /// Waits for so many answers, or for the end.
+    pub fn wait_for(&mut self, answers: usize, tally: &mut Tally) -> Result<()> {
+        for _ in 0..answers {
+            match self.lines.recv() {
+                Ok(line) => tally.told(parse(&line)?),
+                Err(mpsc::RecvError) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it at once, in the middle of whatever it does.
+    pub fn kill(&mut self) -> Result<()> {
+        Ok(self.child.kill()?)
+    }
+
+    /// Waits until it stands still.
+    pub fn wait_paused(&self) -> Result<()> {
+        let status = waitpid(Some(self.pid()?), WaitOptions::UNTRACED)?;
+        match status {
+            Some((_, status)) if status.stopped() => Ok(()),
+            Some(_) | None => bail!("the worker ended instead of pausing"),
+        }
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) -> Result<()> {
+        Ok(kill_process(self.pid()?, Signal::CONT)?)
+    }
+
+    fn pid(&self) -> Result<Pid> {
+        let id = i32::try_from(self.child.id())?;
+        Pid::from_raw(id).context("a process has a number")
+    }
+
+    /// Takes everything that it has told, to its end; true where it was killed.
+    pub fn finish(mut self, tally: &mut Tally) -> Result<bool> {
+        while let Ok(line) = self.lines.recv() {
+            tally.told(parse(&line)?);
+        }
+        let status = self.child.wait()?;
+        if status.success() {
+            return Ok(false);
+        }
+        if std::os::unix::process::ExitStatusExt::signal(&status) == Some(9) {
+            return Ok(true);
+        }
+        bail!("a worker ended with {status}")
+    }
+}
+
+fn parse(line: &str) -> Result<Told> {
+    serde_json::from_str(line).with_context(|| format!("a worker said {line:?}"))
+}
+
+/// Where the worker's program is: beside the program that asks.
+pub fn worker_program() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let mut folder = own.parent().map(Path::to_owned).unwrap_or_default();
+    if folder.ends_with("deps") {
+        folder.pop();
+    }
+    Ok(folder.join("countersign-torture"))
+}

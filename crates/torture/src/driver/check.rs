@@ -1,0 +1,226 @@
+//! What must hold, whatever was killed when.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::{Arena, Start};
+use crate::tools::Kind;
+use crate::worker::Told;
+
+/// Everything that workers have told.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// How many answers.
+    pub answers: usize,
+    /// The first success of each key.
+    pub succeeded: BTreeMap<u32, Value>,
+    /// What contradicts itself already.
+    pub wrong: Vec<String>,
+}
+
+impl Tally {
+    /// Takes an answer down.
+    pub fn told(&mut self, told: Told) {
+        self.answers += 1;
+        if told.ok {
+            let first = self
+                .succeeded
+                .entry(told.key)
+                .or_insert_with(|| told.data.clone());
+            if *first != told.data {
+                let key = told.key;
+                self.wrong
+                    .push(format!("key {key}: answered {first} and {}", told.data));
+            }
+        } else if !is_honest(&told) {
+            self.wrong
+                .push(format!("an answer nobody expects: {told:?}"));
+        }
+    }
+}
+
+/// A failure that a caller can act on: the key is in use, in doubt, or the store is away for a moment.
+fn is_honest(told: &Told) -> bool {
+    match told.code.as_deref() {
+        Some("CONFLICT") => matches!(
+            told.reason.as_deref(),
+            Some("in_flight" | "in_doubt" | "version")
+        ),
+        Some("UPSTREAM_ERROR" | "TIMEOUT") => told.retryable,
+        Some(_) | None => false,
+    }
+}
+
+/// How it all ended.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Keys that ended with an answer.
+    pub succeeded: usize,
+    /// Keys of which it is not known, and which say so.
+    pub in_doubt: usize,
+    /// What must not be; empty where all is well.
+    pub wrong: Vec<String>,
+}
+
+/// Calls every key once more, in peace, and compares. A server may still do what a dead process has asked
+/// it for, so a key that is in flight is asked for again when `expire_leases` has let time pass.
+pub fn check(
+    arena: &Arena,
+    start: &Start,
+    tally: &mut Tally,
+    expire_leases: &dyn Fn() -> Result<()>,
+) -> Result<Verdict> {
+    let mut verdict = Verdict {
+        wrong: std::mem::take(&mut tally.wrong),
+        ..Verdict::default()
+    };
+    let mut ends = BTreeMap::new();
+    for _ in 0..PASSES_MAX {
+        expire_leases()?;
+        let mut last = Tally::default();
+        let running = arena.start(start)?;
+        while let Ok(line) = running.lines.recv() {
+            let told = super::parse(&line)?;
+            ends.insert(told.key, told.clone());
+            last.told(told);
+        }
+        verdict.wrong.append(&mut last.wrong);
+        if running.finish(&mut last)? {
+            verdict.wrong.push("a worker died in peace".to_owned());
+        }
+        let is_flying = |told: &Told| told.reason.as_deref() == Some("in_flight");
+        if !ends.values().any(is_flying) {
+            break;
+        }
+    }
+    let effects = match start.kind {
+        // Counted by the answer itself: the counter that was committed with it.
+        Kind::Write => ends
+            .iter()
+            .filter_map(|(key, told)| {
+                let count = told.data.get("count")?.as_u64()?;
+                Some((*key, usize::try_from(count).ok()?))
+            })
+            .collect(),
+        Kind::Operator | Kind::Retry | Kind::Downstream | Kind::Reconcile => {
+            arena.effects(start.kind)?
+        }
+    };
+    for key in start.keys.clone() {
+        let effects = effects.get(&key).copied().unwrap_or_default();
+        let told = ends.get(&key);
+        verdict.one(start, key, effects, told, tally.succeeded.get(&key));
+    }
+    Ok(verdict)
+}
+
+/// How often a key that is in flight is asked for again.
+const PASSES_MAX: usize = 20;
+
+impl Verdict {
+    fn one(
+        &mut self,
+        start: &Start,
+        key: u32,
+        effects: usize,
+        told: Option<&Told>,
+        acknowledged: Option<&Value>,
+    ) {
+        let Some(told) = told else {
+            self.wrong.push(format!("key {key}: no answer at the end"));
+            return;
+        };
+        let is_in_doubt = told.reason.as_deref() == Some("in_doubt");
+        self.succeeded += usize::from(told.ok);
+        self.in_doubt += usize::from(is_in_doubt);
+        if let Some(first) = acknowledged
+            && (!told.ok || told.data != *first)
+        {
+            let lost = format!("key {key}: {first} was acknowledged, at the end it is {told:?}");
+            self.wrong.push(lost);
+        }
+        if told.ok && effects == 0 {
+            self.wrong
+                .push(format!("key {key}: succeeded without an effect"));
+        }
+        // Running it twice does no harm there, so only there it may have happened twice.
+        let may_repeat = match start.kind {
+            Kind::Retry | Kind::Downstream => true,
+            Kind::Write | Kind::Operator | Kind::Reconcile => false,
+        };
+        if effects > 1 && !may_repeat && !start.together {
+            self.wrong.push(format!("key {key}: {effects} effects"));
+        }
+        let may_be_in_doubt = start.kind == Kind::Operator;
+        if !told.ok && !(is_in_doubt && may_be_in_doubt) {
+            self.wrong.push(format!("key {key}: ended as {told:?}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(ok: bool, reason: Option<&str>, data: Value) -> Told {
+        Told {
+            key: 7,
+            ok,
+            code: (!ok).then(|| "CONFLICT".to_owned()),
+            reason: reason.map(str::to_owned),
+            retryable: false,
+            data,
+            replayed: true,
+        }
+    }
+
+    #[track_caller]
+    fn check_one(
+        kind: Kind,
+        effects: usize,
+        end: &Told,
+        acknowledged: Option<&Value>,
+        wrong: &[&str],
+    ) {
+        let mut verdict = Verdict::default();
+        let start = Start::new(kind, 7..8);
+        verdict.one(&start, 7, effects, Some(end), acknowledged);
+        let found: Vec<_> = verdict.wrong.iter().map(String::as_str).collect();
+        assert_eq!(found.len(), wrong.len(), "{found:?}");
+        for (found, wrong) in found.iter().zip(wrong) {
+            assert!(found.contains(wrong), "{found}");
+        }
+    }
+
+    /// What must not be is found: the drivers can fail.
+    #[test]
+    fn a_lost_a_doubled_and_a_made_up_effect_are_found() {
+        let (one, other) = (json!({"n": 1}), json!({"n": 2}));
+        let good = told(true, None, one.clone());
+        check_one(Kind::Operator, 1, &good, Some(&one), &[]);
+        check_one(Kind::Operator, 2, &good, None, &["2 effects"]);
+        check_one(Kind::Reconcile, 2, &good, None, &["2 effects"]);
+        check_one(Kind::Downstream, 2, &good, None, &[]);
+        check_one(Kind::Write, 0, &good, None, &["without an effect"]);
+        check_one(Kind::Write, 1, &good, Some(&other), &["acknowledged"]);
+        let doubt = told(false, Some("in_doubt"), Value::Null);
+        check_one(Kind::Operator, 1, &doubt, None, &[]);
+        check_one(Kind::Operator, 1, &doubt, Some(&one), &["acknowledged"]);
+        check_one(Kind::Retry, 1, &doubt, None, &["ended as"]);
+        let flying = told(false, Some("in_flight"), Value::Null);
+        check_one(Kind::Operator, 1, &flying, None, &["ended as"]);
+    }
+
+    #[test]
+    fn two_answers_for_one_key_and_dishonest_errors_are_found() {
+        let mut tally = Tally::default();
+        tally.told(told(true, None, json!(1)));
+        tally.told(told(true, None, json!(2)));
+        tally.told(told(false, Some("key_reused"), Value::Null));
+        assert_eq!(tally.wrong.len(), 2, "{:?}", tally.wrong);
+    }
+}

@@ -1,0 +1,286 @@
+//! `countersign-torture`: a worker that may die, and the drivers that count what is left.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use countersign_testkit::postgres::TempPostgres;
+use countersign_torture::driver::{Arena, Kills, Race, kills, race, worker_program};
+use countersign_torture::point::{End, Fate, Point};
+use countersign_torture::server;
+use countersign_torture::tools::Kind;
+use countersign_torture::worker::{self, Job};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Kills, pauses and races real processes, and counts what they did.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs keyed calls and tells what was answered; started by the others.
+    Worker(Worker),
+    /// `kill -9` at every point and at any moment, on SQLite and PostgreSQL.
+    Kills {
+        /// How many kills of each kind of tool on each store.
+        #[arg(long, default_value_t = 100)]
+        kills: u32,
+        /// Repeats a run.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Processes on one PostgreSQL that race for the same keys.
+    Race {
+        /// How many keys.
+        #[arg(long, default_value_t = 10_000)]
+        keys: u32,
+        /// How many processes.
+        #[arg(long, default_value_t = 8)]
+        processes: u32,
+    },
+    /// A PostgreSQL that restarts and cuts connections while processes work.
+    Restarts {
+        /// How often.
+        #[arg(long, default_value_t = 200)]
+        times: u32,
+        /// How many keys.
+        #[arg(long, default_value_t = 10_000)]
+        keys: u32,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Worker {
+    #[arg(long)]
+    store: String,
+    #[arg(long)]
+    ledger: PathBuf,
+    #[arg(long)]
+    tool: String,
+    #[arg(long)]
+    from: u32,
+    #[arg(long)]
+    to: u32,
+    #[arg(long, default_value_t = 0)]
+    turn: u32,
+    #[arg(long, default_value_t = 8)]
+    tasks: usize,
+    #[arg(long, default_value = "u_1")]
+    user: String,
+    #[arg(long)]
+    together: bool,
+    #[arg(long)]
+    die: Option<Point>,
+    #[arg(long, default_value_t = 1)]
+    nth: u32,
+    #[arg(long)]
+    pause: bool,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Worker(worker) => work(worker),
+        Command::Kills { kills, seed } => all_kills(kills, seed),
+        Command::Race { keys, processes } => races(keys, processes),
+        Command::Restarts { times, keys } => restarts(times, keys),
+    }
+}
+
+fn work(worker: Worker) -> Result<()> {
+    let kind = Kind::ALL
+        .into_iter()
+        .find(|kind| kind.tool() == worker.tool)
+        .with_context(|| format!("there is no tool {:?}", worker.tool))?;
+    let job = Job {
+        store: worker.store,
+        ledger: worker.ledger,
+        kind,
+        keys: worker.from..worker.to,
+        turn: worker.turn,
+        tasks: worker.tasks,
+        fate: Fate::new(
+            worker.die,
+            worker.nth,
+            if worker.pause { End::Pause } else { End::Death },
+        ),
+        user: worker.user,
+        together: worker.together,
+        fails: false,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(worker::run(job))
+}
+
+fn all_kills(count: u32, seed: u64) -> Result<()> {
+    let server = TempPostgres::start();
+    for kind in Kind::ALL {
+        let folder = tempfile::tempdir()?;
+        let sqlite = folder.path().join("torture.db");
+        // One process owns a SQLite file: those of the dead are over when it opens.
+        let nothing = || Ok(());
+        kill_one(
+            &sqlite.to_string_lossy(),
+            "sqlite",
+            kind,
+            count,
+            seed,
+            &nothing,
+        )?;
+        let url = server.fresh_database();
+        let expire = || server::expire_leases(&url);
+        kill_one(&url, "postgres", kind, count, seed, &expire)?;
+    }
+    Ok(())
+}
+
+fn kill_one(
+    store: &str,
+    name: &str,
+    kind: Kind,
+    count: u32,
+    seed: u64,
+    expire_leases: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let arena = Arena {
+        program: worker_program()?,
+        store: store.to_owned(),
+        ledger: folder.path().join("effects"),
+    };
+    let bar = bar(count.into(), &format!("{name} {}", kind.tool()));
+    let started = Instant::now();
+    let (keys, verdict) = kills(&Kills {
+        arena: &arena,
+        kind,
+        kills: count,
+        seed,
+        expire_leases,
+        progress: &|| bar.inc(1),
+    })?;
+    bar.finish_and_clear();
+    eprintln!(
+        "{name} {}: {count} kills, {keys} keys: {} answered, {} in doubt, {} wrong ({:.0} s)",
+        kind.tool(),
+        verdict.succeeded,
+        verdict.in_doubt,
+        verdict.wrong.len(),
+        started.elapsed().as_secs_f64(),
+    );
+    demand(&verdict.wrong)
+}
+
+fn races(keys: u32, processes: u32) -> Result<()> {
+    let server = TempPostgres::start();
+    for (kind, user, together) in [
+        (Kind::Write, "u_1", false),
+        (Kind::Write, "u_2", false),
+        (Kind::Operator, "u_1", false),
+        (Kind::Write, "u_1", true),
+    ] {
+        // All in one document is a queue: fewer of those say as much.
+        let keys = if together { keys.min(200) } else { keys };
+        let folder = tempfile::tempdir()?;
+        let arena = Arena {
+            program: worker_program()?,
+            store: server.fresh_database(),
+            ledger: folder.path().join("effects"),
+        };
+        let started = Instant::now();
+        let (tally, verdict) = race(Race {
+            arena: &arena,
+            kind,
+            processes,
+            keys,
+            user,
+            together,
+            expire_leases: &|| Ok(()),
+            meanwhile: &mut || Ok(true),
+        })?;
+        eprintln!(
+            "race of {processes} for {keys} keys, {}{}: {} answers, {} keys answered, {} wrong ({:.0} s)",
+            kind.tool(),
+            if together { " in one document" } else { "" },
+            tally.answers,
+            verdict.succeeded,
+            verdict.wrong.len(),
+            started.elapsed().as_secs_f64(),
+        );
+        demand(&verdict.wrong)?;
+    }
+    Ok(())
+}
+
+fn restarts(times: u32, keys: u32) -> Result<()> {
+    for kind in [Kind::Write, Kind::Downstream] {
+        let server = TempPostgres::start();
+        let folder = tempfile::tempdir()?;
+        let url = server.fresh_database();
+        let arena = Arena {
+            program: worker_program()?,
+            store: url.clone(),
+            ledger: folder.path().join("effects"),
+        };
+        // The schema is there before the first cut.
+        server::prepare(&url)?;
+        let bar = bar(times.into(), kind.tool());
+        let started = Instant::now();
+        let mut done = 0;
+        let (tally, verdict) = race(Race {
+            arena: &arena,
+            kind,
+            processes: 4,
+            keys,
+            user: "u_1",
+            together: false,
+            expire_leases: &|| server::expire_leases(&url),
+            meanwhile: &mut || {
+                server::disturb(&server, &url, done)?;
+                done += 1;
+                bar.inc(1);
+                Ok(done == times)
+            },
+        })?;
+        bar.finish_and_clear();
+        eprintln!(
+            "{times} cuts and restarts, {keys} keys, {}: {} answers, {} keys answered, {} wrong ({:.0} s)",
+            kind.tool(),
+            tally.answers,
+            verdict.succeeded,
+            verdict.wrong.len(),
+            started.elapsed().as_secs_f64(),
+        );
+        demand(&verdict.wrong)?;
+    }
+    Ok(())
+}
+
+fn demand(wrong: &[String]) -> Result<()> {
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<_> = wrong.iter().take(20).map(String::as_str).collect();
+    bail!(
+        "{} things that must not be:\n{}",
+        wrong.len(),
+        shown.join("\n")
+    )
+}
+
+fn bar(length: u64, name: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length).with_message(name.to_owned());
+    if let Ok(style) = ProgressStyle::with_template("{msg:30} {bar:40} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,212 @@
+//! Tools whose effects can be counted from outside.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use countersign::contract::tool::{Behaviour, KeyRule, Recovery};
+use countersign::contract::{Effect, Input, ToolName, ToolSpec};
+use countersign::state::Collection;
+use countersign::{
+    Arguments, BoxFuture, CallContext, Catalog, DynTool, Reconciled, Reply, ToolError,
+};
+use serde_json::json;
+
+use crate::point::{Fate, Point};
+
+/// What a tool does with its effect, and what is done when nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// State that is committed with the call.
+    Write,
+    /// A line in a file; an operator has to find out.
+    Operator,
+    /// A line in a file; running it twice does no harm.
+    Retry,
+    /// A line in a file; the file's reader honours the downstream key.
+    Downstream,
+    /// A line in a file that the tool can look for.
+    Reconcile,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::Write,
+        Self::Operator,
+        Self::Retry,
+        Self::Downstream,
+        Self::Reconcile,
+    ];
+
+    /// The name of the tool.
+    pub const fn tool(self) -> &'static str {
+        match self {
+            Self::Write => "torture.write",
+            Self::Operator => "torture.operator",
+            Self::Retry => "torture.retry",
+            Self::Downstream => "torture.downstream",
+            Self::Reconcile => "torture.reconcile",
+        }
+    }
+
+    fn behaviour(self) -> Behaviour {
+        let mut behaviour = Behaviour {
+            effect: Effect::External,
+            deadline_ms: 10_000,
+            ..Behaviour::default()
+        };
+        behaviour.idempotency.key = KeyRule::Required;
+        behaviour.idempotency.attempts_max = 1_000;
+        behaviour.recovery = match self {
+            Self::Write => {
+                behaviour.effect = Effect::Write;
+                Recovery::Operator
+            }
+            Self::Operator => Recovery::Operator,
+            Self::Retry => Recovery::Retry,
+            Self::Downstream => Recovery::DownstreamKey {
+                window_seconds: 3_600,
+            },
+            Self::Reconcile => Recovery::Reconcile { grace_seconds: 0 },
+        };
+        behaviour
+    }
+}
+
+/// A file that only grows: one line an effect, on the disk before the effect counts as done.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// The ledger in this file.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Notes an effect.
+    pub fn note(&self, line: &str) -> std::io::Result<()> {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)?;
+        // One write: lines of several processes do not mix.
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Every effect so far.
+    pub fn lines(&self) -> std::io::Result<Vec<String>> {
+        match File::open(&self.path) {
+            Ok(file) => BufReader::new(file).lines().collect(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// All tools, with this ledger and this fate.
+pub fn catalog(ledger: &Path, fate: &Fate) -> anyhow::Result<Catalog> {
+    let mut catalog = Catalog::builder();
+    for kind in Kind::ALL {
+        let spec = ToolSpec::new(
+            ToolName::new(kind.tool())?,
+            "Has an effect that can be counted.",
+        )
+        .input(Input::Schema(json!({
+            "type": "object",
+            "properties": {"n": {"type": "integer"}, "into": {"type": "string"},
+                "fails": {"type": "boolean"}},
+            "required": ["n"],
+        })))
+        .behaviour(kind.behaviour());
+        catalog = catalog.dyn_tool(Arc::new(Counted {
+            kind,
+            spec,
+            ledger: Ledger::at(ledger),
+            fate: fate.clone(),
+        }));
+    }
+    Ok(catalog.build()?)
+}
+
+struct Counted {
+    kind: Kind,
+    spec: ToolSpec,
+    ledger: Ledger,
+    fate: Fate,
+}
+
+/// Where the writing tool counts.
+const COUNTERS: Collection = Collection::of_user("counter");
+
+impl DynTool for Counted {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+        Box::pin(async move {
+            let arguments = arguments.to_value();
+            let n = arguments.get("n").cloned().unwrap_or_default();
+            if arguments.get("fails").is_some() {
+                return Err(ToolError::not_found("there is nothing to do"));
+            }
+            match self.kind {
+                Kind::Write => {
+                    let own = n.to_string();
+                    let into = arguments.get("into").and_then(|into| into.as_str());
+                    let counter = into.unwrap_or(&own);
+                    let before: Option<u64> = ctx.state().get(&COUNTERS, counter).await?;
+                    self.fate.pass(Point::BeforeEffect);
+                    let after = before.unwrap_or_default() + 1;
+                    ctx.state().put(&COUNTERS, counter, &after).await?;
+                    self.fate.pass(Point::AfterEffect);
+                    Ok(json!({ "n": n, "count": after }).into())
+                }
+                Kind::Operator | Kind::Retry | Kind::Downstream | Kind::Reconcile => {
+                    self.fate.pass(Point::BeforeEffect);
+                    let line = format!("{} {} {n}", self.spec.name, key_of(ctx)?);
+                    self.ledger.note(&line).map_err(lost)?;
+                    self.fate.pass(Point::AfterEffect);
+                    Ok(json!({ "n": n, "request": ctx.request_id().as_str() }).into())
+                }
+            }
+        })
+    }
+
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
+        Box::pin(async move {
+            let n = arguments.to_value().get("n").cloned().unwrap_or_default();
+            let line = format!("{} {} {n}", self.spec.name, key_of(ctx)?);
+            let lines = self.ledger.lines().map_err(lost)?;
+            Ok(if lines.contains(&line) {
+                Reconciled::Happened(json!({ "n": n, "request": "looked up" }).into())
+            } else {
+                Reconciled::DidNotHappen
+            })
+        })
+    }
+}
+
+fn key_of(ctx: &CallContext) -> Result<&str, ToolError> {
+    let key = ctx.downstream_key();
+    key.ok_or_else(|| {
+        ToolError::invalid("/idempotency_key", "the call has no key").without_effect()
+    })
+}
+
+fn lost(error: std::io::Error) -> ToolError {
+    ToolError::upstream("IO", "the ledger did not answer").with_source(error)
+}

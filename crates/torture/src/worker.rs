@@ -1,0 +1,155 @@
+//! A process that runs keyed calls and tells what was answered.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use countersign::contract::RequestEnvelope;
+use countersign::ledger::Store;
+use countersign::{Executor, Principal, ToolCall};
+use countersign_evidence::seal::MasterKey;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::point::{Fate, Point};
+use crate::tools::{self, Kind};
+
+/// What a worker is told to do.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// `postgres://…`, or the path of a SQLite file.
+    pub store: String,
+    /// The ledger of effects.
+    pub ledger: PathBuf,
+    /// Which tool.
+    pub kind: Kind,
+    /// The keys, as numbers; the order in which they are called is turned by `turn`.
+    pub keys: std::ops::Range<u32>,
+    /// Where in the range it starts.
+    pub turn: u32,
+    /// How many calls run at once.
+    pub tasks: usize,
+    /// Where it dies.
+    pub fate: Fate,
+    /// Whose keys they are.
+    pub user: String,
+    /// Whether all calls of a writing tool count in one document.
+    pub together: bool,
+    /// Whether the tool finds nothing to do, and says so before its effect.
+    pub fails: bool,
+}
+
+/// One answer, as a line of JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// The key.
+    pub key: u32,
+    /// Whether it worked.
+    pub ok: bool,
+    /// The code, where it did not.
+    pub code: Option<String>,
+    /// Why a conflict is one.
+    pub reason: Option<String>,
+    /// Whether the same call may be sent again.
+    pub retryable: bool,
+    /// The answer.
+    pub data: Value,
+    /// Whether it was an earlier one.
+    pub replayed: bool,
+}
+
+/// The master key of all torture; what matters here is not secrecy.
+const MASTER: [u8; 32] = [7; 32];
+
+/// Opens a store by its name.
+pub async fn open(name: &str) -> Result<Arc<dyn Store>> {
+    Ok(if name.starts_with("postgres") {
+        Arc::new(PostgresStore::open(PostgresOptions::new(name)).await?)
+    } else {
+        Arc::new(SqliteStore::open(name, SqliteOptions::default())?)
+    })
+}
+
+/// An executor over a store, with the torture's tools.
+pub fn executor(store: Arc<dyn Store>, ledger: &Path, fate: &Fate) -> Result<Executor> {
+    let catalog = tools::catalog(ledger, fate)?;
+    let master = Arc::new(MasterKey::from_bytes(&MASTER));
+    Ok(Executor::builder(catalog).store(store).kms(master).build())
+}
+
+/// Calls every key once and writes a line an answer, as soon as it is there.
+pub async fn run(job: Job) -> Result<()> {
+    let store = open_at_last(&job.store).await?;
+    let executor = executor(job.fate.over(store.clone()), &job.ledger, &job.fate)?;
+    let count = job.keys.len() as u32;
+    let order = (0..count).map(|n| job.keys.start + (n + job.turn) % count);
+    let gate = Arc::new(tokio::sync::Semaphore::new(job.tasks));
+    let mut running = tokio::task::JoinSet::new();
+    for key in order {
+        let turn = gate.clone().acquire_owned().await?;
+        let (executor, job) = (executor.clone(), job.clone());
+        running.spawn(async move {
+            let told = call(&executor, &job, key).await;
+            job.fate.pass(Point::BeforeTelling);
+            let line = serde_json::to_string(&told).unwrap_or_default() + "\n";
+            // One write: the driver reads whole lines or nothing.
+            let mut out = std::io::stdout().lock();
+            let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            drop(turn);
+        });
+    }
+    while running.join_next().await.is_some() {}
+    store.flush().await?;
+    Ok(())
+}
+
+/// Opens a store that may be starting: as often as a supervisor would start this process again.
+async fn open_at_last(name: &str) -> Result<Arc<dyn Store>> {
+    for _ in 0..OPENINGS_MAX {
+        if let Ok(store) = open(name).await {
+            return Ok(store);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    open(name).await.context("the store does not open")
+}
+
+const OPENINGS_MAX: u32 = 100;
+
+/// One keyed call.
+pub async fn call(executor: &Executor, job: &Job, key: u32) -> Told {
+    let mut arguments = json!({ "n": key });
+    if job.together
+        && let Some(arguments) = arguments.as_object_mut()
+    {
+        arguments.insert("into".to_owned(), json!("all"));
+    }
+    if job.fails
+        && let Some(arguments) = arguments.as_object_mut()
+    {
+        arguments.insert("fails".to_owned(), json!(true));
+    }
+    let envelope = RequestEnvelope {
+        idempotency_key: Some(format!("k{key}")),
+        ..RequestEnvelope::default()
+    };
+    let principal = Principal::user(job.user.clone());
+    let call = ToolCall::new(job.kind.tool(), arguments.to_string(), principal);
+    let reply = executor.execute(call.envelope(envelope)).await;
+    let details = reply.error.as_ref().map(|error| &error.details);
+    Told {
+        key,
+        ok: reply.ok,
+        code: reply.error.as_ref().map(|error| error.code.to_string()),
+        reason: details
+            .and_then(|details| details.reason)
+            .map(|reason| reason.as_str().to_owned()),
+        retryable: details.is_some_and(|details| details.retryable),
+        data: reply.data.clone(),
+        replayed: reply.replayed,
+    }
+}
