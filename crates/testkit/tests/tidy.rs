@@ -208,8 +208,6 @@ fn room(package: &str) -> Option<Room> {
             ],
             &["countersign-testkit"],
         ),
-        // Its library stands alone: xtask is built of it and has to be there soon.
-        "countersign-testkit" => (Layer::Edge, &[], ALL),
         "countersign-store" => (
             Layer::Edge,
             &[
@@ -238,7 +236,7 @@ fn room(package: &str) -> Option<Room> {
         ),
         "countersign-torture" => (Layer::Edge, ALL, ALL),
         "xtask" => (Layer::Edge, &["countersign-testkit"], &[]),
-        "countersign-benches" => (Layer::Edge, ALL, ALL),
+        "countersign-benches" | "countersign-testkit" => (Layer::Edge, ALL, ALL),
         _ => return None,
     };
     Some(Room {
@@ -278,6 +276,11 @@ fn layer_complaints(metadata: &Value) -> Vec<String> {
                 room.uses.contains(&used) || for_tests && room.uses_in_tests.contains(&used);
             if packages.contains_key(used) && !allowed {
                 complaints.push(format!("{name} may not use {used}"));
+            }
+            // xtask is built of it and has to be there soon.
+            let optional = dependency.get("optional") == Some(&Value::Bool(true));
+            if *name == "countersign-testkit" && !for_tests && !optional {
+                complaints.push(format!("{name} may use {used} as an option only"));
             }
             let fence = FENCED.iter().find(|(fenced, _)| *fenced == used);
             if !for_tests && fence.is_some_and(|(_, from)| room.layer < *from) {
@@ -341,7 +344,7 @@ fn a_wrong_arrow_is_found() {
             "axum may not be used in the layer of countersign",
             "tokio may not be used in the layer of countersign-args",
             "countersign-contract may not use countersign-args",
-            "countersign-testkit may not use countersign",
+            "countersign-testkit may use countersign as an option only",
             "util is not in the table of layers",
             "xtask may not use countersign",
         ]
@@ -350,7 +353,10 @@ fn a_wrong_arrow_is_found() {
                                    uses("countersign-testkit", "rusqlite", None)]});
     assert_eq!(
         layer_complaints(&late),
-        ["countersign-cli may not use countersign-testkit"]
+        [
+            "countersign-cli may not use countersign-testkit",
+            "countersign-testkit may use rusqlite as an option only",
+        ]
     );
 }
 
