@@ -38,14 +38,18 @@ impl Sealer {
         is_complete: Arc<AtomicBool>,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (sender, messages) = mpsc::channel(waiting_max.max(1));
-        let thread = Thread {
+        let mut thread = Thread {
             messages,
             writer,
             backlog: Arc::default(),
         };
         let handle = std::thread::Builder::new()
             .name("store sealer".to_owned())
-            .spawn(move || is_complete.store(thread.run(), Ordering::Release))?;
+            .spawn(move || {
+                // The writer ends when the thread's handle on it goes, and looks at this then.
+                is_complete.store(thread.run(), Ordering::Release);
+                drop(thread);
+            })?;
         Ok((Self { messages: sender }, handle))
     }
 
@@ -77,7 +81,7 @@ struct Thread {
 
 impl Thread {
     /// Whether everything was written.
-    fn run(mut self) -> bool {
+    fn run(&mut self) -> bool {
         let mut messages = Vec::with_capacity(CHUNK_MAX);
         loop {
             if self.backlog.is_empty() {
