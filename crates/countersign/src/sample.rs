@@ -1,10 +1,17 @@
-//! Two small tools, written with the public interface only (B21).
+//! Small tools, written with the public interface only (B21): two that keep nothing, two that keep
+//! notes, and one that can be computed again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::Issue;
 use crate::{CallContext, Tool, ToolArgs, ToolError};
+
+mod notes;
+mod vat;
+
+pub use notes::{AddNote, AddNoteArgs, ListNotes, ListNotesArgs, Note};
+pub use vat::{Vat, VatAnswer, VatArgs};
 
 /// `memory.search`: finds the notes that share words with a query.
 #[derive(Debug, Clone)]

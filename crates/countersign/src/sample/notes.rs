@@ -1,0 +1,102 @@
+//! Notes that stay: the smallest tools that keep something, through the call's unit of work.
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::tool::EvidenceRule;
+use crate::contract::{Behaviour, Effect};
+use crate::state::Collection;
+use crate::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+
+/// Scanned, so that adding and listing at the same moment notice each other.
+const NOTES: Collection = Collection::of_user("note").scanned();
+
+/// How many notes a user may keep.
+const NOTES_MAX: usize = 1_000;
+
+/// `notes.add`: keeps a note of the user.
+#[derive(Debug, Clone, Copy)]
+pub struct AddNote;
+
+/// What `notes.add` takes.
+#[derive(Debug, Clone, Deserialize, ToolArgs)]
+pub struct AddNoteArgs {
+    /// What to keep.
+    #[arg(example = "buy milk", max_length = 2000, sensitive = "personal")]
+    pub text: String,
+}
+
+/// A note that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Its name among the notes of the user.
+    pub id: String,
+    /// What was kept.
+    pub text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    text: String,
+}
+
+impl Tool for AddNote {
+    const NAME: &'static str = "notes.add";
+    const DESCRIPTION: &'static str = "Keeps a note.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    /// Nothing but the state is changed, and a dry run does not commit it.
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = AddNoteArgs;
+    type Output = Note;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            effect: Effect::Write,
+            evidence: EvidenceRule::Required,
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(&self, ctx: &CallContext, args: AddNoteArgs) -> Result<Note, ToolError> {
+        let state = ctx.state();
+        let kept: Vec<(String, Stored)> = state.scan(&NOTES, "", NOTES_MAX).await?;
+        if kept.len() >= NOTES_MAX {
+            let message = format!("there are {NOTES_MAX} notes, and no more are kept");
+            return Err(ToolError::invalid("", message));
+        }
+        let id = format!("n_{:04}", kept.len() + 1);
+        let note = Stored { text: args.text };
+        state.put(&NOTES, &id, &note).await?;
+        let text = note.text;
+        Ok(Note { id, text })
+    }
+}
+
+/// `notes.list`: the notes of the user.
+#[derive(Debug, Clone, Copy)]
+pub struct ListNotes;
+
+/// What `notes.list` takes.
+#[derive(Debug, Clone, Deserialize, ToolArgs)]
+pub struct ListNotesArgs {
+    /// How many notes at most.
+    #[arg(default = 20, min = 1, max = 1000)]
+    pub limit: u32,
+}
+
+impl Tool for ListNotes {
+    const NAME: &'static str = "notes.list";
+    const DESCRIPTION: &'static str = "The notes that are kept, oldest first.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = ListNotesArgs;
+    type Output = Vec<Note>;
+
+    async fn call(&self, ctx: &CallContext, args: ListNotesArgs) -> Result<Vec<Note>, ToolError> {
+        let limit = args.limit as usize;
+        let kept: Vec<(String, Stored)> = ctx.state().scan(&NOTES, "", limit).await?;
+        let note = |(id, stored): (String, Stored)| Note {
+            id,
+            text: stored.text,
+        };
+        Ok(kept.into_iter().map(note).collect())
+    }
+}
