@@ -2,7 +2,14 @@
 
 pub(crate) mod bind;
 pub(crate) mod call;
+pub(crate) mod calls;
+pub(crate) mod claims;
+pub(crate) mod doctor;
+pub(crate) mod evidence;
+pub(crate) mod keys;
+pub(crate) mod replay;
 pub(crate) mod tools;
+pub(crate) mod verify;
 
 use countersign::contract::Issue;
 use jiff::tz::TimeZone;
@@ -38,6 +45,11 @@ fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
         ]);
     }
     table
+}
+
+/// So many of a thing, in words.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// The binder leaves out a time zone that it does not know; a person who misspells one is told.

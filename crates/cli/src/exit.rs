@@ -1,4 +1,4 @@
-//! How a command ends, for the shell. 3 is kept for a verification that failed.
+//! How a command ends, for the shell.
 
 use std::process::ExitCode;
 
@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Refused,
     /// The command could not be carried out as it was given.
     Usage,
+    /// What was to be verified does not hold.
+    NotVerified,
 }
 
 impl From<Exit> for ExitCode {
@@ -19,6 +21,7 @@ impl From<Exit> for ExitCode {
             Exit::Ok => Self::SUCCESS,
             Exit::Refused => Self::from(1),
             Exit::Usage => Self::from(2),
+            Exit::NotVerified => Self::from(3),
         }
     }
 }

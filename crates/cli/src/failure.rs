@@ -3,11 +3,14 @@
 use std::fmt::Display;
 use std::io::{Error, ErrorKind};
 
+use crate::exit::Exit;
+
 /// A command that could not be carried out.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
     pub(crate) hint: Option<String>,
+    pub(crate) exit: Exit,
 }
 
 impl Failure {
@@ -16,6 +19,7 @@ impl Failure {
         Self {
             error: anyhow::Error::msg(message.into()),
             hint: None,
+            exit: Exit::Usage,
         }
     }
 
@@ -35,6 +39,18 @@ impl Failure {
         self
     }
 
+    /// What was to be relied on does not hold.
+    pub(crate) fn not_verified(mut self) -> Self {
+        self.exit = Exit::NotVerified;
+        self
+    }
+
+    /// Everything was in order, and the answer is no.
+    pub(crate) fn refused(mut self) -> Self {
+        self.exit = Exit::Refused;
+        self
+    }
+
     /// Whether the reader of our output has gone: nothing is left to be said, and nobody to say it to.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let io = self.error.downcast_ref::<Error>();
@@ -47,6 +63,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
         Self {
             error: error.into(),
             hint: None,
+            exit: Exit::Usage,
         }
     }
 }

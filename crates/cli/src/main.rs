@@ -9,13 +9,22 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 
+mod answer;
+mod backend;
 mod commands;
 mod exit;
 mod failure;
+mod folder;
+mod journal;
 mod json;
+mod keys;
+mod moment;
 mod nearest;
+mod place;
+mod progress;
 mod samples;
 mod table;
 mod terminal;
@@ -27,13 +36,17 @@ mod terminal;
     name = "countersign",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 ok, 1 the call answered an error or the text is not bound, 2 wrong use.\n\
+    after_help = "Exit codes: 0 ok, 1 the call answered an error or the text is not bound, 2 wrong use,\n\
+                  3 a verification failed.\n\
                   What a command computes is on stdout, everything else on stderr."
 )]
 struct Cli {
     /// Write JSON for programs instead of text for people
     #[arg(long, global = true)]
     json: bool,
+
+    #[command(flatten)]
+    place: PlaceOptions,
 
     #[command(subcommand)]
     command: Command,
@@ -43,13 +56,21 @@ struct Cli {
 enum Command {
     Bind(commands::bind::Bind),
     Call(commands::call::Call),
+    Calls(commands::calls::Calls),
+    CallShow(commands::calls::CallShow),
+    Claims(commands::claims::Claims),
+    Doctor(commands::doctor::Doctor),
+    Evidence(commands::evidence::Evidence),
+    Keys(commands::keys::Keys),
+    Replay(commands::replay::Replay),
     Tools(commands::tools::Tools),
+    Verify(commands::verify::Verify),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut terminal = Terminal::new(cli.json);
-    let done = run(&cli.command, &mut terminal).and_then(|exit| {
+    let done = run(&cli, &mut terminal).and_then(|exit| {
         terminal.flush()?;
         Ok(exit)
     });
@@ -57,10 +78,19 @@ fn main() -> ExitCode {
         .into()
 }
 
-fn run(command: &Command, terminal: &mut Terminal) -> Result<Exit, Failure> {
-    match command {
+fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
+    let place = &cli.place;
+    match &cli.command {
         Command::Bind(bind) => bind.run(terminal),
-        Command::Call(call) => call.run(terminal),
+        Command::Call(call) => call.run(place, terminal),
+        Command::Calls(calls) => calls.run(place, terminal),
+        Command::CallShow(show) => show.run(place, terminal),
+        Command::Claims(claims) => claims.run(place, terminal),
+        Command::Doctor(doctor) => doctor.run(place, terminal),
+        Command::Evidence(evidence) => evidence.run(place, terminal),
+        Command::Keys(keys) => keys.run(place, terminal),
+        Command::Replay(replay) => replay.run(place, terminal),
         Command::Tools(tools) => tools.run(terminal),
+        Command::Verify(verify) => verify.run(place, terminal),
     }
 }

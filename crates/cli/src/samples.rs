@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use countersign::Catalog;
 use countersign::catalog::Entry;
-use countersign::sample::{Diagnostics, MemorySearch};
+use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
 
 use crate::failure::Failure;
 use crate::nearest::nearest;
@@ -25,7 +25,10 @@ const NOTES: [&str; 8] = [
 pub(crate) fn catalog() -> Result<Catalog, Failure> {
     let builder = Catalog::builder()
         .tool(MemorySearch::new(NOTES))
-        .tool(Diagnostics);
+        .tool(Diagnostics)
+        .tool(AddNote)
+        .tool(ListNotes)
+        .tool(Vat);
     Ok(builder.build()?)
 }
 

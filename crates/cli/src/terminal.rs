@@ -60,6 +60,6 @@ impl Terminal {
         if let Some(hint) = &failure.hint {
             let _ = writeln!(self.err, "hint: {}", visible(hint));
         }
-        Exit::Usage
+        failure.exit
     }
 }

@@ -1,18 +1,24 @@
-//! `countersign call`: one call through the executor, with everything in memory.
+//! `countersign call`: one call through the executor, recorded in the store.
 
 use std::convert::Infallible;
 use std::io::Write as _;
 use std::sync::Arc;
 
+use countersign::contract::record::PhaseTimes;
 use countersign::contract::{
-    CallRecord, ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, Warning,
+    ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, SnapshotId, Warning,
 };
-use countersign::ledger::MemoryStore;
-use countersign::{Executor, Principal, ToolCall};
+use countersign::ledger::{LogQuery, MemoryStore};
+use countersign::sample::Vat;
+use countersign::{Catalog, Executor, Principal, ToolCall};
 
+use super::calls::{record, took};
 use super::{BEHIND_ARGS, check_timezone, issue_table};
+use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::{PlaceOptions, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 use crate::{json, samples};
@@ -26,9 +32,11 @@ use crate::{json, samples};
 Examples:
   countersign call memory.search --args \"{query: 'agent state', limit: '2',}\"
   countersign call diagnostics.echo --args '{\"note\": \"hello\"}' --json
-  countersign call memory.search --args '{\"query\": \"milk\"}' --user u_7 --dry-run
+  countersign call notes.add --args '{\"text\": \"buy milk\"}' --key k_1
+  countersign call notes.add --args '{\"text\": \"buy tea\"}' --user u_7 --dry-run
 
-Everything is kept in memory and gone when the command ends: a key is remembered only within it.")]
+A call with a key happens once: a repeat with the same key gets the stored answer. With --store memory
+nothing is kept after the command ends.")]
 pub(crate) struct Call {
     /// The tool, by its name or provider alias
     #[arg(value_name = "TOOL")]
@@ -73,25 +81,79 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
         check_timezone(self.timezone.as_deref())?;
         let catalog = samples::catalog()?;
         samples::find(&catalog, &self.tool)?;
+        let (reply, recorded) = if options.is_memory()? {
+            self.in_memory(catalog)?
+        } else {
+            self.in_store(options, catalog, terminal)?
+        };
+        if terminal.is_for_programs() {
+            write_json(terminal, &reply)?;
+        } else {
+            show(terminal, &reply, recorded.as_ref())?;
+        }
+        Ok(if reply.ok { Exit::Ok } else { Exit::Refused })
+    }
+
+    /// Nothing outlives the command.
+    fn in_memory(&self, catalog: Catalog) -> Result<(ReplyEnvelope, Option<Recorded>), Failure> {
         let store = Arc::new(MemoryStore::new());
-        let executor = Executor::builder(catalog).store(store.clone()).build();
+        let executor = Executor::builder(catalog)
+            .store(store.clone())
+            .rules(Vat::rules()?)
+            .build();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()?;
         let reply = runtime.block_on(executor.execute(self.call()));
-        if terminal.is_for_programs() {
-            let mut line = String::new();
-            json::compact(&serde_json::to_string(&reply)?, &mut line);
-            writeln!(terminal.data(), "{line}")?;
-        } else {
-            let record = store.records_of(&reply.request_id).pop();
-            show(terminal, &reply, record.as_ref())?;
-        }
-        Ok(if reply.ok { Exit::Ok } else { Exit::Refused })
+        let record = store.records_of(&reply.request_id).pop();
+        let recorded = record.map(|record| Recorded {
+            evidence: reply
+                .evidence
+                .as_ref()
+                .map(|named| named.snapshot_id.clone()),
+            at: record.at,
+            phases: Some(record.phases),
+        });
+        Ok((reply, recorded))
+    }
+
+    /// The reply is shown when its evidence is in the signed log, so that it can be verified at once.
+    fn in_store(
+        &self,
+        options: &PlaceOptions,
+        catalog: Catalog,
+        terminal: &mut Terminal,
+    ) -> Result<(ReplyEnvelope, Option<Recorded>), Failure> {
+        let place = options.open_or_make(terminal)?;
+        let mut journal = Journal::start(&place)?;
+        let executor = place.executor(catalog)?;
+        let reply = place.runtime.block_on(executor.execute(self.call()));
+        journal.sign(&place)?;
+        let query = LogQuery {
+            request_id: Some(reply.request_id.clone()),
+            limit: 1,
+            ..LogQuery::default()
+        };
+        let rows = place
+            .runtime
+            .block_on(place.store().records(&query))
+            .map_err(store_failed)?;
+        let known = rows.first().map(|row| record(&place, &row.id));
+        let known = known.transpose()?;
+        let recorded = known.map(|known| Recorded {
+            evidence: Some(known.record.id),
+            at: known.record.at,
+            phases: known.record.phases,
+        });
+        Ok((reply, recorded))
     }
 
     fn call(&self) -> ToolCall {
@@ -112,6 +174,13 @@ impl Call {
     }
 }
 
+/// What is shown of a call's record.
+struct Recorded {
+    evidence: Option<SnapshotId>,
+    at: String,
+    phases: Option<PhaseTimes>,
+}
+
 fn misplaced(_: &str) -> Result<Infallible, String> {
     Err(BEHIND_ARGS.to_owned())
 }
@@ -119,7 +188,7 @@ fn misplaced(_: &str) -> Result<Infallible, String> {
 fn show(
     terminal: &mut Terminal,
     reply: &ReplyEnvelope,
-    record: Option<&CallRecord>,
+    recorded: Option<&Recorded>,
 ) -> Result<(), Failure> {
     if reply.ok {
         writeln!(
@@ -140,20 +209,18 @@ fn show(
     if let Some(seconds) = reply.ttl_seconds {
         terminal.say(format_args!("holds for: {seconds} s"))?;
     }
-    if let Some(evidence) = &reply.evidence {
-        terminal.say(format_args!("evidence: {}", evidence.snapshot_id))?;
+    if let Some(evidence) = recorded.and_then(|recorded| recorded.evidence.as_ref()) {
+        terminal.say(format_args!("evidence: {evidence}"))?;
     }
     terminal.say(format_args!(
         "request: {}",
         visible(reply.request_id.as_str())
     ))?;
-    if let Some(record) = record {
-        let phases = &record.phases;
-        terminal.say(format_args!("at: {}", record.at))?;
-        terminal.say(format_args!(
-            "took: {} µs to the tool, {} µs in it, {} µs to settle",
-            phases.queued_us, phases.executing_us, phases.settling_us,
-        ))?;
+    if let Some(recorded) = recorded {
+        terminal.say(format_args!("at: {}", recorded.at))?;
+        if let Some(phases) = &recorded.phases {
+            terminal.say(format_args!("took: {}", took(phases)))?;
+        }
     }
     Ok(())
 }

@@ -9,11 +9,12 @@ use countersign::contract::{Effect, Input, ToolSpec, markdown};
 use countersign::dialect::{Dialect, NoteKind, ToolListOptions};
 use serde_json::{Map, Value};
 
+use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::samples;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
-use crate::{json, samples};
 
 /// List the tools, or show one, in a provider's words if asked
 #[derive(Debug, clap::Args)]
@@ -176,18 +177,6 @@ fn sentence(note: &NoteKind) -> String {
             )
         }
     }
-}
-
-fn write_json(terminal: &mut Terminal, value: &Value) -> Result<(), Failure> {
-    let text = serde_json::to_string(value)?;
-    let written = if terminal.is_for_programs() {
-        let mut line = String::with_capacity(text.len());
-        json::compact(&text, &mut line);
-        line
-    } else {
-        json::pretty(&text)
-    };
-    Ok(writeln!(terminal.data(), "{written}")?)
 }
 
 fn table(entries: &[Arc<Entry>]) -> Table {

@@ -1,0 +1,39 @@
+//! What a command answers: one JSON value for programs, a table or lines for people.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::json;
+use crate::table::Table;
+use crate::terminal::Terminal;
+
+/// One line of JSON for programs, or laid out for people.
+pub(crate) fn write_json(terminal: &mut Terminal, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)?;
+    let written = if terminal.is_for_programs() {
+        let mut line = String::with_capacity(text.len());
+        json::compact(&text, &mut line);
+        line
+    } else {
+        json::pretty(&text)
+    };
+    Ok(writeln!(terminal.data(), "{written}")?)
+}
+
+/// The value for programs, the table for people; people are told where there is nothing in it.
+pub(crate) fn write_table(
+    terminal: &mut Terminal,
+    value: &impl Serialize,
+    table: &Table,
+    nothing: &str,
+) -> Result<(), Failure> {
+    if terminal.is_for_programs() {
+        return write_json(terminal, value);
+    }
+    if table.is_empty() {
+        return Ok(terminal.say(nothing)?);
+    }
+    Ok(writeln!(terminal.data(), "{table}")?)
+}

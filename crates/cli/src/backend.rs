@@ -1,0 +1,180 @@
+//! Which store: how it is named on the command line, and how it is opened.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use countersign::ledger::{self, MemoryStore, Store};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{OpenError, PreviousRun, SqliteOptions, SqliteStore};
+
+use crate::failure::Failure;
+
+/// A store as the command line names it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum StoreName {
+    Memory,
+    Sqlite(PathBuf),
+    /// The whole address; it may hold a password.
+    Postgres(String),
+}
+
+/// A store that is open.
+pub(crate) enum Backend {
+    Memory(Arc<MemoryStore>),
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+/// For how long a command waits for another one that has the file.
+const FILE_WAIT: Duration = Duration::from_secs(10);
+
+/// How often it looks.
+const FILE_LOOK: Duration = Duration::from_millis(20);
+
+impl FromStr for StoreName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "memory" {
+            return Ok(Self::Memory);
+        }
+        if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Sqlite(path.into()));
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Self::Postgres(text.to_owned()));
+        }
+        Err("expected sqlite:PATH, postgres://USER@HOST/DATABASE or memory".to_owned())
+    }
+}
+
+/// Without the password of an address.
+impl std::fmt::Display for StoreName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(address) => {
+                // Everything before the last `@` may be a user and a password; the options may hold one.
+                let plain = address.split('?').next().unwrap_or_default();
+                let host = plain.rsplit_once('@').map_or_else(
+                    || plain.split_once("://").map_or("", |(_, host)| host),
+                    |(_, host)| host,
+                );
+                write!(f, "postgres://{host}")
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for StoreName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StoreName({self})")
+    }
+}
+
+impl Backend {
+    pub(crate) async fn open(name: &StoreName) -> Result<Self, Failure> {
+        match name {
+            StoreName::Memory => Ok(Self::Memory(Arc::new(MemoryStore::new().keeping_log()))),
+            StoreName::Sqlite(path) => Ok(Self::Sqlite(Arc::new(open_file(path).await?))),
+            StoreName::Postgres(address) => {
+                let store = PostgresStore::open(PostgresOptions::new(address)).await;
+                let store = store.map_err(|error| {
+                    anyhow::Error::new(error).context(format!("cannot use {name}"))
+                })?;
+                Ok(Self::Postgres(Arc::new(store)))
+            }
+        }
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Memory(store) => store.clone(),
+            Self::Sqlite(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+        }
+    }
+
+    /// Whether no other process can be using it now.
+    pub(crate) fn is_alone(&self) -> bool {
+        match self {
+            Self::Memory(_) | Self::Sqlite(_) => true,
+            Self::Postgres(_) => false,
+        }
+    }
+
+    /// Whether the run before this one did not end in order.
+    pub(crate) fn was_lost(&self) -> bool {
+        match self {
+            Self::Memory(_) | Self::Postgres(_) => false,
+            Self::Sqlite(store) => matches!(store.previous_run(), PreviousRun::Lost { .. }),
+        }
+    }
+
+    /// What is worth knowing of it: a name, whether it is in order, what was found.
+    pub(crate) fn particulars(&self) -> Vec<(&'static str, bool, String)> {
+        match self {
+            Self::Memory(_) | Self::Postgres(_) => Vec::new(),
+            Self::Sqlite(store) => {
+                let ended = match store.previous_run() {
+                    PreviousRun::None => (true, "there was none".to_owned()),
+                    PreviousRun::Closed => (true, "ended in order".to_owned()),
+                    PreviousRun::Lost { started_at } => {
+                        let found = format!(
+                            "did not end in order (began {started_at}); records of plain reads may be missing"
+                        );
+                        (false, found)
+                    }
+                };
+                vec![("run before", ended.0, ended.1)]
+            }
+        }
+    }
+
+    /// Looks at every page of the file, where there is one.
+    pub(crate) async fn check(&self) -> Result<(), ledger::Error> {
+        match self {
+            Self::Memory(_) | Self::Postgres(_) => Ok(()),
+            Self::Sqlite(store) => store.check().await,
+        }
+    }
+}
+
+/// Commands that are started together take turns: a file has one owner at a time.
+async fn open_file(path: &Path) -> Result<SqliteStore, Failure> {
+    let begun = Instant::now();
+    loop {
+        match SqliteStore::open(path, SqliteOptions::default()) {
+            Err(OpenError::InUse { .. }) if begun.elapsed() < FILE_WAIT => {
+                tokio::time::sleep(FILE_LOOK).await;
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_shown_without_its_password() {
+        let check = |text: &str, shown: &str| {
+            assert_eq!(text.parse::<StoreName>().unwrap().to_string(), shown);
+        };
+        check("memory", "memory");
+        check("sqlite:a/b.db", "sqlite:a/b.db");
+        check(
+            "postgres://u:s3cret@db:5432/x?password=s",
+            "postgres://db:5432/x",
+        );
+        check("postgresql://u:p%40@q@db/x", "postgres://db/x");
+        check("postgres://db/x", "postgres://db/x");
+        for text in ["", "sqlite:", "mysql://x", "countersign.db"] {
+            assert!(text.parse::<StoreName>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! `countersign calls` and `countersign call-show`: the calls that there were.
+
+use std::io::Write as _;
+
+use countersign::archive::{Shown, Standing};
+use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, RequestId, SnapshotId};
+use countersign::ledger::{LogQuery, LogRow};
+use serde::Serialize;
+
+use crate::answer::{write_json, write_table};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::moment::Moment;
+use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::table::{Table, visible};
+use crate::terminal::Terminal;
+
+/// List the newest calls: when, who for, which tool, how it ended
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign calls
+  countersign calls --tool notes.add --since 2h
+  countersign calls --code INVALID_ARGUMENT --limit 100 --json")]
+pub(crate) struct Calls {
+    #[command(flatten)]
+    wanted: Wanted,
+}
+
+/// Which records are wanted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Wanted {
+    /// Only those of this user
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+
+    /// Only those of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
+
+    /// Only those that ended so: OK, or an error code such as CONFLICT
+    #[arg(long, value_name = "CODE", value_parser = code)]
+    pub(crate) code: Option<Ended>,
+
+    /// Only those since then: a time, a date, or 2h for two hours ago
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<Moment>,
+
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended {
+    Ok,
+    Error(ErrorCode),
+}
+
+impl Wanted {
+    pub(crate) fn query(&self, place: &Place) -> LogQuery {
+        LogQuery {
+            user_id: self.user.clone(),
+            tool: self.tool.clone(),
+            code: match self.code {
+                Some(Ended::Error(code)) => Some(code),
+                Some(Ended::Ok) | None => None,
+            },
+            ok_only: matches!(self.code, Some(Ended::Ok)),
+            since: self.since.map(|since| since.before(place.clock.now())),
+            limit: self.limit,
+            ..LogQuery::default()
+        }
+    }
+}
+
+impl Calls {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        // A record is of a call where it has the call's id; that is asked for page by page, because the
+        // store cannot be asked for two kinds at once.
+        let mut rows = Vec::new();
+        let mut query = self.wanted.query(&place);
+        while rows.len() < self.wanted.limit {
+            let page = place
+                .runtime
+                .block_on(place.store().records(&query))
+                .map_err(store_failed)?;
+            let Some(last) = page.last() else { break };
+            query.before = Some((last.at, last.id.clone()));
+            rows.extend(page.into_iter().filter(|row| row.request_id.is_some()));
+        }
+        rows.truncate(self.wanted.limit);
+        let shown: Vec<ShownCall<'_>> = rows.iter().map(ShownCall::of).collect();
+        let mut table = Table::new(["AT", "USER", "TOOL", "CODE", "EVIDENCE", "REQUEST"]);
+        for call in &shown {
+            table.row([
+                &call.at,
+                call.user_id,
+                call.tool.unwrap_or("-"),
+                call.code,
+                call.evidence.as_str(),
+                call.request_id.map_or("", RequestId::as_str),
+            ]);
+        }
+        write_table(terminal, &shown, &table, "there are no such calls")?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// A call of a list.
+#[derive(Serialize)]
+struct ShownCall<'a> {
+    at: String,
+    user_id: &'a str,
+    tool: Option<&'a str>,
+    code: &'static str,
+    evidence: &'a SnapshotId,
+    request_id: Option<&'a RequestId>,
+}
+
+impl<'a> ShownCall<'a> {
+    fn of(row: &'a LogRow) -> Self {
+        Self {
+            at: row.at.to_string(),
+            user_id: &row.user_id,
+            tool: row.tool.as_deref(),
+            code: row.code.map_or("OK", ErrorCode::as_str),
+            evidence: &row.id,
+            request_id: row.request_id.as_ref(),
+        }
+    }
+}
+
+/// Show everything that is recorded of one call
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Example:
+  countersign call-show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
+
+A repeat that used the same request id has a record of its own. What was really sent and answered is
+sealed: `countersign evidence open` shows it, with a reason.")]
+pub(crate) struct CallShow {
+    /// The `request_id` of the reply
+    #[arg(value_name = "REQUEST_ID")]
+    request_id: String,
+}
+
+impl CallShow {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let request_id = RequestId::new(&self.request_id)?;
+        let place = options.open()?;
+        let query = LogQuery {
+            request_id: Some(request_id),
+            limit: 100,
+            ..LogQuery::default()
+        };
+        let rows = place
+            .runtime
+            .block_on(place.store().records(&query))
+            .map_err(store_failed)?;
+        if rows.is_empty() {
+            let message = format!("there is no call {:?}", self.request_id);
+            return Err(Failure::new(message).hint("`countersign calls` lists the newest ones"));
+        }
+        let mut records = Vec::new();
+        for row in &rows {
+            records.push(record(&place, &row.id)?);
+        }
+        if terminal.is_for_programs() {
+            let leaves: Vec<&EvidenceRecord> = records.iter().map(|known| &known.record).collect();
+            write_json(terminal, &leaves)?;
+        } else {
+            for (number, known) in records.iter().enumerate() {
+                if number > 0 {
+                    writeln!(terminal.data())?;
+                }
+                show(terminal, known)?;
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// One record with what proves it.
+pub(crate) fn record(place: &Place, id: &SnapshotId) -> Result<Shown, Failure> {
+    let archive = place.archive();
+    place
+        .runtime
+        .block_on(archive.show(id))
+        .map_err(archive_failed)
+}
+
+/// A record, line by line.
+pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure> {
+    let out = terminal.data();
+    let Shown { record, row, .. } = known;
+    let mut line = |name: &str, value: &str| writeln!(out, "{name}: {}", visible(value));
+    line("evidence", record.id.as_str())?;
+    line("kind", record.kind.as_str())?;
+    line("at", &record.at)?;
+    if let Some(request_id) = &record.request_id {
+        line("request", request_id.as_str())?;
+    }
+    match (row.user_id.as_str(), &record.subject) {
+        ("", None) => {}
+        ("", Some(_)) => line("user", "(erased)")?,
+        (user_id, _) => line("user", user_id)?,
+    }
+    if let Some(actor) = &record.actor {
+        let kind = serde_json::to_value(actor.kind)?;
+        line(
+            "actor",
+            &format!("{} {}", kind.as_str().unwrap_or_default(), actor.id),
+        )?;
+    }
+    if let Some(tool) = &record.tool {
+        let version = tool.version.as_deref().unwrap_or("unknown version");
+        line("tool", &format!("{} ({version})", tool.name))?;
+    }
+    if let Some(reply) = &record.reply {
+        line("code", reply.code.map_or("OK", ErrorCode::as_str))?;
+        if let Some(until) = &reply.valid_until {
+            line("holds until", until)?;
+        }
+    }
+    if record.dry_run {
+        line("dry run", "nothing was changed")?;
+    }
+    if let Some(key) = &record.idempotency {
+        line(
+            "key",
+            &format!("{} {} (attempt {})", key.key, key.state, key.attempt),
+        )?;
+    }
+    for (name, version) in &record.rules {
+        line("rules", &format!("{name} {version}"))?;
+    }
+    for link in &record.links {
+        line("rests on", link.id.as_str())?;
+    }
+    if let Some(arguments) = &record.arguments {
+        line("arguments", &arguments.redacted.to_string())?;
+    }
+    if !record.act.is_null() {
+        line("act", &record.act.to_string())?;
+    }
+    if record.kind == RecordKind::Call || record.kind == RecordKind::Denial {
+        line("payload", if known.has_payload { "sealed" } else { "gone" })?;
+    }
+    if let Some(phases) = &record.phases {
+        line("took", &took(phases))?;
+    }
+    let place = known.index.map(|index| index.to_string());
+    line("place in the log", place.as_deref().unwrap_or("none yet"))?;
+    line("proof", &proof(&known.standing))?;
+    Ok(())
+}
+
+/// What proves a record, in words.
+pub(crate) fn proof(standing: &Standing) -> String {
+    match standing {
+        Standing::Waiting => "none yet: it waits for the tree".to_owned(),
+        Standing::Unsigned => "none yet: it waits for a signature".to_owned(),
+        Standing::Signed { size } => format!("under the signed checkpoint of {size} records"),
+        Standing::NotIncluded => "WRONG: the signed tree has another record here".to_owned(),
+    }
+}
+
+/// Where the time of a call went.
+pub(crate) fn took(phases: &countersign::contract::record::PhaseTimes) -> String {
+    format!(
+        "{} µs to the tool, {} µs in it, {} µs to settle",
+        phases.queued_us, phases.executing_us, phases.settling_us,
+    )
+}
+
+fn code(text: &str) -> Result<Ended, String> {
+    if text.eq_ignore_ascii_case("ok") {
+        return Ok(Ended::Ok);
+    }
+    let named = |code: &ErrorCode| code.as_str().eq_ignore_ascii_case(text);
+    ErrorCode::ALL
+        .into_iter()
+        .find(named)
+        .map(Ended::Error)
+        .ok_or_else(|| {
+            let known = ErrorCode::ALL.map(ErrorCode::as_str);
+            match crate::nearest::nearest(text, known) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("expected OK or one of {}", known.join(", ")),
+            }
+        })
+}

@@ -1,0 +1,244 @@
+//! `countersign doctor`: whether an installation is in order, point by point.
+
+use countersign::ledger::{ClaimQuery, ClaimState};
+use countersign_evidence::checkpoint::Checkpoint;
+use serde::Serialize;
+
+use super::counted;
+use crate::answer::write_table;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::journal::CHECKPOINT;
+use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, MASTER_OLD, MasterSource};
+use crate::place::{Place, PlaceOptions, store_failed};
+use crate::table::Table;
+use crate::terminal::Terminal;
+
+/// Look whether everything is in order: folder, keys, store, log, disk
+///
+/// Changes nothing. Exit code 1 where something is wrong.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign doctor
+  countersign doctor --json | jq '.[] | select(.state != \"ok\")'")]
+pub(crate) struct Doctor {}
+
+/// How a point stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Ok,
+    /// Worth knowing.
+    Note,
+    /// Has to be looked at.
+    Wrong,
+}
+
+#[derive(Serialize)]
+struct Point {
+    what: &'static str,
+    state: Standing,
+    found: String,
+}
+
+#[derive(Default)]
+struct Points(Vec<Point>);
+
+impl Points {
+    fn add(&mut self, what: &'static str, state: Standing, found: impl Into<String>) {
+        let found = found.into();
+        self.0.push(Point { what, state, found });
+    }
+
+    /// What could not be looked at is a point too.
+    fn add_result(&mut self, what: &'static str, found: Result<(Standing, String), Failure>) {
+        let (state, found) = found.unwrap_or_else(|failure| {
+            let hint = failure.hint.map(|hint| format!("; {hint}"));
+            let found = format!("{:#}{}", failure.error, hint.unwrap_or_default());
+            (Standing::Wrong, found)
+        });
+        self.add(what, state, found);
+    }
+}
+
+impl Doctor {
+    #[expect(clippy::unused_self, reason = "every command is run through itself")]
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let (data, store) = options.names()?;
+        let mut points = Points::default();
+        match Folder::existing(data) {
+            Ok(folder) => {
+                examine_folder(&folder, &mut points);
+                points.add("store", Standing::Ok, store.to_string());
+                match options.open() {
+                    Ok(place) => examine_store(&place, &mut points),
+                    Err(failure) => points.add_result("store opens", Err(failure)),
+                }
+            }
+            Err(failure) => {
+                let hint = failure.hint.unwrap_or_default();
+                points.add(
+                    "data folder",
+                    Standing::Note,
+                    format!("{}; {hint}", failure.error),
+                );
+            }
+        }
+        let mut table = Table::new(["STATE", "WHAT", "FOUND"]);
+        for point in &points.0 {
+            let state = match point.state {
+                Standing::Ok => "ok",
+                Standing::Note => "note",
+                Standing::Wrong => "WRONG",
+            };
+            table.row([state, point.what, &point.found]);
+        }
+        write_table(terminal, &points.0, &table, "")?;
+        let is_wrong = |point: &Point| point.state == Standing::Wrong;
+        Ok(if points.0.iter().any(is_wrong) {
+            Exit::Refused
+        } else {
+            Exit::Ok
+        })
+    }
+}
+
+fn examine_folder(folder: &Folder, points: &mut Points) {
+    points.add_result("data folder", private_folder(folder));
+    points.add_result("master key", master(folder));
+    if folder.file(MASTER_OLD).exists() {
+        let found = "a rotation is not finished; run `countersign keys rotate`";
+        points.add("old master key", Standing::Note, found);
+    }
+    points.add_result("log key", log_key(folder));
+    points.add_result("disk", disk(folder));
+}
+
+fn private_folder(folder: &Folder) -> Result<(Standing, String), Failure> {
+    let path = folder.path().display();
+    let mode = folder.mode("")?.unwrap_or_default();
+    Ok(if mode.trailing_zeros() >= 6 {
+        (Standing::Ok, format!("{path} (mode {mode:04o})"))
+    } else {
+        let found = format!("{path} may be read by others (mode {mode:04o}); chmod 700 {path}");
+        (Standing::Note, found)
+    })
+}
+
+fn master(folder: &Folder) -> Result<(Standing, String), Failure> {
+    Ok(match keys::master(folder)? {
+        Some((key, MasterSource::File)) => (Standing::Ok, format!("{} in {MASTER}", key.id())),
+        Some((key, MasterSource::Environment)) => {
+            (Standing::Ok, format!("{} in the environment", key.id()))
+        }
+        None => (Standing::Wrong, format!("{MASTER} is missing")),
+    })
+}
+
+fn log_key(folder: &Folder) -> Result<(Standing, String), Failure> {
+    let Some(key) = keys::log(folder)? else {
+        return Ok((Standing::Wrong, format!("{LOG} is missing")));
+    };
+    let public = key.verifying_key().to_string();
+    let written = folder.read(LOG_PUBLIC)?.unwrap_or_default();
+    Ok(if written.trim() == public {
+        (Standing::Ok, public)
+    } else {
+        (
+            Standing::Wrong,
+            format!("{LOG_PUBLIC} is not of {LOG}; it should be {public}"),
+        )
+    })
+}
+
+fn disk(folder: &Folder) -> Result<(Standing, String), Failure> {
+    /// As much as the guard of the store keeps free, and room to act.
+    const LOW_BYTES: u64 = 512 * 1024 * 1024;
+    let stat = rustix::fs::statvfs(folder.path()).map_err(std::io::Error::from)?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let found = format!("{} MiB free", free / (1024 * 1024));
+    Ok(if free < LOW_BYTES {
+        (
+            Standing::Wrong,
+            format!("{found}; make room before writing stops"),
+        )
+    } else {
+        (Standing::Ok, found)
+    })
+}
+
+fn examine_store(place: &Place, points: &mut Points) {
+    for (what, state, found) in place.backend.particulars() {
+        let state = if state { Standing::Ok } else { Standing::Note };
+        points.add(what, state, found);
+    }
+    points.add_result("log", log(place));
+    points.add_result("in doubt", in_doubt(place));
+}
+
+/// The tree in the store beside the checkpoint that is kept outside of it.
+fn log(place: &Place) -> Result<(Standing, String), Failure> {
+    let head = place
+        .runtime
+        .block_on(place.store().head())
+        .map_err(store_failed)?;
+    let Some(note) = place.folder.read(CHECKPOINT)? else {
+        let state = if head.size == 0 {
+            Standing::Ok
+        } else {
+            Standing::Note
+        };
+        return Ok((state, format!("{}, no checkpoint", records(head.size))));
+    };
+    let signed = Checkpoint::open(&note, &place.log_key)?;
+    let found = format!("{}, signed for {}", records(head.size), signed.size);
+    Ok(if signed.size > head.size {
+        (
+            Standing::Wrong,
+            format!("{found}: records are gone; run `countersign verify --all`"),
+        )
+    } else if signed.size == head.size && signed.root != head.root {
+        (
+            Standing::Wrong,
+            format!("{found}: it was rewritten; run `countersign verify --all`"),
+        )
+    } else {
+        (Standing::Ok, found)
+    })
+}
+
+fn records(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "record" } else { "records" })
+}
+
+fn in_doubt(place: &Place) -> Result<(Standing, String), Failure> {
+    const SHOWN_MAX: usize = 1_000;
+    let query = ClaimQuery {
+        state: Some(ClaimState::InDoubt),
+        user_id: None,
+        limit: SHOWN_MAX,
+    };
+    let count = place
+        .runtime
+        .block_on(place.store().claims(&query))
+        .map_err(store_failed)?
+        .len();
+    Ok(match count {
+        0 => (Standing::Ok, "no call".to_owned()),
+        SHOWN_MAX => (
+            Standing::Wrong,
+            format!("{count} calls or more; see `countersign claims list`"),
+        ),
+        _ => {
+            let calls = counted(count, "call", "calls");
+            let found = format!("{calls}; see `countersign claims list --state in_doubt`");
+            (Standing::Wrong, found)
+        }
+    })
+}

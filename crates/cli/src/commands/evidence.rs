@@ -1,0 +1,234 @@
+//! `countersign evidence`: what the log has of calls and acts, opened, exported, held and erased.
+
+use std::io::Write as _;
+
+use countersign::archive::{Content, Standing};
+use countersign::contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
+use countersign::ledger::{LogQuery, LogRow};
+use serde::Serialize;
+use serde_json::json;
+
+use super::calls::{Wanted, record, show};
+use crate::answer::{write_json, write_table};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::{PlaceOptions, archive_failed, operator, store_failed};
+use crate::table::Table;
+use crate::terminal::Terminal;
+
+mod export;
+mod hold;
+
+/// See, open, export, hold and erase what the log has of calls
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Evidence {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    List(List),
+    Show(Show),
+    Open(Open),
+    Export(export::Export),
+    Hold(hold::HoldCommand),
+    Release(hold::Release),
+    Holds(hold::Holds),
+    Erase(hold::Erase),
+}
+
+impl Evidence {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        match &self.command {
+            Command::List(list) => list.run(options, terminal),
+            Command::Show(show) => show.run(options, terminal),
+            Command::Open(open) => open.run(options, terminal),
+            Command::Export(export) => export.run(options, terminal),
+            Command::Hold(hold) => hold.run(options, terminal),
+            Command::Release(release) => release.run(options, terminal),
+            Command::Holds(holds) => holds.run(options, terminal),
+            Command::Erase(erase) => erase.run(options, terminal),
+        }
+    }
+}
+
+/// List the newest records of the log: calls, refusals and what operators did
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign evidence list --user u_7
+  countersign evidence list --kind access --since 7d --json")]
+struct List {
+    #[command(flatten)]
+    wanted: Wanted,
+
+    /// Only those of this kind: call, denial, approval, access, erasure, config, resolution, checkpoint
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<RecordKind>,
+}
+
+impl List {
+    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        let query = LogQuery {
+            kind: self.kind,
+            ..self.wanted.query(&place)
+        };
+        let rows = place
+            .runtime
+            .block_on(place.store().records(&query))
+            .map_err(store_failed)?;
+        let shown: Vec<Listed<'_>> = rows.iter().map(Listed::of).collect();
+        let mut table = Table::new(["AT", "KIND", "USER", "TOOL", "CODE", "EVIDENCE"]);
+        for row in &shown {
+            table.row([
+                &row.at,
+                row.kind,
+                row.user_id,
+                row.tool.unwrap_or("-"),
+                row.code.unwrap_or("-"),
+                row.evidence.as_str(),
+            ]);
+        }
+        write_table(terminal, &shown, &table, "there are no such records")?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// A record of a list.
+#[derive(Serialize)]
+struct Listed<'a> {
+    at: String,
+    kind: &'static str,
+    user_id: &'a str,
+    tool: Option<&'a str>,
+    /// None for what is no call.
+    code: Option<&'static str>,
+    evidence: &'a SnapshotId,
+    request_id: Option<&'a RequestId>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(row: &'a LogRow) -> Self {
+        let code = row.code.map(ErrorCode::as_str);
+        Self {
+            at: row.at.to_string(),
+            kind: row.kind.as_str(),
+            user_id: &row.user_id,
+            tool: row.tool.as_deref(),
+            code: code.or_else(|| row.request_id.is_some().then_some("OK")),
+            evidence: &row.id,
+            request_id: row.request_id.as_ref(),
+        }
+    }
+}
+
+/// Show a record and what proves it; nothing is opened
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Example:
+  countersign evidence show ev_01a1e209-3e99-736c-842c-57d140cc68f6")]
+struct Show {
+    /// The name of the record
+    #[arg(value_name = "ID", value_parser = record_id)]
+    id: SnapshotId,
+}
+
+impl Show {
+    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        let shown = record(&place, &self.id)?;
+        if terminal.is_for_programs() {
+            let (proof, size) = match shown.standing {
+                Standing::Waiting => ("waiting", None),
+                Standing::Unsigned => ("unsigned", None),
+                Standing::Signed { size } => ("signed", Some(size)),
+                Standing::NotIncluded => ("not_included", None),
+            };
+            let value = json!({
+                "record": shown.record,
+                "user_id": shown.row.user_id,
+                "index": shown.index,
+                "has_payload": shown.has_payload,
+                "proof": {"state": proof, "checkpoint_size": size},
+            });
+            write_json(terminal, &value)?;
+        } else {
+            show(terminal, &shown)?;
+        }
+        Ok(match shown.standing {
+            Standing::NotIncluded => Exit::NotVerified,
+            Standing::Waiting | Standing::Unsigned | Standing::Signed { .. } => Exit::Ok,
+        })
+    }
+}
+
+/// Show what was really sent and answered; that it was opened is recorded first
+///
+/// The payload is on stdout. Exit code 1 where there is nothing left to open.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Example:
+  countersign evidence open ev_01a1e209-3e99-736c-842c-57d140cc68f6 --reason 'dispute 4711'")]
+struct Open {
+    /// The name of the record
+    #[arg(value_name = "ID", value_parser = record_id)]
+    id: SnapshotId,
+
+    /// Why; it stays in the log
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl Open {
+    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        let mut journal = Journal::start(&place)?;
+        let archive = place.archive();
+        let by = operator();
+        let opened = place
+            .runtime
+            .block_on(archive.open(&self.id, &by, &self.reason));
+        journal.sign(&place)?;
+        let opened = opened.map_err(archive_failed)?;
+        let refuse = |why: &str| Err(Failure::new(format!("{}: {why}", self.id)).refused());
+        match opened.content {
+            Content::Open(payload) => write_json(terminal, &payload)?,
+            Content::Nothing => return refuse("the record never had any content"),
+            Content::Pruned => return refuse("its content was dropped when its time was over"),
+            Content::Erased => return refuse("its user was erased; nobody can read it any more"),
+        }
+        if let Some(access) = opened.access {
+            terminal.say(format_args!("access recorded: {access}"))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// The name of a record, as clap reads it.
+pub(super) fn record_id(text: &str) -> Result<SnapshotId, String> {
+    SnapshotId::new(text).map_err(|error| error.to_string())
+}
+
+fn kind(text: &str) -> Result<RecordKind, String> {
+    let mut kinds = RecordKind::ALL.into_iter();
+    kinds.find(|kind| kind.as_str() == text).ok_or_else(|| {
+        let known = RecordKind::ALL.map(RecordKind::as_str);
+        format!("expected one of {}", known.join(", "))
+    })
+}
+
+/// One line about what was done, or the same for programs.
+fn say_done(terminal: &mut Terminal, value: &serde_json::Value, line: &str) -> Result<(), Failure> {
+    if terminal.is_for_programs() {
+        return write_json(terminal, value);
+    }
+    Ok(writeln!(terminal.data(), "{line}")?)
+}

@@ -1,0 +1,99 @@
+//! `countersign evidence export`: records with their proofs in one file.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use countersign::archive;
+use countersign::contract::SnapshotId;
+
+use super::record_id;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::{PlaceOptions, archive_failed, operator};
+use crate::terminal::Terminal;
+
+/// Write records, what they rest on and their proofs into one file that a stranger can check
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign evidence export ev_01a1e209-3e99-736c-842c-57d140cc68f6 > bundle.json
+  countersign evidence export ev_01a1e209-3e99-736c-842c-57d140cc68f6 -o bundle.json \\
+    --content opened --reason 'dispute 4711'
+
+`countersign verify bundle.json` and `countersign-verify bundle.json` check it, without the store.")]
+pub(super) struct Export {
+    /// The names of the records
+    #[arg(value_name = "ID", required = true, value_parser = record_id)]
+    ids: Vec<SnapshotId>,
+
+    /// What goes in besides records and proofs
+    #[arg(long, value_enum, default_value_t = ContentRule::None)]
+    content: ContentRule,
+
+    /// Why it is opened; it stays in the log
+    #[arg(long, value_name = "TEXT", required_if_eq("content", "opened"))]
+    reason: Option<String>,
+
+    /// A checkpoint that the receiver has: show that the log has grown from it
+    #[arg(long, value_name = "FILE")]
+    held: Option<PathBuf>,
+
+    /// Write here instead of to stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What goes into a bundle.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ContentRule {
+    /// That something was said, not what
+    None,
+    /// The sealed payloads
+    Sealed,
+    /// What was sent and answered; that it was opened is recorded
+    Opened,
+}
+
+impl Export {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let held = self.held.as_ref().map(|path| {
+            let read = std::fs::read_to_string(path);
+            read.map_err(|error| Failure::unreadable(path.display(), error))
+        });
+        let held = held.transpose()?;
+        let place = options.open()?;
+        let mut journal = Journal::start(&place)?;
+        // What a crash left unsigned is signed now, so that it can be proved.
+        journal.sign(&place)?;
+        let by = operator();
+        let content = match self.content {
+            ContentRule::None => archive::Export::Records,
+            ContentRule::Sealed => archive::Export::Sealed,
+            ContentRule::Opened => archive::Export::Opened {
+                by: &by,
+                reason: self.reason.as_deref().unwrap_or_default(),
+            },
+        };
+        let archive = place.archive();
+        let export = archive.export(&self.ids, content, held.as_deref());
+        let bundle = place.runtime.block_on(export);
+        journal.sign(&place)?;
+        let bundle = bundle.map_err(archive_failed)?;
+        let text = bundle.to_json();
+        match &self.output {
+            None => write!(terminal.data(), "{text}")?,
+            Some(path) => std::fs::write(path, &text).map_err(|error| {
+                let what = format!("cannot write {}", path.display());
+                anyhow::Error::new(error).context(what)
+            })?,
+        }
+        terminal.say(bundle.summary.trim_end())?;
+        Ok(Exit::Ok)
+    }
+}

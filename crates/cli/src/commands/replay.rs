@@ -1,0 +1,312 @@
+//! `countersign replay`: recorded calls, verified or computed again and compared.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use countersign::contract::{ErrorCode, RecordKind, SnapshotId};
+use countersign::ledger::{LogQuery, LogRow};
+use countersign::replay::{self, Breach, Options, Replayed, Replayer, RulesAt, Verdict};
+use countersign::rules::Rules;
+use countersign::sample::Vat;
+use serde_json::{Map, Value, json};
+
+use super::calls::Wanted;
+use crate::answer::write_table;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::table::Table;
+use crate::terminal::Terminal;
+use crate::{progress, samples};
+
+/// Check recorded calls, or compute them again and show what differs
+///
+/// Nothing is changed and no key is taken; that a payload was opened is recorded. Exit code 3 where a record
+/// is broken or its answer cannot be computed again, 1 where other rules would have answered otherwise.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign replay ev_01a1e209-3e99-736c-842c-57d140cc68f6
+  countersign replay --since 7d --tool sample.vat --mode recompute
+  countersign replay --since 7d --mode against --rules new-rules.json
+
+A file of rules is one JSON object: the name of each rule set with its data, such as {\"vat\": {\"DE\": 2000}}.")]
+pub(crate) struct Replay {
+    /// The name of one record
+    #[arg(value_name = "ID", value_parser = super::evidence::record_id)]
+    id: Option<SnapshotId>,
+
+    #[command(flatten)]
+    wanted: Wanted,
+
+    /// What is done with them
+    #[arg(long, value_enum, default_value_t = Mode::Recompute)]
+    mode: Mode,
+
+    /// Rule sets that take the place of those in force
+    #[arg(long, value_name = "FILE", required_if_eq("mode", "against"))]
+    rules: Option<PathBuf>,
+}
+
+/// What is done with recorded calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Whether what is stored is what was recorded
+    Verify,
+    /// Whether the answer can be computed again, with the rules of the record
+    Recompute,
+    /// What other rules would have answered
+    Against,
+}
+
+/// What came of one record.
+struct Outcome {
+    id: SnapshotId,
+    tool: String,
+    verdict: &'static str,
+    differences: Vec<Difference>,
+}
+
+struct Difference {
+    path: String,
+    recorded: String,
+    computed: String,
+}
+
+impl Replay {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let rules = self.rules()?;
+        let place = options.open()?;
+        let mut journal = Journal::start(&place)?;
+        let ids = self.ids(&place)?;
+        let vault = Arc::new(place.vault());
+        let replayer = Replayer::new(place.store(), vault, operator()).map_err(failed)?;
+        let replayer = replayer.with(place.clock.clone(), place.ids.clone());
+        let outcomes = if self.mode == Mode::Verify {
+            verify(&place, &replayer, &ids)?
+        } else {
+            let at = match self.mode {
+                Mode::Against => RulesAt::InForce,
+                Mode::Verify | Mode::Recompute => RulesAt::Recorded,
+            };
+            let target = Arc::new(replayer.local(samples::catalog()?, rules, at));
+            match &self.id {
+                Some(id) => {
+                    let done = place.runtime.block_on(replayer.replay(id, &*target));
+                    vec![Outcome::of(&done.map_err(failed)?)]
+                }
+                None => self.compute(&place, &replayer, target)?,
+            }
+        };
+        journal.sign(&place)?;
+        show(terminal, &outcomes)?;
+        Ok(self.exit(&outcomes))
+    }
+
+    fn compute(
+        &self,
+        place: &Place,
+        replayer: &Replayer,
+        target: Arc<dyn replay::Target>,
+    ) -> Result<Vec<Outcome>, Failure> {
+        let bar = progress::bar(self.wanted.limit as u64, "calls");
+        let mut outcomes = Vec::new();
+        let query = self.wanted.query(place);
+        let all = replayer.replay_all(query, target, Options::default(), |one| {
+            bar.inc(1);
+            outcomes.push(Outcome::of(one));
+        });
+        place.runtime.block_on(all).map_err(failed)?;
+        bar.finish_and_clear();
+        outcomes.sort_by(|a, b| b.id.as_str().cmp(a.id.as_str()));
+        Ok(outcomes)
+    }
+
+    /// The records that are meant with their tools, for a verification.
+    fn ids(&self, place: &Place) -> Result<Vec<(SnapshotId, String)>, Failure> {
+        if let Some(id) = &self.id {
+            return Ok(vec![(id.clone(), String::new())]);
+        }
+        let query = LogQuery {
+            kind: Some(RecordKind::Call),
+            ..self.wanted.query(place)
+        };
+        let rows = place
+            .runtime
+            .block_on(place.store().records(&query))
+            .map_err(store_failed)?;
+        let named = |row: LogRow| (row.id, row.tool.unwrap_or_default());
+        Ok(rows.into_iter().map(named).collect())
+    }
+
+    /// The rule sets: what the samples know, and in force what the file says.
+    fn rules(&self) -> Result<Rules, Failure> {
+        let Some(path) = &self.rules else {
+            return Ok(Vat::rules()?);
+        };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::unreadable(path.display(), error))?;
+        let sets: Map<String, Value> = serde_json::from_str(&text).map_err(|error| {
+            let context = format!("{} holds no rules", path.display());
+            Failure::from(anyhow::Error::new(error).context(context))
+                .hint("it is one JSON object: the name of each rule set with its data")
+        })?;
+        let mut rules = Rules::builder();
+        for (name, data) in sets {
+            rules = rules.version(name, data)?;
+        }
+        Ok(rules.build())
+    }
+
+    fn exit(&self, outcomes: &[Outcome]) -> Exit {
+        let has = |names: &[&str]| outcomes.iter().any(|one| names.contains(&one.verdict));
+        match self.mode {
+            Mode::Verify | Mode::Recompute if has(&["broken", "drift", "other_code"]) => {
+                Exit::NotVerified
+            }
+            Mode::Against if has(&["broken"]) => Exit::NotVerified,
+            Mode::Against if has(&["drift", "other_code"]) => Exit::Refused,
+            Mode::Verify | Mode::Recompute | Mode::Against => Exit::Ok,
+        }
+    }
+}
+
+fn verify(
+    place: &Place,
+    replayer: &Replayer,
+    ids: &[(SnapshotId, String)],
+) -> Result<Vec<Outcome>, Failure> {
+    let bar = progress::bar(ids.len() as u64, "records");
+    let mut outcomes = Vec::new();
+    for (id, tool) in ids {
+        let verified = place
+            .runtime
+            .block_on(replayer.verify(id))
+            .map_err(failed)?;
+        bar.inc(1);
+        let is_intact = verified.is_intact();
+        outcomes.push(Outcome {
+            id: id.clone(),
+            tool: tool.clone(),
+            verdict: if is_intact { "intact" } else { "broken" },
+            differences: verified.breaches.into_iter().map(breach).collect(),
+        });
+    }
+    bar.finish_and_clear();
+    Ok(outcomes)
+}
+
+impl Outcome {
+    fn of(replayed: &Replayed) -> Self {
+        let code = |code: &Option<ErrorCode>| code.map_or("OK", ErrorCode::as_str).to_owned();
+        let text = |value: &Option<Value>| value.as_ref().map_or(String::new(), Value::to_string);
+        let (verdict, differences) = match &replayed.verdict {
+            Verdict::Identical => ("identical", Vec::new()),
+            Verdict::Drift(differences) => {
+                let of = |one: &replay::Difference| Difference {
+                    path: one.path.clone(),
+                    recorded: text(&one.recorded),
+                    computed: text(&one.computed),
+                };
+                ("drift", differences.iter().map(of).collect())
+            }
+            Verdict::OtherCode { recorded, computed } => {
+                let difference = Difference {
+                    path: "code".to_owned(),
+                    recorded: code(recorded),
+                    computed: code(computed),
+                };
+                ("other_code", vec![difference])
+            }
+            Verdict::MissingRules { name, version } => {
+                let difference = Difference {
+                    path: format!("rules {name}"),
+                    recorded: version.clone(),
+                    computed: "not known".to_owned(),
+                };
+                ("missing_rules", vec![difference])
+            }
+            Verdict::NotPure => ("not_pure", Vec::new()),
+            Verdict::NothingToCompare => ("nothing_to_compare", Vec::new()),
+            Verdict::NoSuchTool => ("no_such_tool", Vec::new()),
+            Verdict::Erased => ("erased", Vec::new()),
+            Verdict::Gone => ("gone", Vec::new()),
+            Verdict::Broken(breaches) => ("broken", breaches.iter().copied().map(breach).collect()),
+        };
+        Self {
+            id: replayed.id.clone(),
+            tool: replayed.tool.clone().unwrap_or_default(),
+            verdict,
+            differences,
+        }
+    }
+}
+
+fn breach(breach: Breach) -> Difference {
+    let path = match breach {
+        Breach::OtherRecord => "its leaf is another record",
+        Breach::OtherRow => "its row says something else",
+        Breach::NotInTree => "its leaf is not in the tree",
+        Breach::OtherPayload => "its payload is another one",
+        Breach::Unopenable => "its payload does not open",
+        Breach::OtherArguments => "its arguments are others",
+        Breach::OtherData => "its answer is another one",
+    };
+    Difference {
+        path: path.to_owned(),
+        recorded: String::new(),
+        computed: String::new(),
+    }
+}
+
+fn show(terminal: &mut Terminal, outcomes: &[Outcome]) -> Result<(), Failure> {
+    let mut table = Table::new([
+        "RESULT", "TOOL", "WHERE", "RECORDED", "COMPUTED", "EVIDENCE",
+    ]);
+    let mut values = Vec::new();
+    for outcome in outcomes {
+        let (id, tool) = (outcome.id.as_str(), outcome.tool.as_str());
+        if outcome.differences.is_empty() {
+            table.row([outcome.verdict, tool, "", "", "", id]);
+        }
+        let mut differences = Vec::new();
+        for one in &outcome.differences {
+            table.row([
+                outcome.verdict,
+                tool,
+                &one.path,
+                &one.recorded,
+                &one.computed,
+                id,
+            ]);
+            differences.push(json!({
+                "path": one.path,
+                "recorded": one.recorded,
+                "computed": one.computed,
+            }));
+        }
+        values.push(json!({
+            "evidence": id,
+            "tool": tool,
+            "result": outcome.verdict,
+            "differences": differences,
+        }));
+    }
+    write_table(terminal, &values, &table, "there are no such calls")
+}
+
+fn failed(error: replay::Error) -> Failure {
+    match error {
+        replay::Error::Store(error) => store_failed(error),
+        replay::Error::NoSuchRecord { .. } => {
+            Failure::from(error).hint("`countersign evidence list` lists the newest ones")
+        }
+        replay::Error::NotAllowed | replay::Error::Aborted(_) => Failure::from(error),
+    }
+}

@@ -1,0 +1,289 @@
+//! `countersign verify`: whether evidence holds, in a bundle or in the whole store.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use countersign::archive::verify::{Depth, Progress, Verification, VerifyReport};
+use countersign_evidence::bundle::{self, Bundle, Consistency, Report, Trust};
+use serde::{Deserialize, Serialize};
+
+use crate::answer::write_json;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::journal::CHECKPOINT;
+use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::table::{Table, visible};
+use crate::terminal::Terminal;
+use crate::{keys, progress};
+
+/// Check evidence: a bundle that somebody gave you, or the whole log of the store
+///
+/// A bundle needs no store. The whole log is also compared with the checkpoint that is kept outside of the
+/// store. Exit code 3 where anything does not hold; every fault is named.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign verify bundle.json --key log.pub
+  countersign verify --all
+  countersign verify --all --held /mnt/elsewhere/checkpoint --json
+
+A run of --all that was broken off goes on where it was; --thorough begins anew and looks at every page
+of the database file as well.")]
+pub(crate) struct Verify {
+    /// The file of a bundle; - reads stdin
+    #[arg(
+        value_name = "BUNDLE",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    bundle: Option<PathBuf>,
+
+    /// The whole log of the store
+    #[arg(long)]
+    all: bool,
+
+    /// A checkpoint that was kept: the log must have grown from it [default with --all: the folder's]
+    #[arg(long, value_name = "FILE")]
+    held: Option<PathBuf>,
+
+    /// Whose log it has to be: the text of log.pub, or its path [default with --all: the folder's]
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Begin anew, and look at every page of the database file too
+    #[arg(long, requires = "all")]
+    thorough: bool,
+
+    /// Tree and signatures only: no rows, payloads and links
+    #[arg(long, requires = "all", conflicts_with = "thorough")]
+    quick: bool,
+}
+
+/// Where a verification of the whole log was broken off.
+const PROGRESS: &str = "verify.progress";
+
+/// How often that is written down.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    quick: bool,
+    progress: Progress,
+}
+
+impl Verify {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        match &self.bundle {
+            Some(path) => self.bundle(path, terminal),
+            None => self.all(options, terminal),
+        }
+    }
+
+    fn bundle(&self, path: &Path, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let text = if path.as_os_str() == "-" {
+            std::io::read_to_string(std::io::stdin())
+        } else {
+            read_bounded(path)
+        };
+        let text = text.map_err(|error| Failure::unreadable(path.display(), error))?;
+        let bundle = Bundle::parse(&text).map_err(|error| Failure::from(error).not_verified())?;
+        let key = self.key.as_deref().map(keys::public).transpose()?;
+        let report = bundle.verify(key.as_ref(), self.held()?.as_deref());
+        if terminal.is_for_programs() {
+            write_json(terminal, &report)?;
+        } else {
+            show_bundle(terminal, &report)?;
+        }
+        Ok(verdict(report.valid))
+    }
+
+    fn all(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut place = options.open()?;
+        if let Some(key) = &self.key {
+            place.log_key = keys::public(key)?;
+        }
+        if self.thorough {
+            let check = place.runtime.block_on(place.backend.check());
+            check.map_err(|error| store_failed(error).not_verified())?;
+        }
+        let held = match self.held()? {
+            Some(held) => Some(held),
+            None => place.folder.read(CHECKPOINT)?,
+        };
+        let from = self.saved(&place.folder)?;
+        if let Some(from) = &from {
+            terminal.say(format_args!(
+                "note: going on from record {}; --thorough begins anew",
+                from.size
+            ))?;
+        }
+        let verification = Verification {
+            from,
+            held,
+            depth: if self.quick {
+                Depth::Tree
+            } else {
+                Depth::Records
+            },
+        };
+        let report = self.walk(&place, &verification)?;
+        place.folder.remove(PROGRESS)?;
+        if terminal.is_for_programs() {
+            write_json(terminal, &report)?;
+        } else {
+            show_all(terminal, &report)?;
+        }
+        Ok(verdict(report.is_valid()))
+    }
+
+    fn walk(&self, place: &Place, verification: &Verification) -> Result<VerifyReport, Failure> {
+        let bar = progress::bar(0, "records");
+        let mut saved_at = Instant::now();
+        let on_progress = |progress: &Progress, size: u64| {
+            bar.set_length(size);
+            bar.set_position(progress.size);
+            if saved_at.elapsed() < PROGRESS_EVERY {
+                return;
+            }
+            saved_at = Instant::now();
+            let saved = Saved {
+                quick: self.quick,
+                progress: progress.clone(),
+            };
+            // Where it cannot be kept, a run that is broken off begins anew; that is no fault of the log.
+            if let Ok(text) = serde_json::to_string(&saved) {
+                let _ = place.folder.write(PROGRESS, &text, 0o600);
+            }
+        };
+        let archive = place.archive();
+        let report = archive.verify_all(verification, on_progress);
+        let report = place.runtime.block_on(report).map_err(archive_failed)?;
+        bar.finish_and_clear();
+        Ok(report)
+    }
+
+    /// Where a run of the same kind was broken off. One that had found faults begins anew, because it
+    /// has to name them.
+    fn saved(&self, folder: &Folder) -> Result<Option<Progress>, Failure> {
+        if self.thorough {
+            return Ok(None);
+        }
+        let text = folder.read(PROGRESS)?.unwrap_or_default();
+        let saved: Option<Saved> = serde_json::from_str(&text).ok();
+        let usable = |saved: &Saved| saved.quick == self.quick && saved.progress.faults == 0;
+        Ok(saved.filter(usable).map(|saved| saved.progress))
+    }
+
+    fn held(&self) -> Result<Option<String>, Failure> {
+        let read = self.held.as_ref().map(|path| {
+            let read = std::fs::read_to_string(path);
+            read.map_err(|error| Failure::unreadable(path.display(), error))
+        });
+        read.transpose()
+    }
+}
+
+/// A file that is larger than any bundle is not read into memory.
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(bundle::BUNDLE_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn verdict(valid: bool) -> Exit {
+    if valid { Exit::Ok } else { Exit::NotVerified }
+}
+
+fn show_bundle(terminal: &mut Terminal, report: &Report) -> Result<(), Failure> {
+    let mut table = Table::new([
+        "RECORD",
+        "KIND",
+        "TOOL",
+        "CODE",
+        "IN THE LOG",
+        "CONTENT",
+        "EVIDENCE",
+    ]);
+    for record in &report.records {
+        let code = match record.code {
+            Some(code) => code.as_str(),
+            None if record.replied => "OK",
+            None => "-",
+        };
+        let content = serde_json::to_value(record.content)?;
+        table.row([
+            &record.index.to_string(),
+            record.kind.map_or("?", |kind| kind.as_str()),
+            record.tool.as_deref().unwrap_or("-"),
+            code,
+            if record.included {
+                "proved"
+            } else {
+                "NOT PROVED"
+            },
+            content.as_str().unwrap_or_default(),
+            record.id.as_deref().unwrap_or("?"),
+        ]);
+    }
+    writeln!(terminal.data(), "{table}")?;
+    for finding in &report.findings {
+        terminal.say(format_args!("wrong: {}", visible(&finding.to_string())))?;
+    }
+    let growth = match report.consistency {
+        Consistency::NotAsked => None,
+        Consistency::Same => Some("the checkpoint that was kept is this very one"),
+        Consistency::Grown => Some("the log has only grown since the checkpoint that was kept"),
+        Consistency::NotShown => {
+            Some("that the log has grown from the kept checkpoint is not shown")
+        }
+    };
+    if let Some(growth) = growth {
+        terminal.say(format_args!("growth: {growth}"))?;
+    }
+    terminal.say(format_args!("log key: {}", visible(&report.public_key)))?;
+    if report.trust == Trust::Bundle {
+        terminal.say(
+            "note: the key came with the bundle; compare it with one from elsewhere, or use --key",
+        )?;
+    }
+    Ok(terminal.say(if report.valid { "valid" } else { "NOT VALID" })?)
+}
+
+fn show_all(terminal: &mut Terminal, report: &VerifyReport) -> Result<(), Failure> {
+    let out = terminal.data();
+    writeln!(out, "log: {}", visible(&report.origin))?;
+    writeln!(
+        out,
+        "records: {}, {} looked at",
+        report.size, report.checked
+    )?;
+    let size =
+        |size: Option<u64>| size.map_or("none that holds".to_owned(), |size| size.to_string());
+    writeln!(out, "signed for: {}", size(report.signed))?;
+    writeln!(out, "kept checkpoint: {}", size(report.held))?;
+    writeln!(
+        out,
+        "payloads: {} hold, {} are gone",
+        report.payloads, report.payloads_gone
+    )?;
+    for finding in &report.findings {
+        terminal.say(format_args!("wrong: {}", visible(&finding.to_string())))?;
+    }
+    if report.further_findings > 0 {
+        terminal.say(format_args!("wrong: {} more", report.further_findings))?;
+    }
+    Ok(terminal.say(if report.is_valid() {
+        "valid"
+    } else {
+        "NOT VALID"
+    })?)
+}

@@ -1,0 +1,141 @@
+//! The data folder: where the store and its keys are, and how files in it are written.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use crate::failure::Failure;
+
+/// What nobody but the owner may read.
+const SECRET_MODE: u32 = 0o600;
+
+/// A folder that is there.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// What the environment says, or else the platform's data folder.
+    pub(crate) fn usual() -> Result<PathBuf, Failure> {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(folder) = set("COUNTERSIGN_DATA") {
+            return Ok(folder.into());
+        }
+        let base = set("XDG_DATA_HOME").map(PathBuf::from);
+        let base = base.filter(|path| path.is_absolute()).or_else(|| {
+            let home = set("HOME").map(PathBuf::from)?;
+            Some(home.join(".local/share"))
+        });
+        let base = base.ok_or_else(|| {
+            Failure::new("there is no home folder to keep data in").hint("say where with --data")
+        })?;
+        Ok(base.join("countersign"))
+    }
+
+    /// The folder, made where it is missing: nobody else may look into it.
+    pub(crate) fn make(path: PathBuf) -> Result<Self, Failure> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| about(&path, "make the folder", error))?;
+        Ok(Self { path })
+    }
+
+    /// The folder, where there is one.
+    pub(crate) fn existing(path: PathBuf) -> Result<Self, Failure> {
+        if path.is_dir() {
+            return Ok(Self { path });
+        }
+        Err(
+            Failure::new(format!("there is no data folder {}", path.display()))
+                .hint("the first `countersign call` makes one; --data says where"),
+        )
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What is in a file; none where there is none.
+    pub(crate) fn read(&self, name: &str) -> Result<Option<String>, Failure> {
+        let path = self.file(name);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::unreadable(path.display(), error)),
+        }
+    }
+
+    /// The same of a file that nobody else may be able to read.
+    pub(crate) fn read_secret(&self, name: &str) -> Result<Option<Zeroizing<String>>, Failure> {
+        if let Some(mode) = self.mode(name)?
+            && mode & 0o077 != 0
+        {
+            let path = self.file(name);
+            let message = format!("{} may be read by others (mode {mode:04o})", path.display());
+            return Err(Failure::new(message).hint(format!("chmod 600 {}", path.display())));
+        }
+        Ok(self.read(name)?.map(Zeroizing::new))
+    }
+
+    /// The permissions of a file; none where there is no such file.
+    pub(crate) fn mode(&self, name: &str) -> Result<Option<u32>, Failure> {
+        let path = self.file(name);
+        match fs::metadata(&path) {
+            Ok(metadata) => Ok(Some(metadata.mode() & 0o7777)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::unreadable(path.display(), error)),
+        }
+    }
+
+    /// Writes a file whole or not at all, also where the machine stops in between.
+    pub(crate) fn write(&self, name: &str, text: &str, mode: u32) -> Result<(), Failure> {
+        let path = self.file(name);
+        let temporary = self.file(&format!(".{name}.{}", std::process::id()));
+        let written = write_new(&temporary, text, mode)
+            .and_then(|()| fs::rename(&temporary, &path))
+            .and_then(|()| self.sync());
+        written.map_err(|error| {
+            // What is left of it is of no use; that it cannot be removed either changes nothing.
+            let _ = fs::remove_file(&temporary);
+            about(&path, "write", error)
+        })
+    }
+
+    pub(crate) fn write_secret(&self, name: &str, text: &str) -> Result<(), Failure> {
+        self.write(name, text, SECRET_MODE)
+    }
+
+    /// Removes a file; one that is not there is fine.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Failure> {
+        let path = self.file(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(about(&path, "remove", error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// A name in a folder is durable when the folder is.
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(mode);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn about(path: &Path, what: &str, error: io::Error) -> Failure {
+    let context = format!("cannot {what} {}", path.display());
+    anyhow::Error::new(error).context(context).into()
+}

@@ -1,0 +1,62 @@
+//! The log of a place while a command works: what it commits is in the signed tree when it ends.
+
+use countersign::sequencer::{self, LastStop, Sequencer};
+
+use crate::failure::Failure;
+use crate::keys;
+use crate::place::{Place, missing, store_failed};
+
+/// The newest signed checkpoint, outside of the store.
+pub(crate) const CHECKPOINT: &str = "checkpoint";
+
+/// Signs what a command commits.
+pub(crate) struct Journal {
+    sequencer: Sequencer,
+}
+
+impl Journal {
+    /// Nothing is signed for a log that is not the continuation of the checkpoint in the folder.
+    pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
+        let key = keys::log(&place.folder)?;
+        let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
+        let held = place.folder.read(CHECKPOINT)?;
+        let folder = place.folder.clone();
+        let builder = Sequencer::builder(place.store(), key)
+            .clock(place.clock.clone())
+            .ids(place.ids.clone())
+            .newest(place.newest.clone())
+            .on_checkpoint(move |note| {
+                let written = folder.write(CHECKPOINT, note, 0o644);
+                written.map_err(|failure| failure.error.into())
+            });
+        let last = LastStop {
+            held: held.as_deref(),
+            is_unclean: place.backend.was_lost(),
+        };
+        let sequencer = place.runtime.block_on(builder.start(last));
+        let sequencer = sequencer.map_err(failed)?;
+        Ok(Self { sequencer })
+    }
+
+    /// Everything that was committed is in the tree and signed after this.
+    pub(crate) fn sign(&mut self, place: &Place) -> Result<(), Failure> {
+        let store = place.store();
+        place.runtime.block_on(async {
+            store.flush().await.map_err(store_failed)?;
+            self.sequencer.tick().await.map_err(failed)?;
+            Ok(())
+        })
+    }
+}
+
+fn failed(error: sequencer::Error) -> Failure {
+    match error {
+        sequencer::Error::Store(error) => store_failed(error),
+        sequencer::Error::NotGrown(_) | sequencer::Error::Held(_) | sequencer::Error::Stored(_) => {
+            Failure::from(error)
+                .hint("`countersign verify --all` says more; docs/operating.md says what to do")
+                .not_verified()
+        }
+        sequencer::Error::Sign(_) | sequencer::Error::NotKept(_) => Failure::from(error),
+    }
+}

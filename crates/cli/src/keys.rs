@@ -1,0 +1,195 @@
+//! The two keys of an installation: the master key, which wraps the keys of the users, and the key
+//! that signs the log. Both are files beside the data unless the environment brings the first.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use countersign::ids::IdSource;
+use countersign_evidence::note::{SigningKey, VerifyingKey};
+use countersign_evidence::seal::MasterKey;
+use zeroize::Zeroizing;
+
+use crate::failure::Failure;
+use crate::folder::Folder;
+
+/// Where the master key comes from when it is in no file.
+const MASTER_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY";
+
+/// And what it was before, during a rotation.
+const MASTER_OLD_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY_OLD";
+
+/// Wraps the keys of the users.
+pub(crate) const MASTER: &str = "master.key";
+/// What they were wrapped with before a rotation; there until all of them are wrapped anew.
+pub(crate) const MASTER_OLD: &str = "master.key.old";
+/// Signs the log.
+pub(crate) const LOG: &str = "log.key";
+/// What others check the log's signatures with.
+pub(crate) const LOG_PUBLIC: &str = "log.pub";
+
+/// The bytes of a key.
+pub(crate) type Secret = Zeroizing<[u8; 32]>;
+
+/// Where the master key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MasterSource {
+    Environment,
+    File,
+}
+
+/// The master key; none where there is none yet.
+pub(crate) fn master(folder: &Folder) -> Result<Option<(Arc<MasterKey>, MasterSource)>, Failure> {
+    if let Some(key) = in_environment(MASTER_VARIABLE)? {
+        return Ok(Some((key, MasterSource::Environment)));
+    }
+    let key = master_in(folder, MASTER)?;
+    Ok(key.map(|key| (key, MasterSource::File)))
+}
+
+/// What the keys were wrapped with before, where the environment brings the master key.
+pub(crate) fn old_in_environment() -> Result<Option<Arc<MasterKey>>, Failure> {
+    in_environment(MASTER_OLD_VARIABLE)
+}
+
+/// A master key in a file.
+pub(crate) fn master_in(folder: &Folder, name: &str) -> Result<Option<Arc<MasterKey>>, Failure> {
+    let Some(text) = folder.read_secret(name)? else {
+        return Ok(None);
+    };
+    let secret = parse(&text, &folder.file(name).display().to_string())?;
+    Ok(Some(Arc::new(MasterKey::from_bytes(&secret))))
+}
+
+/// A new master key in this file.
+pub(crate) fn make_master(
+    folder: &Folder,
+    name: &str,
+    ids: &dyn IdSource,
+) -> Result<Arc<MasterKey>, Failure> {
+    let secret = draw(ids);
+    folder.write_secret(name, &text_of(&secret))?;
+    Ok(Arc::new(MasterKey::from_bytes(&secret)))
+}
+
+/// The key of the log; none where there is none yet.
+pub(crate) fn log(folder: &Folder) -> Result<Option<SigningKey>, Failure> {
+    let Some(text) = folder.read_secret(LOG)? else {
+        return Ok(None);
+    };
+    let path = folder.file(LOG);
+    let (origin, secret) = text
+        .split_once('\n')
+        .ok_or_else(|| not_a_key(&path.display().to_string()))?;
+    let secret = parse(secret, &path.display().to_string())?;
+    Ok(Some(SigningKey::from_seed(origin, &secret)?))
+}
+
+/// A new key of the log: its name is random unless it is given.
+pub(crate) fn make_log(
+    folder: &Folder,
+    origin: Option<&str>,
+    ids: &dyn IdSource,
+) -> Result<SigningKey, Failure> {
+    let mut name = [0; 4];
+    ids.fill(&mut name);
+    let drawn = || format!("countersign.local/{}", hex(&name));
+    let origin = origin.map_or_else(drawn, str::to_owned);
+    let secret = draw(ids);
+    let key = SigningKey::from_seed(&origin, &secret).map_err(|error| {
+        Failure::from(error).hint("an origin is a name such as example.com/log, without spaces")
+    })?;
+    let text = Zeroizing::new(format!("{origin}\n{}", text_of(&secret).as_str()));
+    folder.write_secret(LOG, &text)?;
+    folder.write(LOG_PUBLIC, &format!("{}\n", key.verifying_key()), 0o644)?;
+    Ok(key)
+}
+
+/// A public key as `--key` takes it: its text, or a file that holds it.
+pub(crate) fn public(text: &str) -> Result<VerifyingKey, Failure> {
+    let hint = "use the text in log.pub, or the path of such a file";
+    if let Ok(key) = text.parse() {
+        return Ok(key);
+    }
+    let read = std::fs::read_to_string(text);
+    let read = read.map_err(|_| Failure::new(format!("{text:?} is no public key")).hint(hint))?;
+    read.trim()
+        .parse()
+        .map_err(|error| Failure::from(anyhow::Error::new(error)).hint(hint))
+}
+
+/// Hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// 32 bytes of hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let pair = std::str::from_utf8(pair).ok()?;
+        *byte = u8::from_str_radix(pair, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn in_environment(variable: &str) -> Result<Option<Arc<MasterKey>>, Failure> {
+    let Ok(text) = std::env::var(variable) else {
+        return Ok(None);
+    };
+    let secret = parse(&Zeroizing::new(text), variable)?;
+    Ok(Some(Arc::new(MasterKey::from_bytes(&secret))))
+}
+
+fn draw(ids: &dyn IdSource) -> Secret {
+    let mut secret = Zeroizing::new([0; 32]);
+    ids.fill(&mut *secret);
+    secret
+}
+
+fn text_of(secret: &Secret) -> Zeroizing<String> {
+    Zeroizing::new(format!("{}\n", hex(&**secret)))
+}
+
+/// 32 bytes in hexadecimal digits or base64.
+fn parse(text: &str, place: &str) -> Result<Secret, Failure> {
+    let text = text.trim();
+    let bytes = from_hex(text).or_else(|| {
+        let decoded = Zeroizing::new(STANDARD.decode(text).ok()?);
+        decoded.as_slice().try_into().ok()
+    });
+    bytes.map(Zeroizing::new).ok_or_else(|| not_a_key(place))
+}
+
+fn not_a_key(place: &str) -> Failure {
+    Failure::new(format!("{place} holds no key"))
+        .hint("a key is 32 bytes, in 64 hexadecimal digits or in base64")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_in_both_spellings_and_nothing_else_is_one() {
+        let hex_text = "00ff".repeat(16);
+        let bytes = from_hex(&hex_text).unwrap();
+        assert_eq!(hex(&bytes), hex_text);
+        for text in [hex_text.clone(), format!(" {}\n", STANDARD.encode(bytes))] {
+            assert_eq!(*parse(&text, "here").unwrap(), bytes);
+        }
+        for text in ["", "00ff", &hex_text[1..], &hex_text.replace('f', "g")] {
+            let failure = parse(text, "here").unwrap_err();
+            assert_eq!(failure.error.to_string(), "here holds no key");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Where a command works: the data folder, the store and the keys that belong to it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use countersign::archive::{self, Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
+use countersign::clock::{Clock, SystemClock};
+use countersign::contract::{Actor, ActorType, Digest};
+use countersign::ids::{IdSource, RandomIds};
+use countersign::ledger::{self, Store};
+use countersign::newest::NewestCheckpoint;
+use countersign::sample::Vat;
+use countersign::vault::Vault;
+use countersign::{Catalog, Executor, Principal};
+use countersign_evidence::note::VerifyingKey;
+use countersign_evidence::seal::MasterKey;
+use tokio::runtime::Runtime;
+
+use crate::backend::{Backend, StoreName};
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::keys::{self, MasterSource};
+use crate::terminal::Terminal;
+
+/// Where data is, for every command.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct PlaceOptions {
+    /// The folder of the data and its keys [default: the platform's data folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// The store: sqlite:PATH, postgres://… or memory [default: sqlite:DIR/countersign.db]
+    #[arg(long, global = true, value_name = "STORE")]
+    store: Option<StoreName>,
+
+    /// The name of the log, for a folder that has none yet [default: a random one]
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    origin: Option<String>,
+}
+
+/// A store with everything that belongs to it.
+pub(crate) struct Place {
+    pub(crate) folder: Folder,
+    pub(crate) backend: Backend,
+    pub(crate) master: Arc<MasterKey>,
+    pub(crate) master_source: MasterSource,
+    pub(crate) log_key: VerifyingKey,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) newest: NewestCheckpoint,
+    pub(crate) runtime: Runtime,
+}
+
+impl PlaceOptions {
+    /// Which store is meant, and where the keys are.
+    pub(crate) fn names(&self) -> Result<(PathBuf, StoreName), Failure> {
+        let data = match &self.data {
+            Some(data) => data.clone(),
+            None => Folder::usual()?,
+        };
+        let usual = || StoreName::Sqlite(data.join("countersign.db"));
+        let store = self.named_store()?.unwrap_or_else(usual);
+        Ok((data, store))
+    }
+
+    pub(crate) fn is_memory(&self) -> Result<bool, Failure> {
+        Ok(self.named_store()? == Some(StoreName::Memory))
+    }
+
+    /// The store, where one is named. Its address may hold a password, which the environment keeps out
+    /// of the list of processes.
+    fn named_store(&self) -> Result<Option<StoreName>, Failure> {
+        let variable = std::env::var("COUNTERSIGN_STORE").ok();
+        let variable = variable.filter(|name| !name.is_empty());
+        match (&self.store, variable) {
+            (Some(store), _) => Ok(Some(store.clone())),
+            (None, Some(name)) => match name.parse() {
+                Ok(store) => Ok(Some(store)),
+                Err(hint) => Err(Failure::new("COUNTERSIGN_STORE names no store").hint(hint)),
+            },
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The place, made where it is missing.
+    pub(crate) fn open_or_make(&self, terminal: &mut Terminal) -> Result<Place, Failure> {
+        let (data, store) = self.names()?;
+        let folder = Folder::make(data)?;
+        let (clock, ids) = clock_and_ids();
+        if keys::master(&folder)?.is_none() {
+            keys::make_master(&folder, keys::MASTER, &*ids)?;
+            terminal.say(format_args!(
+                "note: new keys are in {}; keys beside the data protect its backups only, see docs/operating.md",
+                folder.path().display()
+            ))?;
+        }
+        if keys::log(&folder)?.is_none() {
+            keys::make_log(&folder, self.origin.as_deref(), &*ids)?;
+        }
+        Place::open(folder, &store, clock, ids)
+    }
+
+    /// The place, where there is one.
+    pub(crate) fn open(&self) -> Result<Place, Failure> {
+        let (data, store) = self.names()?;
+        if store == StoreName::Memory {
+            return Err(Failure::new("a store in memory has nothing to look at")
+                .hint("leave --store out, or name a store that stays"));
+        }
+        let folder = Folder::existing(data)?;
+        if let StoreName::Sqlite(path) = &store
+            && !path.exists()
+        {
+            let message = format!("there is no store {}", path.display());
+            return Err(Failure::new(message).hint("the first `countersign call` makes one"));
+        }
+        let (clock, ids) = clock_and_ids();
+        Place::open(folder, &store, clock, ids)
+    }
+}
+
+impl Place {
+    fn open(
+        folder: Folder,
+        store: &StoreName,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Result<Self, Failure> {
+        let master = keys::master(&folder)?;
+        let (master, master_source) = master.ok_or_else(|| missing(&folder, keys::MASTER))?;
+        let log_key = keys::log(&folder)?.ok_or_else(|| missing(&folder, keys::LOG))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        let backend = runtime.block_on(Backend::open(store))?;
+        Ok(Self {
+            folder,
+            backend,
+            master,
+            master_source,
+            log_key: log_key.verifying_key(),
+            clock,
+            ids,
+            newest: NewestCheckpoint::new(),
+            runtime,
+        })
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.backend.store()
+    }
+
+    /// Runs calls on this store.
+    pub(crate) fn executor(&self, catalog: Catalog) -> Result<Executor, Failure> {
+        let executor = Executor::builder(catalog)
+            .store(self.store())
+            .kms(self.master.clone())
+            .clock(self.clock.clone())
+            .ids(self.ids.clone())
+            .rules(Vat::rules()?)
+            .build_digest(build_digest())
+            .newest_checkpoint(self.newest.clone());
+        Ok(executor.build())
+    }
+
+    pub(crate) fn vault(&self) -> Vault {
+        Vault::new(
+            self.store(),
+            self.master.clone(),
+            self.clock.clone(),
+            self.ids.clone(),
+        )
+    }
+
+    /// What operators do with the log.
+    pub(crate) fn archive(&self) -> Archive {
+        Archive::new(
+            self.store(),
+            Arc::new(self.vault()),
+            self.clock.clone(),
+            self.ids.clone(),
+            self.log_key.clone(),
+        )
+    }
+}
+
+/// A key that has to be there.
+pub(crate) fn missing(folder: &Folder, name: &str) -> Failure {
+    Failure::new(format!("{} is missing", folder.file(name).display()))
+        .hint("restore it from a backup: nothing can be read or signed without it")
+}
+
+/// Who works at this command: the account's name, as the log names programs and operators.
+pub(crate) fn operator() -> Principal {
+    let scopes = [SCOPE_OPEN, SCOPE_ERASE, SCOPE_HOLD, SCOPE_RESOLVE];
+    let name = ["COUNTERSIGN_OPERATOR", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    let actor = Actor {
+        kind: ActorType::System,
+        id: format!("operator/{}", name.as_deref().unwrap_or("local")),
+    };
+    scopes
+        .into_iter()
+        .fold(Principal::new(actor, ""), Principal::scope)
+}
+
+/// What ran the tool: the version of this program, which holds the samples.
+fn build_digest() -> Digest {
+    let name = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
+    Digest::of_bytes(name.as_bytes())
+}
+
+fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let ids = Arc::new(RandomIds::new(clock.clone()));
+    (clock, ids)
+}
+
+/// What a store said, with what to do about it.
+pub(crate) fn store_failed(error: ledger::Error) -> Failure {
+    let hint = match &error {
+        ledger::Error::Unavailable(_) => None,
+        ledger::Error::DiskLow { .. } => {
+            Some("make room on the disk; reading and verifying go on meanwhile")
+        }
+        ledger::Error::Full { .. } => Some("use a store that stays: sqlite or postgres"),
+        ledger::Error::Damaged { .. } | ledger::Error::Forked { .. } => {
+            Some("`countersign verify --all` names what is wrong")
+        }
+        ledger::Error::UnderHold { .. } => {
+            Some("`countersign evidence release` lifts a hold, where that is allowed")
+        }
+    };
+    let is_held = matches!(error, ledger::Error::UnderHold { .. });
+    let failure = Failure::from(error);
+    let failure = if is_held { failure.refused() } else { failure };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// What the archive said, with what to do about it.
+pub(crate) fn archive_failed(error: archive::Error) -> Failure {
+    use archive::Error;
+    match error {
+        Error::Store(error) => store_failed(error),
+        Error::NoRecord { .. } => {
+            Failure::from(error).hint("`countersign evidence list` lists the newest ones")
+        }
+        Error::Tampered { .. } | Error::Checkpoint(_) | Error::NotGrown(_) => Failure::from(error)
+            .hint("`countersign verify --all` names everything that is wrong")
+            .not_verified(),
+        Error::NoReason => Failure::from(error).hint("say why with --reason"),
+        Error::NoCheckpoint | Error::NotSignedYet { .. } => {
+            Failure::from(error).hint("any `countersign call` signs what waits")
+        }
+        Error::MissingScope { .. }
+        | Error::NoUser
+        | Error::TooMany { .. }
+        | Error::NotCanonical(_) => Failure::from(error),
+    }
+}

@@ -1,0 +1,355 @@
+//! The real command over several processes: what one run commits, the next ones find, prove, open, hold and
+//! erase.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A data folder and the command that works in it.
+struct Place {
+    folder: TempDir,
+    store: Option<String>,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder can be made"),
+            store: None,
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command
+            .args(args)
+            .env("COUNTERSIGN_DATA", self.data())
+            .env("COUNTERSIGN_OPERATOR", "tester")
+            .env_remove("COUNTERSIGN_STORE")
+            .env_remove("COUNTERSIGN_MASTER_KEY");
+        if let Some(store) = &self.store {
+            command.env("COUNTERSIGN_STORE", store);
+        }
+        command
+            .output()
+            .expect("cargo has built the command before its tests")
+    }
+
+    /// What a command that ends with this code answers for programs.
+    #[track_caller]
+    fn ask(&self, code: i32, args: &[&str]) -> Value {
+        let output = self.run(&[args, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    /// What a command that ends with this code says on stderr.
+    #[track_caller]
+    fn told(&self, code: i32, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        String::from_utf8(output.stderr).expect("the command writes UTF-8")
+    }
+
+    /// Keeps a note; the name of its evidence.
+    #[track_caller]
+    fn note(&self, text: &str) -> String {
+        let arguments = json!({ "text": text }).to_string();
+        let reply = self.ask(0, &["call", "notes.add", "--args", &arguments]);
+        evidence(&reply)
+    }
+
+    #[track_caller]
+    fn verified(&self) -> Value {
+        self.ask(0, &["verify", "--all"])
+    }
+}
+
+fn evidence(reply: &Value) -> String {
+    let id = reply.pointer("/evidence/snapshot_id");
+    let id = id.and_then(Value::as_str);
+    id.expect("a call that keeps something has evidence")
+        .to_owned()
+}
+
+/// A5, A18: a repeat in another process gets the first answer, and nothing happens a second time.
+#[test]
+fn a_key_counts_in_the_next_process() {
+    let place = Place::new();
+    let call = |text: &str| {
+        let arguments = json!({ "text": text }).to_string();
+        let args = [
+            "call",
+            "notes.add",
+            "--args",
+            &arguments,
+            "--key",
+            "k_1",
+            "--json",
+        ];
+        let output = place.run(&args);
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), reply)
+    };
+    let (_, first) = call("buy milk");
+    let (code, second) = call("buy milk");
+    assert_eq!((code, &second["data"]), (Some(0), &first["data"]));
+    assert_eq!(second["replayed"], true);
+    let (code, other) = call("buy tea");
+    assert_eq!(code, Some(1));
+    assert_eq!(other["error"]["details"]["reason"], "key_reused");
+    let notes = place.ask(0, &["call", "notes.list"]);
+    assert_eq!(notes["data"].as_array().unwrap().len(), 1);
+    assert_eq!(place.verified()["findings"], json!([]));
+}
+
+/// A4: a dry run shows the answer and keeps nothing.
+#[test]
+fn a_dry_run_keeps_nothing() {
+    let place = Place::new();
+    let args = [
+        "call",
+        "notes.add",
+        "--args",
+        r#"{"text": "x"}"#,
+        "--dry-run",
+    ];
+    assert_eq!(place.ask(0, &args)["data"]["id"], "n_0001");
+    assert_eq!(place.ask(0, &["call", "notes.list"])["data"], json!([]));
+}
+
+/// Commands that are started together take turns and all succeed.
+#[test]
+fn commands_at_the_same_moment_wait_for_each_other() {
+    let place = Place::new();
+    place.note("first");
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let place = &place;
+            scope.spawn(move || place.note(&format!("note {number}")));
+        }
+    });
+    let notes = place.ask(0, &["call", "notes.list"]);
+    assert_eq!(notes["data"].as_array().unwrap().len(), 5);
+    place.verified();
+    let doctor = place.ask(0, &["doctor"]);
+    let wrong = doctor.as_array().unwrap().iter();
+    assert_eq!(wrong.filter(|point| point["state"] != "ok").count(), 0);
+}
+
+/// One byte of a record in the database file is found, and the record is named; exit code 3.
+#[test]
+fn a_flipped_byte_is_named() {
+    let place = Place::new();
+    place.note("first");
+    let id = place.note("second");
+    place.note("third");
+    place.verified();
+    let path = place.data().join("countersign.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The leaf spells the record's name, as canonical JSON does; the row does not.
+    let needle = format!("\"id\":\"{id}\",");
+    let at = find(&bytes, needle.as_bytes()).expect("the leaf is in the file");
+    let kind = find(&bytes[at..], b"\"call\"").expect("the kind follows the name");
+    bytes[at + kind + 1] = b'b';
+    std::fs::write(&path, bytes).unwrap();
+    let report = place.ask(3, &["verify", "--all"]);
+    let findings = report["findings"].as_array().unwrap();
+    assert!(
+        findings.iter().any(|finding| finding["index"] == 2),
+        "{report}"
+    );
+    let told = place.told(3, &["verify", "--all"]);
+    assert!(
+        told.contains("wrong: record 2") && told.ends_with("NOT VALID\n"),
+        "{told}"
+    );
+}
+
+/// A database that was rolled back to a backup is refused before anything is signed: exit code 3.
+#[test]
+fn a_rolled_back_store_is_not_signed_for() {
+    let place = Place::new();
+    place.note("first");
+    let path = place.data().join("countersign.db");
+    let backup = std::fs::read(&path).unwrap();
+    place.note("second");
+    std::fs::write(&path, backup).unwrap();
+    let told = place.told(3, &["call", "notes.list"]);
+    assert!(told.contains("the log was rolled back"), "{told}");
+    place.ask(3, &["verify", "--all"]);
+    assert_eq!(place.ask(1, &["doctor"]).as_array().unwrap().len(), 8);
+}
+
+/// A bundle is checked without the store, by both programs; one that was changed is not valid.
+#[test]
+fn a_bundle_is_checked_by_strangers() {
+    let place = Place::new();
+    let id = place.note("private words");
+    let file = place.folder.path().join("bundle.json");
+    let path = file.to_str().unwrap();
+    place.told(0, &["evidence", "export", &id, "-o", path]);
+    let bundle = std::fs::read_to_string(&file).unwrap();
+    assert!(!bundle.contains("private words"));
+    let reason = ["--content", "opened", "--reason", "a test"];
+    place.told(
+        0,
+        &[&["evidence", "export", &id, "-o", path][..], &reason].concat(),
+    );
+    let bundle = std::fs::read_to_string(&file).unwrap();
+    assert!(bundle.contains("private words"));
+    let accesses = place.ask(0, &["evidence", "list", "--kind", "access"]);
+    assert_eq!(accesses.as_array().unwrap().len(), 1);
+
+    let key = place.data().join("log.pub");
+    let stranger = Place::new();
+    let verify = ["verify", path, "--key", key.to_str().unwrap()];
+    assert_eq!(stranger.ask(0, &verify)["valid"], true);
+    assert!(!stranger.data().exists(), "a bundle needs no folder");
+    std::fs::write(&file, bundle.replace("private words", "other words")).unwrap();
+    let report = stranger.ask(3, &verify);
+    assert!(!report["findings"].as_array().unwrap().is_empty());
+}
+
+/// A21: what is erased is gone and every proof still holds; a hold forbids it.
+#[test]
+fn a_hold_forbids_to_erase_and_erasing_breaks_no_proof() {
+    let place = Place::new();
+    let id = place.note("forget this");
+    let open = ["evidence", "open", &id, "--reason", "a test"];
+    assert_eq!(
+        place.ask(0, &open)["arguments"]["value"]["text"],
+        "forget this"
+    );
+    place.ask(0, &["evidence", "hold", &id, "--reason", "a case"]);
+    let erase = [
+        "evidence",
+        "erase",
+        "u_local",
+        "--reason",
+        "asked by u_local",
+    ];
+    let told = place.told(1, &erase);
+    assert!(told.contains("under a hold: a case"), "{told}");
+    place.ask(0, &["evidence", "release", &id, "--reason", "it is over"]);
+    assert_eq!(place.ask(0, &erase)["payloads"], 1);
+    assert_eq!(place.verified()["payloads_gone"], 1);
+    let told = place.told(1, &open);
+    assert!(told.contains("was erased"), "{told}");
+    let shown = place.ask(0, &["evidence", "show", &id]);
+    assert_eq!(shown["proof"]["state"], "signed");
+    assert_eq!(shown["user_id"], "");
+    assert_eq!(place.ask(0, &["call", "notes.list"])["data"], json!([]));
+}
+
+/// After a rotation the old key is gone and everything still opens; interrupted, it goes on.
+#[test]
+fn keys_are_rotated() {
+    let place = Place::new();
+    let id = place.note("kept");
+    let master = place.data().join("master.key");
+    let old = std::fs::read(&master).unwrap();
+    assert_eq!(place.ask(0, &["keys", "rotate"])["rewrapped"], 1);
+    assert_ne!(std::fs::read(&master).unwrap(), old);
+    assert!(!place.data().join("master.key.old").exists());
+    place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
+
+    // As if it had been killed after the new key was in its place: nothing is wrapped by it yet.
+    let before = std::fs::read(&master).unwrap();
+    write_secret(&place.data().join("master.key.old"), &before);
+    write_secret(&master, format!("{}\n", "5e".repeat(32)).as_bytes());
+    let told = place.told(1, &["call", "notes.list"]);
+    assert!(told.contains("UPSTREAM_ERROR"), "{told}");
+    assert_eq!(place.ask(0, &["keys", "rotate"])["rewrapped"], 1);
+    place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
+    place.verified();
+}
+
+/// A key that others may read is refused, with what to do.
+#[test]
+fn a_key_that_others_may_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    place.note("first");
+    let master = place.data().join("master.key");
+    std::fs::set_permissions(&master, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let told = place.told(2, &["call", "notes.list"]);
+    let path = master.display();
+    let expected =
+        format!("error: {path} may be read by others (mode 0640)\nhint: chmod 600 {path}\n");
+    assert_eq!(told, expected);
+}
+
+/// The same on PostgreSQL: calls, their evidence, a rotation that other processes have to notice.
+#[test]
+fn postgresql_is_another_store() {
+    let server = countersign_testkit::postgres::shared_postgres();
+    let place = Place {
+        store: Some(server.fresh_database()),
+        ..Place::new()
+    };
+    let add = [
+        "call",
+        "notes.add",
+        "--args",
+        r#"{"text": "milk"}"#,
+        "--key",
+        "k_1",
+    ];
+    let first = place.ask(0, &add);
+    let second = place.ask(0, &add);
+    assert_eq!(
+        (&second["data"], &second["replayed"]),
+        (&first["data"], &json!(true))
+    );
+    let id = evidence(&first);
+    place.verified();
+    assert_eq!(place.ask(0, &["keys", "rotate"])["rewrapped"], 1);
+    let old = place.data().join("master.key.old");
+    assert!(old.exists(), "other processes may still use it");
+    place.ask(0, &["keys", "rotate", "--finish"]);
+    assert!(!old.exists());
+    place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
+    assert!(!place.data().join("countersign.db").exists());
+    place.verified();
+    let told = place.told(0, &["doctor"]);
+    assert_eq!(told, "");
+}
+
+/// An address that nobody answers at is told without its password.
+#[test]
+fn a_password_is_not_told() {
+    let place = Place {
+        store: Some("postgres://app:s3cret@127.0.0.1:1/none".to_owned()),
+        ..Place::new()
+    };
+    let told = place.told(2, &["call", "notes.list"]);
+    assert!(
+        told.contains("cannot use postgres://127.0.0.1:1/none"),
+        "{told}"
+    );
+    assert!(!told.contains("s3cret"), "{told}");
+}
+
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes
+        .windows(needle.len())
+        .position(|window| window == needle)
+}
+
+fn write_secret(path: &Path, bytes: &[u8]) {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(bytes));
+    written.expect("the folder can be written");
+}
