@@ -234,9 +234,10 @@ fn room(package: &str) -> Option<Room> {
             ],
             &["countersign-testkit"],
         ),
-        "countersign-torture" => (Layer::Edge, ALL, ALL),
         "xtask" => (Layer::Edge, &["countersign-testkit"], &[]),
-        "countersign-benches" | "countersign-testkit" => (Layer::Edge, ALL, ALL),
+        "countersign-benches" | "countersign-testkit" | "countersign-torture" => {
+            (Layer::Edge, ALL, ALL)
+        }
         _ => return None,
     };
     Some(Room {
