@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks an evidence bundle with code that shares nothing with Countersign: docs/evidence-format.md.
 
-    python3 verify_bundle.py BUNDLE [--key VKEY] [--checkpoint FILE]
+    python3 verify_bundle.py BUNDLE [--key VKEY] [--held FILE]
     python3 verify_bundle.py --vectors DIR
 
 Needs the package `cryptography`. Exit codes: 0 it holds, 3 it does not, 2 wrong use.
@@ -443,7 +443,7 @@ def main():
     parser = argparse.ArgumentParser(description="Checks an evidence bundle.")
     parser.add_argument("bundle", nargs="?", type=pathlib.Path)
     parser.add_argument("--key", help="the log's key, from somewhere else than the bundle")
-    parser.add_argument("--checkpoint", type=pathlib.Path, help="a signed checkpoint that you kept")
+    parser.add_argument("--held", type=pathlib.Path, help="a signed checkpoint that you kept")
     parser.add_argument("--vectors", type=pathlib.Path, help="check this implementation against a folder of vectors")
     options = parser.parse_args()
     if bool(options.bundle) == bool(options.vectors):
@@ -454,7 +454,7 @@ def main():
         return evidence_vectors.run(options.vectors)
     try:
         key = parse_key(options.key) if options.key else None
-        held = options.checkpoint.read_text(encoding="utf-8") if options.checkpoint else None
+        held = options.held.read_text(encoding="utf-8") if options.held else None
         findings = verify(options.bundle.read_bytes(), key, held)
     except (OSError, Fault) as error:
         parser.error(str(error))

@@ -25,6 +25,7 @@ impl Journal {
             .clock(place.clock.clone())
             .ids(place.ids.clone())
             .newest(place.newest.clone())
+            .briefly()
             .on_checkpoint(move |note| {
                 let written = folder.write(CHECKPOINT, note, 0o644);
                 written.map_err(|failure| failure.error.into())

@@ -71,6 +71,7 @@ pub struct SequencerBuilder {
     sequencing: Sequencing,
     newest: NewestCheckpoint,
     keep: Keep,
+    is_brief: bool,
 }
 
 /// Integrates and signs. One for each process; the store's lease lets one of them work at a time.
@@ -172,6 +173,13 @@ impl SequencerBuilder {
         self
     }
 
+    /// For a process that runs one command: its start is not worth a record, unless the last run was
+    /// lost.
+    pub fn briefly(mut self) -> Self {
+        self.is_brief = true;
+        self
+    }
+
     /// Checks that the store's tree is the continuation of everything that was signed, and writes the
     /// records of this start. Refuses to sign for any other tree.
     pub async fn start(self, last: LastStop<'_>) -> Result<Sequencer, Error> {
@@ -219,6 +227,7 @@ impl Sequencer {
             sequencing,
             newest: NewestCheckpoint::new(),
             keep: Box::new(|_| Ok(())),
+            is_brief: false,
         }
     }
 
@@ -309,7 +318,7 @@ impl Sequencer {
     }
 
     async fn write_start(&self, is_unclean: bool) -> Result<(), Error> {
-        if let Some(known) = &self.known {
+        if let Some(known) = self.known.as_ref().filter(|_| !self.parts.is_brief) {
             let about = json!({"size": known.size, "root": Digest(known.root).to_string()});
             self.write(RecordKind::Checkpoint, about).await?;
         }

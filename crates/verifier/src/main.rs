@@ -26,7 +26,7 @@ use serde_json::json;
     after_help = "Exit codes: 0 the bundle holds, 3 it does not, 2 wrong use.\n\n\
                   Examples:\n  \
                   countersign-verify order.json --key log.example.com+c5fbb264+AWa+fjMsekU...\n  \
-                  countersign-verify order.json --checkpoint kept-last-year.txt --json"
+                  countersign-verify order.json --held kept-last-year.txt --json"
 )]
 struct Cli {
     /// The bundle, or `-` for standard input
@@ -37,8 +37,8 @@ struct Cli {
     key: Option<VerifyingKey>,
 
     /// A signed checkpoint of the log that you kept: shows that the log was not rewritten since
-    #[arg(long, value_name = "FILE")]
-    checkpoint: Option<PathBuf>,
+    #[arg(long, alias = "checkpoint", value_name = "FILE")]
+    held: Option<PathBuf>,
 
     /// Write the report as one line of JSON
     #[arg(long)]
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 /// Whether the bundle holds; an error is about the command line.
 fn run(cli: &Cli) -> Result<bool, String> {
     let file = read(&cli.bundle, BUNDLE_BYTES_MAX)?;
-    let held = match &cli.checkpoint {
+    let held = match &cli.held {
         Some(path) => Some(text_of(path, read(path, NOTE_BYTES_MAX)?)?),
         None => None,
     };
