@@ -237,3 +237,6 @@ impl Drop for Threads {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,7 +73,7 @@ impl Tip {
             connection.query_row("SELECT max(idx) FROM record", [], |row| row.get(0))?;
         let next = newest.map_or(0, |newest| unsigned(newest) + 1);
         if next < size {
-            let what = format!("the log: the tree has {size} leaves, the newest record is {next}");
+            let what = format!("the log: the tree has {size} leaves and the records end at {next}");
             return Err(Failure::Damaged { what });
         }
         Ok(Self {
