@@ -187,8 +187,7 @@ impl SqliteStore {
     /// Everything that the file holds at this moment.
     pub fn dump(&self) -> Result<Dump, Error> {
         let connection = connection::reader(&self.path, &self.options).map_err(Failure::from)?;
-        let dump = Dump::start(connection);
-        dump.map_err(|error| Unavailable::new("store", error).into())
+        Ok(Dump::start(connection)?)
     }
 
     /// Looks at every page of the file; an error names the first that is damaged. It takes as long as

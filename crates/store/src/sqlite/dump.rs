@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use countersign::BoxFuture;
 use countersign::ledger::{DocumentKey, Error, Head, WrappedKey};
+use countersign_evidence::tree::Hash;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
@@ -27,8 +28,11 @@ const CHUNK: usize = 256;
 const CHUNKS_AHEAD: usize = 4;
 
 impl Dump {
-    /// Reads on a thread of its own, which ends with the rows or when nobody takes them any more.
-    pub(super) fn start(connection: Connection) -> std::io::Result<Self> {
+    /// Fixes the moment, and reads on a thread of its own, which ends with the rows or when nobody takes
+    /// them any more.
+    pub(super) fn start(connection: Connection) -> Result<Self, Failure> {
+        connection.execute_batch("BEGIN")?;
+        let tree = head(&connection)?;
         let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
         std::thread::Builder::new()
             .name("store dump".to_owned())
@@ -37,13 +41,14 @@ impl Dump {
                     rows: Vec::with_capacity(CHUNK),
                     sender,
                 };
-                match dump(&connection, &mut out) {
+                match dump(&connection, tree, &mut out) {
                     Ok(()) | Err(Ended::NobodyListens) => {}
                     Err(Ended::Failed(failure)) => {
                         out.sender.blocking_send(Err(failure)).ok();
                     }
                 }
-            })?;
+            })
+            .map_err(|_| Failure::Stopped)?;
         Ok(Self {
             chunks,
             ready: VecDeque::new(),
@@ -97,18 +102,16 @@ impl Out {
     }
 }
 
-fn dump(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
-    let transaction = connection.unchecked_transaction()?;
-    user_keys(&transaction, out)?;
-    claims(&transaction, out)?;
-    documents(&transaction, out)?;
-    shapes(&transaction, out)?;
-    let (size, root) = head(&transaction)?;
-    records(&transaction, size, out)?;
-    tiles(&transaction, out)?;
+fn dump(connection: &Connection, (size, root): (u64, Hash), out: &mut Out) -> Result<(), Ended> {
+    user_keys(connection, out)?;
+    claims(connection, out)?;
+    documents(connection, out)?;
+    shapes(connection, out)?;
+    records(connection, size, out)?;
+    tiles(connection, out)?;
     out.push(Row::Head(Head { size, root }))?;
-    checkpoints(&transaction, out)?;
-    for hold in holds(&transaction, "user_id, record", i64::MAX)? {
+    checkpoints(connection, out)?;
+    for hold in holds(connection, "user_id, record", i64::MAX)? {
         out.push(Row::Hold(hold))?;
     }
     out.send()

@@ -7,14 +7,16 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use countersign::ledger::{
-    ClaimAnswer, Claims as _, CommitAnswer, Documents as _, Durability, HeldState, Keyring as _,
-    Log as _, LogQuery, Sequencing, WrappedKey,
+    ClaimAnswer, Claims as _, CommitAnswer, Documents as _, Durability, HeldState, Hold,
+    Keyring as _, Log, LogQuery, MemoryStore, Sequencing, WrappedKey,
 };
 use countersign_testkit::ledger::build::{
-    commit, document, entry, has_succeeded, held, index_entry, ours, record_id, request, scope,
-    settle, succeeded, take, with_write, write,
+    commit, document, entry, entry_at, has_succeeded, held, index_entry, ours, record_id, request,
+    request_id, scope, settle, succeeded, take, with_write, write,
 };
 use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, proptest};
 use tempfile::TempDir;
 
 use super::log::entry::{Sealed, keep};
@@ -110,7 +112,7 @@ async fn integrated(store: &SqliteStore) -> Vec<String> {
         .expect("it is taken in");
     let mut ids = Vec::new();
     let mut dump = store.dump().expect("it can be read");
-    for row in dump.next_batch(1_000).await.expect("it can be read") {
+    for row in dump.next_batch(10_000).await.expect("it can be read") {
         if let Row::Record(record) = row {
             assert_eq!(record.index, Some(ids.len() as u64));
             ids.push(record.row.id.to_string());
@@ -447,6 +449,160 @@ async fn an_erased_user_is_not_in_the_files() {
     let order = store.document(&document("orders", "1")).await;
     assert_eq!(order.expect("it can be read").version, 0);
     store.check().await.expect("it is whole");
+}
+
+/// Records are found in buckets from the newest on; the answers are the model's, whatever is in the tree.
+#[test]
+fn records_are_found_as_the_model_finds_them() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(16)
+    };
+    // One store for all cases: they add to it, and to the model.
+    let folder = folder();
+    let (store, model) = (open(folder.path()), MemoryStore::new().keeping_log());
+    let counter = AtomicU64::new(100);
+    proptest!(config, |(
+        records in vec((0..40_i64, 0..3_u8, 0..20_u8, 0..20_u8), 0..80),
+        queries in vec((0..5_u8, 0..30_u8, 0..60_i64, 0..60_i64, 0..60_i64, 0..12_usize), 1..20),
+    )| {
+        runtime.block_on(async {
+            for (seconds, user, call, integrate) in records {
+                let n = counter.fetch_add(1, Ordering::Relaxed);
+                let mut record = entry_at(seconds, &format!("ev_{n}"), &format!("u_{user}"));
+                record.request_id = Some(request_id(&format!("req_{call}")));
+                for store in [&store as &dyn Log, &model] {
+                    let kept = store.append(record.clone().into(), Durability::Batched).await;
+                    kept.expect("it is kept");
+                }
+                if integrate == 0 {
+                    store.flush().await.expect("it is written");
+                    integrated(&store).await;
+                }
+            }
+            store.flush().await.expect("it is written");
+            for (user, call, since, until, before, limit) in queries {
+                let at = |seconds| (seconds < 45).then(|| entry_at(seconds, "ev_0", "").at);
+                let query = LogQuery {
+                    user_id: (user < 3).then(|| format!("u_{user}")),
+                    request_id: (call < 20).then(|| request_id(&format!("req_{call}"))),
+                    since: at(since + 20),
+                    until: at(until),
+                    before: at(before).map(|at| (at, record_id("ev_400"))),
+                    limit,
+                    ..LogQuery::default()
+                };
+                let found = store.records(&query).await.expect("it can be read");
+                let expected = Log::records(&model, &query).await;
+                assert_eq!(found, expected.expect("it can be read"), "{query:?}");
+            }
+        });
+    });
+}
+
+/// Everything is dumped, in the order of its kinds, as it was when the dump began.
+#[tokio::test]
+async fn a_dump_is_of_one_moment() {
+    let folder = folder();
+    let store = open(folder.path());
+    let key = WrappedKey {
+        master: "m".to_owned(),
+        bytes: vec![1],
+    };
+    store.add_user_key("u_1", key).await.expect("it is written");
+    ours(
+        store
+            .claim(&request(&scope("b")))
+            .await
+            .expect("it answers"),
+    );
+    for n in 0..300 {
+        let mut order = write(&document("orders", &format!("{n:03}")), 0, Some("body"));
+        order.entries = vec![index_entry("by_status", 1)];
+        let taken = with_write(commit(&format!("ev_{n}")), order);
+        store.commit(taken).await.expect("it is written");
+    }
+    integrated(&store).await;
+    let taken = take(&scope("a"), 0, succeeded("yes"), "ev_300");
+    store.commit(taken).await.expect("it is written");
+    let tree = store.head().await.expect("it can be read");
+    store
+        .add_checkpoint(&tree, "note")
+        .await
+        .expect("it is written");
+    let hold = Hold {
+        user_id: "u_1".to_owned(),
+        record: None,
+        reason: "court".to_owned(),
+    };
+    store
+        .hold(hold.clone(), entry("ev_301", "u_1"))
+        .await
+        .expect("it is written");
+
+    let mut dump = store.dump().expect("it can be read");
+    store.commit(commit("ev_302")).await.expect("it is written");
+    let mut rows = Vec::new();
+    loop {
+        let batch = dump.next_batch(100).await.expect("it can be read");
+        assert!(batch.len() <= 100);
+        if batch.is_empty() {
+            break;
+        }
+        rows.extend(batch);
+    }
+    let kinds: Vec<_> = rows.iter().map(kind).collect();
+    let runs = kinds.chunk_by(|a, b| a == b).map(|run| (run[0], run.len()));
+    assert_eq!(
+        runs.collect::<Vec<_>>(),
+        [
+            ("user key", 1),
+            ("claim", 2),
+            ("document", 300),
+            ("shape", 1),
+            ("record", 302),
+            ("tile", 3),
+            ("head", 1),
+            ("checkpoint", 1),
+            ("hold", 1),
+        ]
+    );
+    let ids: Vec<_> = rows.iter().filter_map(document_id).collect();
+    assert!(ids.is_sorted());
+    let expected = Row::Document {
+        key: document("orders", "007"),
+        version: 1,
+        body: Some(b"body".to_vec()),
+        entries: vec![index_entry("by_status", 1)],
+    };
+    assert!(rows.contains(&expected) && rows.contains(&Row::Hold(hold)));
+    let waiting = rows
+        .iter()
+        .filter(|row| matches!(row, Row::Record(record) if record.index.is_none()));
+    assert_eq!(waiting.count(), 2);
+}
+
+fn document_id(row: &Row) -> Option<&str> {
+    match row {
+        Row::Document { key, .. } => Some(&key.id),
+        _ => None,
+    }
+}
+
+fn kind(row: &Row) -> &'static str {
+    match row {
+        Row::UserKey { .. } => "user key",
+        Row::Claim(_) => "claim",
+        Row::Document { .. } => "document",
+        Row::Shape { .. } => "shape",
+        Row::Record(_) => "record",
+        Row::Tile { .. } => "tile",
+        Row::Head(_) => "head",
+        Row::Checkpoint { .. } => "checkpoint",
+        Row::Hold(_) => "hold",
+    }
 }
 
 fn mentions(folder: &Path, text: &str) -> bool {

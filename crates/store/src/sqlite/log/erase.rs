@@ -4,6 +4,7 @@ use countersign::ledger::Erased;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::entry::{Sealed, keep, user_term};
+use super::integrate::BUCKET;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::tip::head;
 use crate::sqlite::values::signed;
@@ -66,8 +67,8 @@ fn unname_records(connection: &Connection, user_id: &str) -> Result<usize, Failu
     )?;
     connection.execute(
         "DELETE FROM posting WHERE (bucket, term, idx) IN (
-             SELECT idx / 4096, ?1, idx FROM erased)",
-        [term],
+             SELECT idx / ?2, ?1, idx FROM erased)",
+        [term, signed(BUCKET)],
     )?;
     connection.execute(
         "UPDATE record SET user_id = '' WHERE idx IN (SELECT idx FROM erased)",

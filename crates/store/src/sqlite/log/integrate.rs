@@ -10,8 +10,8 @@ use crate::sqlite::tip::{Waiting, tile_key};
 use crate::sqlite::values::signed;
 use crate::sqlite::writer::Session;
 
-/// How many records a bucket has.
-pub(super) const BUCKET: u64 = 4_096;
+/// How many records a bucket has. Tests have many small ones.
+pub(super) const BUCKET: u64 = if cfg!(test) { 8 } else { 4_096 };
 
 pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integration, Failure> {
     let connection = session.connection;
