@@ -20,7 +20,9 @@ macro_rules! statements {
 
         impl Statements {
             pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
-                Ok(Self { $($name: client.prepare($sql).await?,)+ })
+                // All at once: one way to the server and back.
+                let ($($name,)+) = tokio::try_join!($(client.prepare($sql),)+)?;
+                Ok(Self { $($name,)+ })
             }
         }
     };
