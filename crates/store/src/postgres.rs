@@ -13,8 +13,10 @@ mod claims;
 mod commit;
 mod connect;
 mod documents;
+mod dump;
 mod failure;
 mod held;
+mod import;
 mod keyring;
 mod log;
 mod options;
@@ -37,7 +39,9 @@ use commit::Lanes;
 use connect::limited;
 use log::sequence::Edge;
 
+pub use dump::Dump;
 pub use failure::{Failure, OpenError};
+pub(crate) use import::Import;
 pub use options::PostgresOptions;
 
 /// A store in a PostgreSQL database. Cloning it shares connections and queues.

@@ -1,7 +1,7 @@
 //! The log in PostgreSQL.
 
 mod erase;
-mod query;
+pub(super) mod query;
 pub(super) mod sequence;
 
 use std::collections::HashMap;

@@ -6,6 +6,7 @@ use countersign_contract::SnapshotId;
 use deadpool_postgres::Transaction;
 
 use crate::postgres::connect::within;
+use crate::postgres::dump::placed;
 use crate::postgres::failure::{Failure, Meaning};
 use crate::postgres::records::{INSERT_OUTBOX, INSERT_PAYLOADS, INSERT_RECORDS, Payloads, Records};
 use crate::postgres::{PostgresStore, rows};
@@ -74,18 +75,7 @@ impl PostgresStore {
         let query = "SELECT user_id, record, reason FROM hold \
              ORDER BY placed_at, user_id, record LIMIT $1";
         let found = self.read(query, &[&rows(limit)]).await?;
-        let holds = found.iter().map(|row| {
-            let record: &str = row.get(1);
-            let record = (!record.is_empty()).then(|| SnapshotId::new(record));
-            Ok(Hold {
-                user_id: row.get(0),
-                record: record
-                    .transpose()
-                    .map_err(|_| Failure::damaged("the record of a hold"))?,
-                reason: row.get(2),
-            })
-        });
-        holds.collect()
+        found.iter().map(placed).collect()
     }
 
     /// Calls of the same user may hold rows in another order: then one of us is told to do it again.

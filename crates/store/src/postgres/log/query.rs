@@ -94,7 +94,7 @@ impl<'q> Wanted<'q> {
 }
 
 /// A record as a list shows it.
-pub(super) fn shown(row: &Row) -> Result<LogRow, Failure> {
+pub(in crate::postgres) fn shown(row: &Row) -> Result<LogRow, Failure> {
     let id: &str = row.get("id");
     let damaged = || Failure::damaged(format!("the record {id}"));
     let kind: &str = row.get("kind");

@@ -1,0 +1,273 @@
+//! Everything that the database holds, as it was at one moment.
+
+use countersign::BoxFuture;
+use countersign::ledger::{DocumentKey, Error, Head, Hold, WrappedKey};
+use countersign_contract::SnapshotId;
+use countersign_contract::tool::Recovery;
+use countersign_evidence::tile::TileId;
+use deadpool_postgres::Client;
+use tokio_postgres::Row as Columns;
+
+use super::claims::{request_id, scope};
+use super::documents::decode;
+use super::failure::Failure;
+use super::held::{attempt, digest, state};
+use super::log::query::shown;
+use super::{PostgresStore, unsigned};
+use crate::transfer::{Row, Source, StoredClaim, TransferRecord};
+
+/// Reads a whole store; see [`PostgresStore::dump`].
+pub struct Dump {
+    /// Gone when somebody else ends its transaction.
+    client: Option<Client>,
+    /// The tables that are still to be read, the next one last.
+    left: Vec<Table>,
+    is_open: bool,
+}
+
+/// What is read at once, in its order, and how a row of it is made.
+struct Table {
+    query: &'static str,
+    row: fn(&Columns) -> Result<Row, Failure>,
+}
+
+/// In the order of the variants of [`Row`].
+const TABLES: [Table; 10] = [
+    Table {
+        query: "SELECT user_id, master, bytes FROM user_key ORDER BY user_id",
+        row: user_key,
+    },
+    Table {
+        query: "SELECT * FROM claim ORDER BY user_id, tool, key_digest",
+        row: claim,
+    },
+    Table {
+        query: "SELECT * FROM document ORDER BY user_id, collection, id",
+        row: document,
+    },
+    Table {
+        query: "SELECT * FROM shape WHERE shape > 0 ORDER BY user_id, collection",
+        row: shape,
+    },
+    Table {
+        query: "SELECT r.*, l.idx, p.body, p.until FROM log_leaf l JOIN record r ON r.id = l.id \
+                LEFT JOIN payload p ON p.user_id = r.user_id AND p.id = r.id ORDER BY l.idx",
+        row: record,
+    },
+    Table {
+        query: "SELECT r.*, NULL::bigint AS idx, p.body, p.until FROM outbox o \
+                JOIN record r ON r.user_id = o.user_id AND r.id = o.id \
+                LEFT JOIN payload p ON p.user_id = r.user_id AND p.id = r.id ORDER BY r.id",
+        row: record,
+    },
+    Table {
+        query: "SELECT level, idx, hashes FROM tile ORDER BY level, idx",
+        row: tile,
+    },
+    Table {
+        query: "SELECT size, root FROM log_head",
+        row: head,
+    },
+    Table {
+        query: "SELECT size, root, note FROM checkpoint ORDER BY size",
+        row: checkpoint,
+    },
+    Table {
+        query: "SELECT user_id, record, reason FROM hold ORDER BY user_id, record",
+        row: hold,
+    },
+];
+
+impl PostgresStore {
+    /// Everything that the database holds at this moment. The moment lasts until the dump is dropped,
+    /// and the server cleans nothing up that was there; so do not keep it.
+    pub async fn dump(&self) -> Result<Dump, Error> {
+        let client = self.client().await?;
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+             SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+        client.batch_execute(begin).await.map_err(Failure::from)?;
+        Ok(Dump::within(client))
+    }
+}
+
+impl Dump {
+    /// What a transaction sees that the client is in.
+    pub(super) fn within(client: Client) -> Self {
+        Self {
+            client: Some(client),
+            left: TABLES.into_iter().rev().collect(),
+            is_open: false,
+        }
+    }
+
+    /// The client, in its transaction.
+    pub(super) fn client(&self) -> Result<&Client, Failure> {
+        self.client.as_ref().ok_or(Failure::Closed)
+    }
+
+    /// The client, for whoever ends its transaction.
+    pub(super) fn into_client(mut self) -> Result<Client, Failure> {
+        self.client.take().ok_or(Failure::Closed)
+    }
+
+    async fn next(&mut self, limit: usize) -> Result<Vec<Row>, Failure> {
+        let client = self.client.as_ref().ok_or(Failure::Closed)?;
+        let mut rows = Vec::new();
+        while rows.len() < limit
+            && let Some(table) = self.left.last()
+        {
+            if !self.is_open {
+                let query = table.query;
+                let declare = format!("DECLARE dump NO SCROLL CURSOR FOR {query}");
+                client.batch_execute(&declare).await?;
+                self.is_open = true;
+            }
+            let wanted = limit - rows.len();
+            let fetch = format!("FETCH FORWARD {wanted} FROM dump");
+            let found = client.query(&fetch, &[]).await?;
+            for columns in &found {
+                rows.push((table.row)(columns)?);
+            }
+            if found.len() < wanted {
+                client.batch_execute("CLOSE dump").await?;
+                self.is_open = false;
+                self.left.pop();
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Drop for Dump {
+    fn drop(&mut self) {
+        // It is in the middle of a transaction; nobody else can use it.
+        if let Some(client) = self.client.take() {
+            drop(deadpool_postgres::Object::take(client));
+        }
+    }
+}
+
+impl Source for Dump {
+    fn next_batch(&mut self, limit: usize) -> BoxFuture<'_, Result<Vec<Row>, Error>> {
+        Box::pin(async move { Ok(self.next(limit).await?) })
+    }
+}
+
+fn user_key(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::UserKey {
+        user_id: columns.get("user_id"),
+        key: WrappedKey {
+            master: columns.get("master"),
+            bytes: columns.get("bytes"),
+        },
+    })
+}
+
+fn claim(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Claim(Box::new(StoredClaim {
+        scope: scope(columns)?,
+        fingerprint: digest(columns, "fingerprint")?,
+        parts: columns.get("parts"),
+        recovery: recovery(columns)?,
+        attempt: attempt(columns),
+        request_id: request_id(columns.get("request_id"))?,
+        first_claim: columns.get("first_claim"),
+        claimed_at: columns.get("claimed_at"),
+        state: state(columns)?,
+        lease_until: columns.get("lease_until"),
+        reply: columns.get("reply"),
+        until: columns.get("until"),
+    })))
+}
+
+fn recovery(columns: &Columns) -> Result<Recovery, Failure> {
+    let seconds = unsigned(columns.get("recovery_seconds"));
+    match columns.get::<_, i16>("recovery") {
+        0 => Ok(Recovery::Operator),
+        1 => Ok(Recovery::Retry),
+        2 => Ok(Recovery::DownstreamKey {
+            window_seconds: seconds,
+        }),
+        3 => Ok(Recovery::Reconcile {
+            grace_seconds: seconds,
+        }),
+        _ => Err(Failure::damaged("the recovery of a claim")),
+    }
+}
+
+fn document(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Document {
+        key: DocumentKey {
+            user_id: columns.get("user_id"),
+            collection: columns.get("collection"),
+            id: columns.get("id"),
+        },
+        version: unsigned(columns.get("version")),
+        body: columns.get("body"),
+        entries: decode(columns.get("entries"))?,
+    })
+}
+
+fn shape(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Shape {
+        user_id: columns.get("user_id"),
+        collection: columns.get("collection"),
+        shape: unsigned(columns.get("shape")),
+    })
+}
+
+fn record(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Record(Box::new(TransferRecord {
+        row: shown(columns)?,
+        index: columns.get::<_, Option<i64>>("idx").map(unsigned),
+        fenced: columns.get("fenced"),
+        leaf: columns.get("leaf"),
+        payload: columns.get("body"),
+        payload_until: columns.get("until"),
+    })))
+}
+
+fn tile(columns: &Columns) -> Result<Row, Failure> {
+    let level = u8::try_from(columns.get::<_, i16>("level"));
+    Ok(Row::Tile {
+        id: TileId {
+            level: level.map_err(|_| Failure::damaged("the level of a tile"))?,
+            index: unsigned(columns.get("idx")),
+        },
+        bytes: columns.get("hashes"),
+    })
+}
+
+fn head(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Head(tree(columns)?))
+}
+
+fn checkpoint(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Checkpoint {
+        head: tree(columns)?,
+        note: columns.get("note"),
+    })
+}
+
+fn tree(columns: &Columns) -> Result<Head, Failure> {
+    Ok(Head {
+        size: unsigned(columns.get("size")),
+        root: digest(columns, "root")?,
+    })
+}
+
+fn hold(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Hold(placed(columns)?))
+}
+
+/// A hold of a row that has all of its columns.
+pub(super) fn placed(columns: &Columns) -> Result<Hold, Failure> {
+    let record: &str = columns.get("record");
+    let record = (!record.is_empty()).then(|| SnapshotId::new(record));
+    let record = record.transpose();
+    Ok(Hold {
+        user_id: columns.get("user_id"),
+        record: record.map_err(|_| Failure::damaged("the record of a hold"))?,
+        reason: columns.get("reason"),
+    })
+}
