@@ -41,7 +41,6 @@ use log::sequence::Edge;
 
 pub use dump::Dump;
 pub use failure::{Failure, OpenError};
-pub(crate) use import::Import;
 pub use options::PostgresOptions;
 
 /// A store in a PostgreSQL database. Cloning it shares connections and queues.

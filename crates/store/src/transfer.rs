@@ -1,6 +1,8 @@
 //! Everything that a store holds, row by row and in a form that belongs to no database: for moving from
 //! one to the other, and for comparing the two afterwards.
 
+mod copy;
+
 use countersign::BoxFuture;
 use countersign::ledger::{
     ClaimState, DocumentKey, Error, Head, Hold, IndexEntry, LogRow, Scope, WrappedKey,
@@ -9,6 +11,8 @@ use countersign_contract::RequestId;
 use countersign_contract::tool::Recovery;
 use countersign_evidence::tile::TileId;
 use jiff::Timestamp;
+
+pub use copy::{CopyError, Phase, Progress, Report, copy};
 
 /// Reads a whole store, as it was at one moment.
 ///

@@ -133,7 +133,13 @@ impl All {
         let user_ids = column(&self.user_keys, |(user_id, _)| user_id.as_str());
         let masters = column(&self.user_keys, |(_, key)| key.master.as_str());
         let bytes = column(&self.user_keys, |(_, key)| key.bytes.as_slice());
-        insert(client, sql, self.user_keys.len(), &[&user_ids, &masters, &bytes]).await
+        insert(
+            client,
+            sql,
+            self.user_keys.len(),
+            &[&user_ids, &masters, &bytes],
+        )
+        .await
     }
 
     async fn write_claims(&self, client: &Client) -> Result<(), Failure> {
@@ -256,7 +262,8 @@ impl All {
         .await?;
         let (placed, waiting): (Vec<_>, Vec<_>) =
             records.iter().partition(|record| record.index.is_some());
-        let leaves = "INSERT INTO log_leaf (idx, id) SELECT * FROM unnest($1::bigint[], $2::text[])";
+        let leaves =
+            "INSERT INTO log_leaf (idx, id) SELECT * FROM unnest($1::bigint[], $2::text[])";
         let indexes = column(&placed, |record| record.index.map(signed));
         let ids = column(&placed, |record| record.row.id.as_str());
         insert(client, leaves, placed.len(), &[&indexes, &ids]).await?;
@@ -283,7 +290,13 @@ impl All {
         let levels = column(&self.tiles, |(id, _)| i16::from(id.level));
         let indexes = column(&self.tiles, |(id, _)| signed(id.index));
         let hashes = column(&self.tiles, |(_, bytes)| bytes.as_slice());
-        insert(client, tiles, self.tiles.len(), &[&levels, &indexes, &hashes]).await?;
+        insert(
+            client,
+            tiles,
+            self.tiles.len(),
+            &[&levels, &indexes, &hashes],
+        )
+        .await?;
         for head in &self.heads {
             let update = "UPDATE log_head SET size = $1, root = $2";
             let (size, root) = (signed(head.size), head.root.as_slice());
