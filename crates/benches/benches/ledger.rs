@@ -191,7 +191,7 @@ async fn append(store: &SqliteStore, from: u64, count: u64) -> f64 {
 async fn integrate(store: &dyn Store) {
     let sequencing = Sequencing {
         holder: "bench".to_owned(),
-        lease: std::time::Duration::from_secs(60),
+        lease: std::time::Duration::from_mins(1),
     };
     loop {
         match store

@@ -144,7 +144,7 @@ impl Running {
     pub fn wait_for(&mut self, answers: usize, tally: &mut Tally) -> Result<()> {
         for _ in 0..answers {
             match self.lines.recv() {
-                Ok(line) => tally.told(parse(&line)?),
+                Ok(line) => tally.told(&parse(&line)?),
                 Err(mpsc::RecvError) => break,
             }
         }
@@ -178,7 +178,7 @@ impl Running {
     /// Takes everything that it has told, to its end; true where it was killed.
     pub fn finish(mut self, tally: &mut Tally) -> Result<bool> {
         while let Ok(line) = self.lines.recv() {
-            tally.told(parse(&line)?);
+            tally.told(&parse(&line)?);
         }
         let status = self.child.wait()?;
         if status.success() {

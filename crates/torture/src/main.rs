@@ -194,7 +194,7 @@ fn races(keys: u32, processes: u32) -> Result<()> {
             ledger: folder.path().join("effects"),
         };
         let started = Instant::now();
-        let (tally, verdict) = race(Race {
+        let (tally, verdict) = race(&mut Race {
             arena: &arena,
             kind,
             processes,
@@ -233,7 +233,7 @@ fn restarts(times: u32, keys: u32) -> Result<()> {
         let bar = bar(times.into(), kind.tool());
         let started = Instant::now();
         let mut done = 0;
-        let (tally, verdict) = race(Race {
+        let (tally, verdict) = race(&mut Race {
             arena: &arena,
             kind,
             processes: 4,

@@ -65,7 +65,7 @@ fn processes_that_race() {
         (Kind::Write, "u_2"),
         (Kind::Operator, "u_1"),
     ] {
-        let (tally, verdict) = race(Race {
+        let (tally, verdict) = race(&mut Race {
             arena: &arena,
             kind,
             processes: 4,
@@ -87,7 +87,7 @@ fn parallel_adds_add_up() {
     let server = shared_postgres();
     let folder = tempfile::tempdir().expect("a folder for the test");
     let arena = arena(server.fresh_database(), &folder);
-    let (tally, verdict) = race(Race {
+    let (tally, verdict) = race(&mut Race {
         arena: &arena,
         kind: Kind::Write,
         processes: 4,
@@ -118,7 +118,7 @@ fn a_server_that_restarts() {
     server::prepare(&url).expect("the schema is made");
     let arena = arena(url.clone(), &folder);
     let mut round = 0;
-    let (_, verdict) = race(Race {
+    let (_, verdict) = race(&mut Race {
         arena: &arena,
         kind: Kind::Write,
         processes: 2,

@@ -28,7 +28,7 @@ pub struct Race<'a> {
 }
 
 /// Lets processes race and checks what is left.
-pub fn race(plan: Race<'_>) -> Result<(Tally, Verdict)> {
+pub fn race(plan: &mut Race<'_>) -> Result<(Tally, Verdict)> {
     let mut start = Start::new(plan.kind, 0..plan.keys);
     plan.user.clone_into(&mut start.user);
     start.together = plan.together;
