@@ -63,6 +63,7 @@ enum Command {
     Evidence(commands::evidence::Evidence),
     Keys(commands::keys::Keys),
     Replay(commands::replay::Replay),
+    Store(commands::store::Store),
     Tools(commands::tools::Tools),
     Verify(commands::verify::Verify),
 }
@@ -90,6 +91,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Evidence(evidence) => evidence.run(place, terminal),
         Command::Keys(keys) => keys.run(place, terminal),
         Command::Replay(replay) => replay.run(place, terminal),
+        Command::Store(store) => store.run(place, terminal),
         Command::Tools(tools) => tools.run(terminal),
         Command::Verify(verify) => verify.run(place, terminal),
     }

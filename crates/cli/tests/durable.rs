@@ -353,3 +353,37 @@ fn write_secret(path: &Path, bytes: &[u8]) {
         .and_then(|mut file| file.write_all(bytes));
     written.expect("the folder can be written");
 }
+
+/// A SQLite store moves to PostgreSQL: the same answers, the same log, and the file stays.
+#[test]
+fn a_store_moves_to_postgresql() {
+    let server = countersign_testkit::postgres::shared_postgres();
+    let mut place = Place::new();
+    let keyed = [
+        "call",
+        "notes.add",
+        "--args",
+        r#"{"text": "kept"}"#,
+        "--key",
+        "k1",
+    ];
+    let first = place.ask(0, &keyed);
+    place.note("another");
+    let address = server.fresh_database();
+    let report = place.ask(0, &["store", "migrate", "--to", &address]);
+    assert_eq!(
+        (&report["records"], &report["tree_size"]),
+        (&json!(2), &json!(2))
+    );
+    let told = place.told(2, &["store", "migrate", "--to", &address]);
+    assert!(told.contains("is not empty"), "{told}");
+    place.store = Some(address);
+    let again = place.ask(0, &keyed);
+    assert_eq!(
+        (&again["data"], &again["replayed"]),
+        (&first["data"], &json!(true))
+    );
+    let notes = place.ask(0, &["call", "notes.list"]);
+    assert_eq!(notes["data"].as_array().unwrap().len(), 2);
+    place.verified();
+}
