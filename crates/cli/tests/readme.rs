@@ -11,6 +11,7 @@ fn runnable(readme: &str) -> String {
             "request: ",
             "at: ",
             "took: ",
+            "log: ",
         ]
         .into_iter()
         .find(|name| line.starts_with(name));
@@ -28,7 +29,7 @@ fn the_readmes_show_what_their_commands_do() {
     for name in ["README.md", "README.zh-CN.md"] {
         let page = runnable(&std::fs::read_to_string(folder.join(name)).unwrap());
         let commands = page.matches("$ countersign ").count();
-        assert_eq!(commands, 2, "the quick start is in {name}");
+        assert_eq!(commands, 5, "the quick start is in {name}");
         let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::write(&copy, page).unwrap();
         let data = tempfile::tempdir().unwrap();

@@ -115,10 +115,6 @@ impl Call {
         let reply = runtime.block_on(executor.execute(self.call()));
         let record = store.records_of(&reply.request_id).pop();
         let recorded = record.map(|record| Recorded {
-            evidence: reply
-                .evidence
-                .as_ref()
-                .map(|named| named.snapshot_id.clone()),
             at: record.at,
             phases: Some(record.phases),
         });
@@ -149,7 +145,6 @@ impl Call {
         let known = rows.first().map(|row| record(&place, &row.id));
         let known = known.transpose()?;
         let recorded = known.map(|known| Recorded {
-            evidence: Some(known.record.id),
             at: known.record.at,
             phases: known.record.phases,
         });
@@ -176,7 +171,6 @@ impl Call {
 
 /// What is shown of a call's record.
 struct Recorded {
-    evidence: Option<SnapshotId>,
     at: String,
     phases: Option<PhaseTimes>,
 }
@@ -209,8 +203,9 @@ fn show(
     if let Some(seconds) = reply.ttl_seconds {
         terminal.say(format_args!("holds for: {seconds} s"))?;
     }
-    if let Some(evidence) = recorded.and_then(|recorded| recorded.evidence.as_ref()) {
-        terminal.say(format_args!("evidence: {evidence}"))?;
+    // Of an answer that was given before, this is the evidence of the first.
+    if let Some(evidence) = &reply.evidence {
+        terminal.say(format_args!("evidence: {}", evidence.snapshot_id))?;
     }
     terminal.say(format_args!(
         "request: {}",
