@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{Error, ErrorKind};
 
+use countersign_store::sqlite::OpenError;
+
 use crate::exit::Exit;
 
 /// A command that could not be carried out.
@@ -43,6 +45,21 @@ impl Failure {
     pub(crate) fn not_verified(mut self) -> Self {
         self.exit = Exit::NotVerified;
         self
+    }
+
+    /// The same where it is the store that is damaged.
+    pub(crate) fn not_verified_if_damaged(self) -> Self {
+        match self.error.downcast_ref::<OpenError>() {
+            Some(OpenError::Damaged { .. }) => self.not_verified(),
+            Some(
+                OpenError::InUse { .. }
+                | OpenError::Io { .. }
+                | OpenError::NoWriteAheadLog { .. }
+                | OpenError::Schema(_)
+                | OpenError::Database(_),
+            )
+            | None => self,
+        }
     }
 
     /// Everything was in order, and the answer is no.

@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 use crate::backend::{Backend, StoreName};
 use crate::failure::Failure;
 use crate::folder::Folder;
+use crate::journal::CHECKPOINT;
 use crate::keys::{self, MasterSource};
 use crate::terminal::Terminal;
 
@@ -87,7 +88,16 @@ impl PlaceOptions {
         let (data, store) = self.names()?;
         let folder = Folder::make(data)?;
         let (clock, ids) = clock_and_ids();
+        // Keys are made for a new store only: under new ones, nothing that is there could be read or
+        // continued, and the missing ones would not be missed any more.
+        let is_used = match &store {
+            StoreName::Sqlite(path) => path.exists(),
+            StoreName::Memory | StoreName::Postgres(_) => false,
+        } || folder.mode(CHECKPOINT)?.is_some();
         if keys::master(&folder)?.is_none() {
+            if is_used {
+                return Err(missing(&folder, keys::MASTER));
+            }
             keys::make_master(&folder, keys::MASTER, &*ids)?;
             terminal.say(format_args!(
                 "note: new keys are in {}; keys beside the data protect its backups only, see docs/operating.md",
@@ -95,6 +105,9 @@ impl PlaceOptions {
             ))?;
         }
         if keys::log(&folder)?.is_none() {
+            if is_used {
+                return Err(missing(&folder, keys::LOG));
+            }
             keys::make_log(&folder, self.origin.as_deref(), &*ids)?;
         }
         Place::open(folder, &store, clock, ids)

@@ -172,6 +172,59 @@ fn a_flipped_byte_is_named() {
     );
 }
 
+/// What an earlier run has seen, or somebody says it has, does not count for a run that was not asked to go
+/// on from there.
+#[test]
+fn a_planted_progress_hides_nothing() {
+    let place = Place::new();
+    let id = place.note("first");
+    let progress = json!({"quick": false, "progress": place.verified()["progress"]});
+    let path = place.data().join("countersign.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = find(&bytes, format!("\"id\":\"{id}\",").as_bytes()).expect("the leaf is in the file");
+    let kind = find(&bytes[at..], b"\"call\"").expect("the kind follows the name");
+    bytes[at + kind + 1] = b'b';
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(place.data().join("verify.progress"), progress.to_string()).unwrap();
+    place.ask(3, &["verify", "--all"]);
+    std::fs::write(place.data().join("verify.progress"), progress.to_string()).unwrap();
+    let told = place.told(0, &["verify", "--all", "--resume"]);
+    assert!(told.starts_with("note: going on from record 1"), "{told}");
+}
+
+/// A store that cannot be opened any more does not hold, and that is not the caller's mistake.
+#[test]
+fn a_damaged_file_is_not_valid() {
+    let place = Place::new();
+    place.note("first");
+    let path = place.data().join("countersign.db");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..4096]).unwrap();
+    let told = place.told(3, &["verify", "--all"]);
+    assert!(told.contains("the database is damaged"), "{told}");
+}
+
+/// Under a new key nothing that is there could be read or continued, so none is made beside a store.
+#[test]
+fn a_key_that_is_missing_is_not_replaced() {
+    let place = Place::new();
+    place.note("first");
+    for name in ["master.key", "log.key"] {
+        let path = place.data().join(name);
+        let key = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let told = place.told(2, &["call", "notes.list"]);
+        assert!(
+            told.contains("is missing") && told.contains("backup"),
+            "{told}"
+        );
+        assert!(!path.exists(), "{name}");
+        write_secret(&path, &key);
+    }
+    place.note("second");
+    place.verified();
+}
+
 /// A database that was rolled back to a backup is refused before anything is signed: exit code 3.
 #[test]
 fn a_rolled_back_store_is_not_signed_for() {

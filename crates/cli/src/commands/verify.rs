@@ -29,8 +29,8 @@ Examples:
   countersign verify --all
   countersign verify --all --held /mnt/elsewhere/checkpoint --json
 
-A run of --all that was broken off goes on where it was; --thorough begins anew and looks at every page
-of the database file as well.")]
+--resume goes on where a run of --all was broken off: what that one has looked at is not looked at again,
+so it says nothing about changes since.")]
 pub(crate) struct Verify {
     /// The file of a bundle; - reads stdin
     #[arg(
@@ -52,9 +52,13 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Begin anew, and look at every page of the database file too
+    /// Look at every page of the database file too
     #[arg(long, requires = "all")]
     thorough: bool,
+
+    /// Go on where a run was broken off
+    #[arg(long, requires = "all", conflicts_with = "thorough")]
+    resume: bool,
 
     /// Tree and signatures only: no rows, payloads and links
     #[arg(long, requires = "all", conflicts_with = "thorough")]
@@ -104,7 +108,8 @@ impl Verify {
     }
 
     fn all(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let mut place = options.open()?;
+        // A store whose tree is so broken that it cannot even be opened is a finding, not wrong use.
+        let mut place = options.open().map_err(Failure::not_verified_if_damaged)?;
         if let Some(key) = &self.key {
             place.log_key = keys::public(key)?;
         }
@@ -119,7 +124,7 @@ impl Verify {
         let from = self.saved(&place.folder)?;
         if let Some(from) = &from {
             terminal.say(format_args!(
-                "note: going on from record {}; --thorough begins anew",
+                "note: going on from record {}; what is before it is not looked at again",
                 from.size
             ))?;
         }
@@ -168,10 +173,11 @@ impl Verify {
         Ok(report)
     }
 
-    /// Where a run of the same kind was broken off. One that had found faults begins anew, because it
+    /// Where a run of the same kind was broken off, if it is asked for: whoever can change the store may have
+    /// changed it since, or have written that file. A run that had found faults begins anew, because it
     /// has to name them.
     fn saved(&self, folder: &Folder) -> Result<Option<Progress>, Failure> {
-        if self.thorough {
+        if !self.resume {
             return Ok(None);
         }
         let text = folder.read(PROGRESS)?.unwrap_or_default();
