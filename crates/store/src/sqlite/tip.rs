@@ -70,12 +70,15 @@ impl Tip {
             return Err(Failure::Damaged { what });
         }
         let newest: Option<i64> =
-            connection.query_row("SELECT max(idx) FROM record", [], |row| row.get(0))?;
+            connection.query_row("SELECT max(idx) FROM record WHERE idx >= 0", [], |row| {
+                row.get(0)
+            })?;
         let next = newest.map_or(0, |newest| unsigned(newest) + 1);
         if next < size {
             let what = format!("the log: the tree has {size} leaves and the records end at {next}");
             return Err(Failure::Damaged { what });
         }
+        check_places(connection, size, next)?;
         Ok(Self {
             next,
             tree,
@@ -129,6 +132,14 @@ impl Tip {
         }
     }
 
+    /// Nothing that still waits is found by this user any more.
+    pub(super) fn forget_user(&mut self, term: i64) {
+        for waiting in &mut self.waiting {
+            let [user, _] = &mut waiting.terms;
+            user.take_if(|user| *user == term);
+        }
+    }
+
     /// Lets go of what the tree has.
     pub(super) fn integrated(&mut self, tree: TileWriter) {
         self.tree = tree;
@@ -136,6 +147,25 @@ impl Tip {
         let done = self.waiting.len().saturating_sub(left);
         self.waiting.drain(..done);
     }
+}
+
+/// The records that wait for the tree follow it one by one. One that somebody has put in elsewhere would be
+/// taken in at a place that it does not have, and signed there.
+fn check_places(connection: &Connection, size: u64, next: u64) -> Result<(), Failure> {
+    let waiting: i64 = connection.query_row(
+        "SELECT (SELECT count(*) FROM record WHERE idx < 0)
+              + (SELECT count(*) FROM record WHERE idx >= ?1)",
+        [super::values::signed(size)],
+        |row| row.get(0),
+    )?;
+    if unsigned(waiting) == next - size {
+        return Ok(());
+    }
+    let what = format!(
+        "the log: {waiting} records follow the tree of {size} leaves, and the newest is {}",
+        next.saturating_sub(1)
+    );
+    Err(Failure::Damaged { what })
 }
 
 fn read_waiting(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Waiting>, Failure> {

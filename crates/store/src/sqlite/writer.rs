@@ -204,10 +204,17 @@ impl Thread {
             None => self.reopened()?,
         };
         batch(&connection, self, jobs)?;
-        if self.scrub && scrub(&connection)? {
-            self.scrub = false;
+        // The batch is committed, whatever becomes of this: no caller may hear that it was not.
+        match self.scrub.then(|| scrub(&connection)).transpose() {
+            Ok(done) => {
+                self.scrub &= done != Some(true);
+                self.connection = Some(connection);
+            }
+            Err(failure) => tracing::warn!(
+                ?failure,
+                "what was erased is still in the write-ahead log; the next commit tries again"
+            ),
         }
-        self.connection = Some(connection);
         Ok(())
     }
 

@@ -34,6 +34,7 @@ pub(super) fn erase(
     delete("document_entry")?;
     delete("shape")?;
     keep(session, record)?;
+    session.tip.forget_user(user_term(user_id));
     // The pages that still have the key and the name are in the write-ahead log.
     *session.scrub = true;
     Ok(erased)
