@@ -153,7 +153,7 @@ impl Archive {
     /// One record, with what proves it. Nothing is opened.
     pub async fn show(&self, id: &SnapshotId) -> Result<Shown, Error> {
         let stored = self.stored(id).await?;
-        let record = record_of(&stored)?;
+        let record = self.record_of_user(&stored).await?;
         let standing = self.standing(&stored).await?;
         Ok(Shown {
             record,
@@ -172,6 +172,20 @@ impl Archive {
     /// Claims, oldest first.
     pub async fn claims(&self, query: &ClaimQuery) -> Result<Vec<ClaimRow>, Error> {
         Ok(self.store.claims(query).await?)
+    }
+
+    /// The record in a leaf, which has to be about the user that its row names. Where the user's key is gone
+    /// or cannot be had, nobody can tell.
+    async fn record_of_user(&self, stored: &StoredRecord) -> Result<EvidenceRecord, Error> {
+        let record = record_of(stored)?;
+        let is_erased = stored.row.user_id.is_empty();
+        if let Ok(Some(keys)) = self.keys_of(stored).await
+            && !is_erased
+            && !content::is_of_user(&stored.row, &record, &keys)
+        {
+            return Err(tampered(stored, Tampering::Row("user")));
+        }
+        Ok(record)
     }
 
     async fn stored(&self, id: &SnapshotId) -> Result<StoredRecord, Error> {

@@ -87,6 +87,12 @@ pub(super) fn differing(row: &LogRow, record: &EvidenceRecord) -> Option<&'stati
     .find_map(|(field, is_same)| (!is_same).then_some(field))
 }
 
+/// Whether the row names the user whom the leaf knows by a subject.
+pub(super) fn is_of_user(row: &LogRow, record: &EvidenceRecord, keys: &UserKey) -> bool {
+    let subject = record.subject.as_ref();
+    subject.is_none_or(|subject| *subject == keys.subject(&row.user_id))
+}
+
 /// Checks the sealed bytes against the leaf.
 pub(super) fn check_sealed(record: &EvidenceRecord, sealed: &[u8]) -> Result<(), Tampering> {
     let expected = record.payload.ok_or(Tampering::PayloadUnexpected)?;

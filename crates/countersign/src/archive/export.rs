@@ -94,7 +94,7 @@ impl Archive {
                 return Err(Error::TooMany { found, limit });
             }
             let stored = self.stored(&id).await?;
-            let record = record_of(&stored)?;
+            let record = self.record_of_user(&stored).await?;
             waiting.extend(record.links.iter().map(|link| link.id.clone()));
             records.push((stored, record));
         }

@@ -208,7 +208,7 @@ impl Archive {
         for finding in hashed.findings {
             found.push(finding);
         }
-        records::check(&self.store, hashed.records, found).await?;
+        records::check(self, hashed.records, found).await?;
         Ok(hashed.writer)
     }
 

@@ -268,6 +268,8 @@ async fn cuts_and_forks_are_caught_against_a_kept_checkpoint() {
 #[tokio::test]
 async fn rows_and_links_that_were_changed_are_named() {
     let (shop, day) = Shop::busy().await;
+    // Somebody else whose name a row could be given.
+    shop.executor.vault().key("u_2").await.unwrap();
     let at_quote = |lie: fn(&mut countersign::ledger::StoredRecord)| {
         let quote = day.quote.clone();
         Tampered::new(shop.store.clone()).record(move |stored| {
@@ -291,10 +293,21 @@ async fn rows_and_links_that_were_changed_are_named() {
             |stored| stored.leaf.push(b' '),
             vec!["row_differs 0", "link_differs 1"],
         ),
+        (
+            |stored| stored.row.user_id = "u_2".to_owned(),
+            vec!["row_differs 0"],
+        ),
+        (
+            |stored| stored.row.user_id = "u_without_key".to_owned(),
+            vec!["key_missing 0"],
+        ),
         (|stored| stored.payload = None, vec![]),
     ] {
         assert_eq!(faults(&shop, at_quote(lie), None).await, expected);
     }
+    let store = at_quote(|stored| stored.row.user_id = "u_2".to_owned());
+    let shown = shop.archive_of(Arc::new(store)).show(&day.quote).await;
+    assert!(shown.unwrap_err().to_string().contains("another user"));
 }
 
 /// A log of several batches: a run that was broken off goes on where it was, and finds what it would

@@ -141,6 +141,9 @@ pub enum Fault {
         /// What.
         field: &'static str,
     },
+    /// Nobody can read it, and its row does not say that its user was erased.
+    #[error("its user was not erased and has no key")]
+    KeyMissing,
     /// The record knows no payload.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
@@ -201,6 +204,7 @@ impl Fault {
             Self::RowMissing => "row_missing",
             Self::IndexDiffers { .. } => "index_differs",
             Self::RowDiffers { .. } => "row_differs",
+            Self::KeyMissing => "key_missing",
             Self::PayloadUnexpected => "payload_unexpected",
             Self::PayloadDiffers { .. } => "payload_differs",
             Self::LinkMissing { .. } => "link_missing",
@@ -229,6 +233,7 @@ impl Fault {
             | Self::RowMissing
             | Self::IndexDiffers { .. }
             | Self::RowDiffers { .. }
+            | Self::KeyMissing
             | Self::PayloadUnexpected
             | Self::PayloadDiffers { .. }
             | Self::LinkMissing { .. }

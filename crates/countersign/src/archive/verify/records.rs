@@ -1,23 +1,25 @@
 //! Whether the row, the payload and the links of a record are what the record says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use countersign_contract::evidence::Link;
 use countersign_contract::{Digest, EvidenceRecord};
+use countersign_evidence::seal::UserKey;
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
 
 use super::batch::ReadRecord;
 use super::{Fault, Finding, Found};
-use crate::archive::content;
-use crate::ledger::{Error, Store, StoredRecord};
+use crate::archive::{Archive, content};
+use crate::ledger::{Error, StoredRecord};
 
 /// How many records are looked up at the same time.
 const PARALLEL: usize = 8;
 
 /// Looks every record up by its name.
 pub(super) async fn check(
-    store: &Arc<dyn Store>,
+    archive: &Archive,
     records: Vec<ReadRecord>,
     found: &mut Found,
 ) -> Result<(), Error> {
@@ -29,8 +31,10 @@ pub(super) async fn check(
         if part.is_empty() {
             break;
         }
-        let store = store.clone();
-        tasks.push(tokio::spawn(async move { check_part(&*store, part).await }));
+        let archive = archive.clone();
+        tasks.push(tokio::spawn(
+            async move { check_part(&archive, part).await },
+        ));
     }
     for task in tasks {
         let part = task.await.map_err(|_| Error::Damaged {
@@ -52,14 +56,19 @@ struct Part {
     payloads_gone: u64,
 }
 
-async fn check_part(store: &dyn Store, records: Vec<ReadRecord>) -> Result<Part, Error> {
+async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part, Error> {
+    let store = &archive.store;
     let mut part = Part::default();
+    let mut owners = Owners::default();
     for read in &records {
         let stored = store.record(&read.record.id).await?;
         let mut faults = Vec::new();
         match &stored {
             None => faults.push(Fault::RowMissing),
-            Some(stored) => part.kept(read, stored, &mut faults),
+            Some(stored) => {
+                part.kept(read, stored, &mut faults);
+                faults.extend(owners.fault(archive, read, stored).await?);
+            }
         }
         for link in &read.record.links {
             let target = store.record(&link.id).await?;
@@ -100,6 +109,58 @@ impl Part {
                 }
             }
         }
+    }
+}
+
+/// The keys of the users that were met so far.
+#[derive(Default)]
+struct Owners(HashMap<String, Owner>);
+
+#[derive(Clone)]
+enum Owner {
+    Known(Arc<UserKey>),
+    WithoutKey,
+    /// The master key does not open it, so nothing can be said.
+    Closed,
+}
+
+impl Owners {
+    /// Whether the row names the user whom the record means. Where the user was erased it names nobody,
+    /// and nobody can tell any more.
+    async fn fault(
+        &mut self,
+        archive: &Archive,
+        read: &ReadRecord,
+        stored: &StoredRecord,
+    ) -> Result<Option<Fault>, Error> {
+        if stored.row.user_id.is_empty() || read.record.subject.is_none() {
+            return Ok(None);
+        }
+        match self.owner(archive, stored).await {
+            Owner::Closed => Ok(None),
+            Owner::Known(keys) if content::is_of_user(&stored.row, &read.record, &keys) => Ok(None),
+            Owner::Known(_) => Ok(Some(Fault::RowDiffers { field: "user" })),
+            Owner::WithoutKey => {
+                // The user may have been erased since the row was read.
+                let now = archive.store.record(&stored.row.id).await?;
+                let is_erased = now.is_none_or(|now| now.row.user_id.is_empty());
+                Ok((!is_erased).then_some(Fault::KeyMissing))
+            }
+        }
+    }
+
+    async fn owner(&mut self, archive: &Archive, stored: &StoredRecord) -> Owner {
+        let user_id = &stored.row.user_id;
+        if let Some(owner) = self.0.get(user_id) {
+            return owner.clone();
+        }
+        let owner = match archive.keys_of(stored).await {
+            Ok(Some(keys)) => Owner::Known(keys),
+            Ok(None) => Owner::WithoutKey,
+            Err(_) => Owner::Closed,
+        };
+        self.0.insert(user_id.clone(), owner.clone());
+        owner
     }
 }
 
