@@ -263,9 +263,11 @@ pub(crate) fn archive_failed(error: archive::Error) -> Failure {
         Error::NoRecord { .. } => {
             Failure::from(error).hint("`countersign evidence list` lists the newest ones")
         }
-        Error::Tampered { .. } | Error::Checkpoint(_) | Error::NotGrown(_) => Failure::from(error)
-            .hint("`countersign verify --all` names everything that is wrong")
-            .not_verified(),
+        Error::Tampered { .. } | Error::Checkpoint(_) | Error::Held(_) | Error::NotGrown(_) => {
+            Failure::from(error)
+                .hint("`countersign verify --all` names everything that is wrong")
+                .not_verified()
+        }
         Error::NoReason => Failure::from(error).hint("say why with --reason"),
         Error::NoCheckpoint | Error::NotSignedYet { .. } => {
             Failure::from(error).hint("any `countersign call` signs what waits")

@@ -91,6 +91,9 @@ pub enum Error {
     /// The newest checkpoint is none of this log.
     #[error("the newest checkpoint in the store does not hold: {0}")]
     Checkpoint(#[from] CheckpointError),
+    /// What somebody kept is no checkpoint of this log.
+    #[error("the checkpoint that was kept does not hold: {0}")]
+    Held(#[source] CheckpointError),
     /// The tree is not what was signed.
     #[error(transparent)]
     NotGrown(#[from] NotGrown),

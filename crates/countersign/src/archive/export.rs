@@ -9,7 +9,7 @@ use serde_json::json;
 use super::act::Deed;
 use super::content::{self, Content};
 use super::open::open_stored;
-use super::{Archive, Error, SCOPE_OPEN, needs, reason, record_of, tampered};
+use super::{Archive, Error, SCOPE_OPEN, needs, reason, tampered};
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
 use crate::scribe::Draft;

@@ -72,7 +72,7 @@ impl Archive {
 
     /// That the newest signed checkpoint has grown from one that somebody kept: the proof of it.
     pub async fn growth(&self, held: &str) -> Result<(String, Vec<Hash>), Error> {
-        let held = Checkpoint::open(held, &self.key)?;
+        let held = Checkpoint::open(held, &self.key).map_err(Error::Held)?;
         let (newest, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
         let grown_to = Head {
             size: newest.size,

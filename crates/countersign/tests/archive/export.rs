@@ -91,6 +91,9 @@ async fn what_cannot_be_proved_does_not_leave() {
         matches!(refused, Err(Error::NotSignedYet { .. })),
         "{refused:?}"
     );
+
+    let growth = shop.archive.growth("no note").await;
+    assert!(matches!(growth, Err(Error::Held(_))), "{growth:?}");
 }
 
 /// The text of a proof is all that a stranger needs besides the leaf.
