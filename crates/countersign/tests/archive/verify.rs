@@ -297,6 +297,7 @@ async fn rows_and_links_that_were_changed_are_named() {
             |stored| stored.row.user_id = "u_2".to_owned(),
             vec!["row_differs 0"],
         ),
+        (|stored| stored.row.user_id.clear(), vec!["row_differs 0"]),
         (
             |stored| stored.row.user_id = "u_without_key".to_owned(),
             vec!["key_missing 0"],

@@ -133,13 +133,18 @@ impl Owners {
         read: &ReadRecord,
         stored: &StoredRecord,
     ) -> Result<Option<Fault>, Error> {
-        if stored.row.user_id.is_empty() || read.record.subject.is_none() {
+        // An erasure takes the payload with the name.
+        let is_erased = stored.row.user_id.is_empty() && stored.payload.is_none();
+        if is_erased || read.record.subject.is_none() {
             return Ok(None);
         }
         match self.owner(archive, stored).await {
             Owner::Closed => Ok(None),
             Owner::Known(keys) if content::is_of_user(&stored.row, &read.record, &keys) => Ok(None),
             Owner::Known(_) => Ok(Some(Fault::RowDiffers { field: "user" })),
+            Owner::WithoutKey if stored.row.user_id.is_empty() => {
+                Ok(Some(Fault::RowDiffers { field: "user" }))
+            }
             Owner::WithoutKey => {
                 // The user may have been erased since the row was read.
                 let now = archive.store.record(&stored.row.id).await?;
