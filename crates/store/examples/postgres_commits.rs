@@ -154,7 +154,7 @@ fn call(number: u64) -> Result<Commit, Failure> {
                 reply: vec![2; 400],
                 keep: Duration::from_hours(24),
             },
-            request_id: RequestId::new(format!("req_{mixed:016x}"))?,
+            request_id: RequestId::new(format!("req_{number:020}"))?,
         }),
         reads: vec![DocumentRead {
             key: key.clone(),
@@ -173,7 +173,7 @@ fn call(number: u64) -> Result<Commit, Failure> {
             user_id,
             kind: RecordKind::Call,
             at: Timestamp::from_microsecond(i64::try_from(number)?)?,
-            request_id: Some(RequestId::new(format!("req_{mixed:016x}"))?),
+            request_id: Some(RequestId::new(format!("req_{number:020}"))?),
             tool: Some("cart.add_item".to_owned()),
             code: None,
             leaf: vec![b'l'; 900],

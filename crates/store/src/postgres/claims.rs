@@ -132,7 +132,7 @@ impl PostgresStore {
         let scope = &request.scope;
         let (tool, key) = (scope.tool.as_str(), scope.key.0.as_slice());
         let (recovery, recovery_seconds) = columns(request.recovery);
-        let taken = self
+        let ours_now = self
             .run(
                 TAKE,
                 &[
@@ -154,7 +154,7 @@ impl PostgresStore {
             let scope = scope.clone();
             Some(ClaimAnswer::Ours(Claim { scope, attempt }))
         };
-        if let Some(row) = taken.first() {
+        if let Some(row) = ours_now.first() {
             return Ok(ours(attempt(row)));
         }
         let params: super::Params<'_> = &[&scope.user_id, &tool, &key];

@@ -153,6 +153,10 @@ impl Source for Dump {
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "all tables are read by functions of one type"
+)]
 fn user_key(columns: &Columns) -> Result<Row, Failure> {
     Ok(Row::UserKey {
         user_id: columns.get("user_id"),
@@ -208,6 +212,10 @@ fn document(columns: &Columns) -> Result<Row, Failure> {
     })
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "all tables are read by functions of one type"
+)]
 fn shape(columns: &Columns) -> Result<Row, Failure> {
     Ok(Row::Shape {
         user_id: columns.get("user_id"),

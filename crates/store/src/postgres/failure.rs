@@ -193,9 +193,8 @@ fn meaning(error: &tokio_postgres::Error) -> Meaning {
         return Meaning::Lost;
     }
     let Some(state) = error.code() else {
-        let is_io = error
-            .source()
-            .is_some_and(|source| source.is::<io::Error>());
+        let cause = error.source();
+        let is_io = cause.is_some_and(<dyn std::error::Error>::is::<io::Error>);
         return if is_io {
             Meaning::Lost
         } else {

@@ -2,7 +2,7 @@
 //! nobody sees anything of it.
 
 use countersign::ledger::{DocumentKey, Error, Head, Hold, IndexEntry, WrappedKey};
-use countersign_contract::SnapshotId;
+use countersign_contract::{ErrorCode, RequestId, SnapshotId};
 use countersign_evidence::tile::TileId;
 use deadpool_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -78,12 +78,20 @@ impl Import {
     }
 }
 
+/// A document with everything that is kept of it.
+struct Document {
+    key: DocumentKey,
+    version: i64,
+    body: Option<Vec<u8>>,
+    entries: Vec<IndexEntry>,
+}
+
 /// Rows by their kind.
 #[derive(Default)]
 struct All {
     user_keys: Vec<(String, WrappedKey)>,
     claims: Vec<StoredClaim>,
-    documents: Vec<(DocumentKey, i64, Option<Vec<u8>>, Vec<IndexEntry>)>,
+    documents: Vec<Document>,
     shapes: Vec<(String, String, i64)>,
     records: Vec<TransferRecord>,
     tiles: Vec<(TileId, Vec<u8>)>,
@@ -102,7 +110,12 @@ impl All {
                 version,
                 body,
                 entries,
-            } => self.documents.push((key, signed(version), body, entries)),
+            } => self.documents.push(Document {
+                key,
+                version: signed(version),
+                body,
+                entries,
+            }),
             Row::Shape {
                 user_id,
                 collection,
@@ -187,12 +200,12 @@ impl All {
             sql,
             documents.len(),
             &[
-                &column(documents, |(key, ..)| key.user_id.as_str()),
-                &column(documents, |(key, ..)| key.collection.as_str()),
-                &column(documents, |(key, ..)| key.id.as_str()),
-                &column(documents, |(_, version, ..)| *version),
-                &column(documents, |(_, _, body, _)| body.as_deref()),
-                &column(documents, |(_, _, _, entries)| encode(entries)),
+                &column(documents, |document| document.key.user_id.as_str()),
+                &column(documents, |document| document.key.collection.as_str()),
+                &column(documents, |document| document.key.id.as_str()),
+                &column(documents, |document| document.version),
+                &column(documents, |document| document.body.as_deref()),
+                &column(documents, |document| encode(&document.entries)),
             ],
         )
         .await
@@ -205,7 +218,10 @@ impl All {
         let entries: Vec<(&DocumentKey, &IndexEntry)> = self
             .documents
             .iter()
-            .flat_map(|(key, _, _, entries)| entries.iter().map(move |entry| (key, entry)))
+            .flat_map(|document| {
+                let entries = document.entries.iter();
+                entries.map(|entry| (&document.key, entry))
+            })
             .collect();
         insert(
             client,
@@ -251,10 +267,10 @@ impl All {
                 &column(records, |record| nanos(record.row.at)),
                 &column(records, |record| {
                     let request_id = record.row.request_id.as_ref();
-                    request_id.map(|id| id.as_str())
+                    request_id.map(RequestId::as_str)
                 }),
                 &column(records, |record| record.row.tool.as_deref()),
-                &column(records, |record| record.row.code.map(|code| code.as_str())),
+                &column(records, |record| record.row.code.map(ErrorCode::as_str)),
                 &column(records, |record| record.fenced),
                 &column(records, |record| record.leaf.as_slice()),
             ],

@@ -1,6 +1,7 @@
 //! Records as columns: what a statement is given to keep many of them at once.
 
 use countersign::ledger::Entry;
+use countersign_contract::ErrorCode;
 use jiff::{SignedDuration, Timestamp};
 
 /// The rows of records; answers the ids of those that were not there.
@@ -11,17 +12,15 @@ pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
                  $8::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf) \
      ON CONFLICT (user_id, id) DO NOTHING RETURNING id";
 
-/// Their payloads.
+/// The payloads of records that were not there: so neither were these.
 pub(super) const INSERT_PAYLOADS: &str = "INSERT INTO payload (user_id, id, until, body) \
      SELECT user_id, id, until, body \
      FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bytea[]) \
-       AS t (user_id, id, until, body) \
-     ON CONFLICT (user_id, id) DO NOTHING";
+       AS t (user_id, id, until, body)";
 
-/// Their places in the queue for the tree.
+/// Likewise, their places in the queue for the tree.
 pub(super) const INSERT_OUTBOX: &str = "INSERT INTO outbox (user_id, id) \
-     SELECT user_id, id FROM unnest($1::text[], $2::text[]) AS t (user_id, id) \
-     ON CONFLICT (user_id, id) DO NOTHING";
+     SELECT user_id, id FROM unnest($1::text[], $2::text[]) AS t (user_id, id)";
 
 /// The columns of [`INSERT_RECORDS`].
 #[derive(Default)]
@@ -47,7 +46,7 @@ impl<'e> FromIterator<&'e Entry> for Records<'e> {
             let request_id = entry.request_id.as_ref();
             records.request_ids.push(request_id.map(AsRef::as_ref));
             records.tools.push(entry.tool.as_deref());
-            records.codes.push(entry.code.map(|code| code.as_str()));
+            records.codes.push(entry.code.map(ErrorCode::as_str));
             records.leaves.push(&entry.leaf);
         }
         records

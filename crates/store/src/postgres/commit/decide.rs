@@ -32,31 +32,33 @@ pub(super) fn decide(job: &Job, found: &Found<'_>) -> Verdict {
     if !found.new_records.contains(id) {
         return Verdict::Repeat(None);
     }
-    match &job.key {
-        None => {}
-        Some(KeyChange::Take {
+    if let Some(stop) = job.key.as_ref().and_then(|key| stopped(key, found)) {
+        return stop;
+    }
+    moved(job, found).unwrap_or(Verdict::Commit)
+}
+
+/// Why the key does not let the call go on, where it does not.
+fn stopped(key: &KeyChange, found: &Found<'_>) -> Option<Verdict> {
+    match key {
+        KeyChange::Take { scope, .. } if found.new_claims.contains(scope) => None,
+        KeyChange::Take {
             scope,
             fingerprint,
             after,
             ..
-        }) => {
-            if !found.new_claims.contains(scope) {
-                match found.claims.get(scope) {
-                    Some(held) if is_free(held, fingerprint, *after) => {}
-                    Some(held) => return Verdict::Held(Some(held.clone())),
-                    None if *after > 0 => return Verdict::Vanished,
-                    None => return Verdict::Held(None),
-                }
-            }
-        }
-        Some(KeyChange::Settle { claim, .. }) => {
+        } => match found.claims.get(scope) {
+            Some(held) if is_free(held, fingerprint, *after) => None,
+            Some(held) => Some(Verdict::Held(Some(held.clone()))),
+            None if *after > 0 => Some(Verdict::Vanished),
+            None => Some(Verdict::Held(None)),
+        },
+        KeyChange::Settle { claim, .. } => {
             let held = found.claims.get(&claim.scope);
-            if !held.is_some_and(|held| held.attempt == claim.attempt && is_open(held)) {
-                return Verdict::Fenced;
-            }
+            let is_ours = held.is_some_and(|held| held.attempt == claim.attempt && is_open(held));
+            (!is_ours).then_some(Verdict::Fenced)
         }
     }
-    moved(job, found).unwrap_or(Verdict::Commit)
 }
 
 fn is_free(held: &Held, fingerprint: &[u8; 32], after: u32) -> bool {

@@ -274,7 +274,7 @@ fn parts(scope: &Scope) -> (&str, &str, &[u8]) {
     (&scope.user_id, scope.tool.as_str(), &scope.key.0)
 }
 
-fn columns<'f>(records: Records<'f>) -> Vec<Param<'f>> {
+fn columns(records: Records<'_>) -> Vec<Param<'_>> {
     vec![
         Box::new(records.user_ids),
         Box::new(records.ids),
@@ -367,7 +367,7 @@ fn absent_columns<'f>(
 }
 
 /// Rows that were made only to keep others from making them.
-pub(super) fn placeholders<'j>(jobs: &'j [Job]) -> BTreeSet<&'j DocumentKey> {
+pub(super) fn placeholders(jobs: &[Job]) -> BTreeSet<&DocumentKey> {
     let reads = jobs.iter().flat_map(|job| {
         let is_written = |key: &DocumentKey| job.writes.iter().any(|write| write.key == *key);
         let reads = job.reads.iter().filter(|read| read.version == 0);

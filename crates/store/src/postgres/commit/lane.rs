@@ -28,6 +28,13 @@ const CONFLICTS_MAX: u32 = 10;
 /// How often a call is put off because a row vanished under it.
 const VANISHED_MAX: u32 = 8;
 
+/// Everything is found by its key, also before the server has counted the rows, and no statement is
+/// planned twice.
+const PLANS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+
+/// How often a lane lets others run before it goes.
+const YIELDS: u32 = 4;
+
 /// How long the first pause is, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
 
@@ -85,19 +92,21 @@ impl Lane {
         self.disconnect();
     }
 
-    /// Everything that waits, at most two batches of it; false when there will be no more.
+    /// Everything that waits, at most one batch of it; false when there will be no more.
     async fn receive(&self, waiting: &mut Vec<Job>) -> bool {
-        let room = (self.options.batch_max * 2).saturating_sub(waiting.len());
+        let room = self.options.batch_max;
         if waiting.is_empty() {
-            return self.jobs.lock().await.recv_many(waiting, room).await > 0;
-        }
-        if let Ok(mut jobs) = self.jobs.try_lock() {
-            for _ in 0..room {
-                match jobs.try_recv() {
-                    Ok(job) => waiting.push(job),
-                    Err(_) => break,
-                }
+            let mut jobs = self.jobs.lock().await;
+            if jobs.recv_many(waiting, room).await == 0 {
+                return false;
             }
+            // Whoever was answered together comes back together: let the others arrive too.
+            for _ in 0..YIELDS {
+                tokio::task::yield_now().await;
+            }
+            top_up(&mut jobs, waiting, room);
+        } else if let Ok(mut jobs) = self.jobs.try_lock() {
+            top_up(&mut jobs, waiting, room);
         }
         true
     }
@@ -215,9 +224,8 @@ impl Lane {
         if self.connection.is_none() {
             let client = self.pool.get().await?;
             let prepared = limited(patience(&self.options), async {
-                // Everything here is found by its key, also before the server has counted the rows.
-                client.batch_execute("SET enable_seqscan = off").await?;
-                Statements::prepare(&client).await
+                client.batch_execute(PLANS).await?;
+                Box::pin(Statements::prepare(&client)).await
             });
             let statements = match prepared.await {
                 Ok(statements) => statements,
@@ -249,6 +257,15 @@ impl Lane {
         if let Some(connection) = self.connection.take() {
             drop(deadpool_postgres::Object::take(connection.client));
         }
+    }
+}
+
+/// Takes what waits, without waiting for more.
+fn top_up(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>, room: usize) {
+    while waiting.len() < room
+        && let Ok(job) = jobs.try_recv()
+    {
+        waiting.push(job);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Records by their name, and by what they can be found by.
 
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
-use countersign_contract::{RecordKind, SnapshotId};
+use countersign_contract::{ErrorCode, RecordKind, SnapshotId};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -40,7 +40,7 @@ impl PostgresStore {
         let mut wanted = Wanted::default();
         wanted.add("r.user_id = ", query.user_id.as_deref());
         wanted.add("r.tool = ", query.tool.as_deref());
-        wanted.add("r.code = ", query.code.map(|code| code.as_str()));
+        wanted.add("r.code = ", query.code.map(ErrorCode::as_str));
         wanted.add("r.kind = ", query.kind.map(RecordKind::as_str));
         let request = query.request_id.as_ref();
         wanted.add("r.request_id = ", request.map(|id| id.as_str().to_owned()));
