@@ -207,10 +207,10 @@ impl SqliteStore {
     }
 
     /// What goes through many rows, on a thread that may block.
-    fn list<'a, T: Send + 'static>(
-        &'a self,
+    fn list<T: Send + 'static>(
+        &self,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> BoxFuture<'a, Result<T, Error>> {
+    ) -> BoxFuture<'_, Result<T, Error>> {
         let readers = self.readers.clone();
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || readers.list(read)).await;

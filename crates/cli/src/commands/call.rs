@@ -5,9 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use countersign::contract::record::PhaseTimes;
-use countersign::contract::{
-    ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, SnapshotId, Warning,
-};
+use countersign::contract::{ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, Warning};
 use countersign::ledger::{LogQuery, MemoryStore};
 use countersign::sample::Vat;
 use countersign::{Catalog, Executor, Principal, ToolCall};

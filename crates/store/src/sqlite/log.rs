@@ -132,13 +132,13 @@ impl Log for SqliteStore {
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         let sealed = Sealed::from(entry);
         Box::pin(async move {
-            let held = self.writer.run(move |session| {
+            let written = self.writer.run(move |session| {
                 lift(session.connection, &hold)?;
                 place(session.connection, &hold)?;
                 keep(session, &sealed)?;
                 Ok(Done::Kept(()))
             });
-            Ok(held.await?)
+            Ok(written.await?)
         })
     }
 

@@ -213,7 +213,7 @@ pub(super) fn tile_key(id: TileId) -> i64 {
 
 pub(super) fn tile_id(key: i64) -> TileId {
     TileId {
-        level: (key >> LEVEL_SHIFT) as u8,
+        level: u8::try_from(key >> LEVEL_SHIFT).unwrap_or(u8::MAX),
         index: unsigned(key & ((1 << LEVEL_SHIFT) - 1)),
     }
 }

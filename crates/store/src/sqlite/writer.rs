@@ -186,7 +186,7 @@ impl Thread {
             match &outcome {
                 Ok(()) if is_failing => tracing::info!("the store takes writes again"),
                 Err(failure) if !is_failing => {
-                    tracing::error!(?failure, "the store takes no writes")
+                    tracing::error!(?failure, "the store takes no writes");
                 }
                 Ok(()) | Err(_) => {}
             }
@@ -230,9 +230,11 @@ impl Thread {
             None => self.reopened(),
         };
         let is_complete = self.is_complete.load(Ordering::Acquire);
-        let closed = connection.and_then(|connection| match is_complete {
-            true => Ok(end_run(&connection, self.run, self.time.now())?),
-            false => Ok(()),
+        let closed = connection.and_then(|connection| {
+            if is_complete {
+                end_run(&connection, self.run, self.time.now())?;
+            }
+            Ok(())
         });
         if let Err(failure) = closed {
             tracing::warn!(

@@ -68,7 +68,8 @@ pub(super) fn commit(
             }
         }
         Some(KeyChange::Settle { claim, outcome }) => {
-            if !settle(session, claim, outcome)? {
+            let is_ours = settle(session, claim, outcome)?;
+            if !is_ours {
                 mark_fenced(session, place)?;
                 return Ok(Done::Kept(CommitAnswer::Fenced));
             }

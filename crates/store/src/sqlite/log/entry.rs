@@ -1,7 +1,7 @@
 //! Keeping a record: a place at the end of the log, and its payload beside it.
 
 use countersign::ledger::Entry;
-use countersign_contract::Digest;
+use countersign_contract::{Digest, ErrorCode, RequestId};
 use countersign_evidence::tree::{Hash, leaf_hash};
 use rusqlite::params;
 
@@ -25,7 +25,7 @@ pub(in crate::sqlite) type Terms = [Option<i64>; 2];
 impl From<Entry> for Sealed {
     fn from(entry: Entry) -> Self {
         let hash = leaf_hash(&entry.leaf);
-        let request_id = entry.request_id.as_ref().map(|id| id.as_str());
+        let request_id = entry.request_id.as_ref().map(RequestId::as_str);
         let terms = terms(&entry.user_id, request_id);
         Self { entry, hash, terms }
     }
@@ -47,8 +47,8 @@ pub(super) fn request_term(request_id: &str) -> i64 {
 /// Short, so that an entry is; two texts with one number are told apart by the record itself.
 fn term(kind: &str, text: &str) -> i64 {
     let digest = Digest::of_bytes([kind, text].join("\0").as_bytes());
-    let [a, b, c, d, e, f, g, h, ..] = *digest.as_bytes();
-    i64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let first = digest.as_bytes().first_chunk();
+    i64::from_be_bytes(first.copied().unwrap_or_default())
 }
 
 /// Keeps a record at the next place; false where it is kept already.
@@ -63,11 +63,11 @@ pub(in crate::sqlite) fn keep(session: &mut Session<'_>, sealed: &Sealed) -> Res
         place,
         at,
         entry.kind.as_str(),
-        entry.code.map(|code| code.as_str()),
+        entry.code.map(ErrorCode::as_str),
         entry.tool,
         entry.id.as_str(),
         entry.user_id,
-        entry.request_id.as_ref().map(|id| id.as_str()),
+        entry.request_id.as_ref().map(RequestId::as_str),
         entry.leaf,
     ])?;
     if kept == 0 {

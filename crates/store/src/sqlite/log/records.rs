@@ -5,7 +5,7 @@
 //! tree yet are in no bucket and are looked at one by one.
 
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
-use countersign_contract::{RecordKind, SnapshotId};
+use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use rusqlite::{Connection, Row, Rows, ToSql};
 
 use super::entry::{request_term, user_term};
@@ -160,10 +160,10 @@ impl<'q> Filter<'q> {
             before_id: before.map_or("", |(_, id)| id.as_str()),
             user_id: query.user_id.as_deref(),
             tool: query.tool.as_deref(),
-            code: query.code.map(|code| code.as_str()),
+            code: query.code.map(ErrorCode::as_str),
             ok_only: query.ok_only,
             kind: query.kind.map(RecordKind::as_str),
-            request_id: query.request_id.as_ref().map(|id| id.as_str()),
+            request_id: query.request_id.as_ref().map(RequestId::as_str),
         }
     }
 
