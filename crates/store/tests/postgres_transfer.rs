@@ -1,6 +1,14 @@
 //! Moving from a SQLite file to a PostgreSQL database: everything arrives, everything goes on, and what was
 //! changed by somebody else does not arrive at all.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    clippy::cast_sign_loss,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::path::Path;
 use std::time::Duration;
 

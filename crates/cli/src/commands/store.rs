@@ -29,8 +29,8 @@ enum Command {
 ///
 /// Keys, claims, documents, records, payloads, the tree and its checkpoints are copied; then all of it is
 /// read back, and the root of the tree is computed again from the copied records. The file stays as it
-/// is. Use the new store with --store or COUNTERSIGN_STORE from then on, and keep the data folder: the
-/// master key and the log's key are there.
+/// is. Use the new store with --store from then on, and keep the data folder: the master key and the
+/// log's key are there.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -31,6 +31,10 @@ Examples:
 
 --resume goes on where a run of --all was broken off: what that one has looked at is not looked at again,
 so it says nothing about changes since.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 pub(crate) struct Verify {
     /// The file of a bundle; - reads stdin
     #[arg(
