@@ -7,11 +7,13 @@
 //!      └──── records nobody waits for ─► sealer ─┘  one transaction for all that waits
 //! ```
 //!
-//! - [`writer`]: one thread, group commit, a savepoint a job; [`sealer`]: records off the callers' path.
+//! - [`writer`]: one thread, group commit; [`sealer`]: records off the callers' path; [`checkpointer`]:
+//!   the write-ahead log off the writer's.
 //! - [`claims`], [`documents`], [`log`], [`keyring`]: the traits of the ledger, statement by statement.
 //! - [`open`]: the lock of the file, the schema, and what the run before left behind.
 //! - [`tip`]: the end of the log in memory.
 
+mod checkpointer;
 mod claims;
 mod connection;
 mod disk;
@@ -45,6 +47,7 @@ use rusqlite::Connection;
 pub use dump::Dump;
 pub use open::{OpenError, PreviousRun};
 
+use checkpointer::Checkpointer;
 use disk::{Disk, Probe};
 use failure::Failure;
 use readers::Readers;
@@ -109,7 +112,7 @@ impl Default for SqliteOptions {
             jobs_waiting_max: 1_024,
             drafts_waiting_max: 1_024,
             readers: 4,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: 8 * 1024 * 1024,
         }
     }
 }
@@ -153,12 +156,14 @@ impl SqliteStore {
             path: path.to_owned(),
             source,
         };
+        let (checkpointer, checkpointer_thread) = Checkpointer::start(path, &options)?;
         let parts = WriterParts {
             opened,
             path: path.to_owned(),
             options: options.clone(),
             time: time.clone(),
             disk: disk.clone(),
+            checkpointer,
             is_complete: is_complete.clone(),
         };
         let (writer, writer_thread) = Writer::start(parts).map_err(io)?;
@@ -173,7 +178,7 @@ impl SqliteStore {
             path: path.to_owned(),
             options,
             previous,
-            _threads: Threads(vec![sealer_thread, writer_thread]),
+            _threads: Threads(vec![sealer_thread, writer_thread, checkpointer_thread]),
             _lock: lock,
         })
     }

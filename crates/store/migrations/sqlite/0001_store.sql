@@ -62,8 +62,8 @@ CREATE TABLE user_key (
     bytes BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- In the order of the commits, which is the order of the tree. Ids and times rise with it, so that all
--- of this is written at its end, however long it grows.
+-- In the order of the commits, which is the order of the tree. Ids rise with it, so that all of this is
+-- written at its end, however long it grows.
 CREATE TABLE record (
     idx INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -78,17 +78,31 @@ CREATE TABLE record (
     leaf BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX record_id ON record (id);
-CREATE INDEX record_at ON record (at, id);
 
 CREATE TABLE payload (
     idx INTEGER PRIMARY KEY,
     until INTEGER,
     bytes BLOB NOT NULL
 ) STRICT;
-CREATE INDEX payload_until ON payload (until) WHERE until IS NOT NULL;
 
--- What records are found by, in buckets of 4,096 records: an index over all users would be written all
--- over the file. It covers what is in the tree; the few records after that are looked at one by one.
+-- What follows is written when records go into the tree, many at once, not with each commit. It covers
+-- what is in the tree; the few records after that are looked at one by one.
+
+CREATE TABLE timeline (
+    at INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    idx INTEGER NOT NULL,
+    PRIMARY KEY (at, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE payload_due (
+    until INTEGER NOT NULL,
+    idx INTEGER NOT NULL,
+    PRIMARY KEY (until, idx)
+) STRICT, WITHOUT ROWID;
+
+-- By user and by call, in buckets of 4,096 records: one index over all users would be written all over
+-- the file.
 CREATE TABLE posting (
     bucket INTEGER NOT NULL,
     term INTEGER NOT NULL,

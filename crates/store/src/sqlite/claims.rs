@@ -32,7 +32,7 @@ impl Claims for SqliteStore {
         Box::pin(async move {
             let claimed = self
                 .writer
-                .run(move |session| claim(session, request).map(Done::Kept));
+                .run(move |session| claim(session, &request).map(Done::Kept));
             Ok(claimed.await?)
         })
     }
@@ -69,9 +69,9 @@ fn stored(connection: &Connection, scope: &Scope) -> Result<Option<Stored>, Fail
     rows.next()?.map(Stored::read).transpose()
 }
 
-fn claim(session: &mut Session<'_>, request: ClaimRequest) -> Result<ClaimAnswer, Failure> {
+fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswer, Failure> {
     let now = session.now;
-    if insert_running(session, &request)? {
+    if insert_running(session, request)? {
         return Ok(ours(request, 1));
     }
     let row = stored(session.connection, &request.scope)?
@@ -106,13 +106,13 @@ fn claim(session: &mut Session<'_>, request: ClaimRequest) -> Result<ClaimAnswer
             attempts: row.attempt,
         });
     }
-    take_again(session, &request, row.attempt + 1)?;
+    take_again(session, request, row.attempt + 1)?;
     Ok(ours(request, row.attempt + 1))
 }
 
-fn ours(request: ClaimRequest, attempt: u32) -> ClaimAnswer {
+fn ours(request: &ClaimRequest, attempt: u32) -> ClaimAnswer {
     ClaimAnswer::Ours(Claim {
-        scope: request.scope,
+        scope: request.scope.clone(),
         attempt,
     })
 }

@@ -13,10 +13,6 @@ const STATEMENTS: usize = 128;
 /// For how long somebody who looks at the file with another program is waited for.
 pub(super) const BUSY_FOR: Duration = Duration::from_secs(5);
 
-/// The log is copied into the file after so many pages. A page that was written many times until then
-/// is copied once; reading the log back after a crash stays a matter of a fraction of a second.
-const PAGES_BETWEEN_CHECKPOINTS: u32 = 4_096;
-
 /// A commit is durable when it returns (`synchronous`); what is deleted is gone (`secure_delete`), because
 /// a key that was destroyed must not be found in a free page.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
@@ -34,7 +30,8 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<C
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -cache_kib(options))?;
-    connection.pragma_update(None, "wal_autocheckpoint", PAGES_BETWEEN_CHECKPOINTS)?;
+    // Not by whoever happens to commit: there is a thread for it.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
 

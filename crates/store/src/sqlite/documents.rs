@@ -175,7 +175,11 @@ pub(super) fn moved(
 pub(super) fn write(connection: &Connection, write: &DocumentWrite) -> Result<(), Failure> {
     let key = &write.key;
     let entries = encoded(&write.entries);
-    let (had_body, had_entries) = before(connection, key)?;
+    // A document that was never there has nothing to be compared with.
+    let (had_body, had_entries) = match write.version {
+        0 => (false, Vec::new()),
+        _ => before(connection, key)?,
+    };
     if write.tracked && (had_body != write.body.is_some() || had_entries != entries) {
         let mut shape = connection.prepare_cached(
             "INSERT INTO shape (user_id, collection, shape) VALUES (?1, ?2, 1)

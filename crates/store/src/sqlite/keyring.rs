@@ -35,7 +35,7 @@ impl Keyring for SqliteStore {
                 )?;
                 insert.execute(params![user_id, key.master, key.bytes])?;
                 let counts = user_key(session.connection, &user_id)?;
-                Ok(Done::Kept(counts.unwrap_or(key)))
+                Ok(Done::Kept(counts.unwrap_or_else(|| key.clone())))
             });
             Ok(added.await?)
         })

@@ -24,6 +24,14 @@ use super::values::{bounded, bytes32, parsed_option, signed, unsigned};
 use super::writer::{Done, Session};
 use entry::{Sealed, keep};
 
+/// Of a record that no hold keeps.
+macro_rules! not_held {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM hold
+             WHERE hold.user_id = record.user_id AND hold.record IN ('', record.id))"
+    };
+}
+
 impl Log for SqliteStore {
     fn append(&self, draft: Draft, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
@@ -132,13 +140,13 @@ impl Log for SqliteStore {
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         let sealed = Sealed::from(entry);
         Box::pin(async move {
-            let written = self.writer.run(move |session| {
+            let placed = self.writer.run(move |session| {
                 lift(session.connection, &hold)?;
                 place(session.connection, &hold)?;
                 keep(session, &sealed)?;
                 Ok(Done::Kept(()))
             });
-            Ok(written.await?)
+            Ok(placed.await?)
         })
     }
 
@@ -210,15 +218,41 @@ fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
 }
 
 fn prune(session: &Session<'_>, limit: usize) -> Result<usize, Failure> {
-    let mut statement = session.connection.prepare_cached(
-        "DELETE FROM payload WHERE idx IN (
-             SELECT payload.idx FROM payload CROSS JOIN record USING (idx)
-             WHERE payload.until <= ?1 AND NOT EXISTS (
-                 SELECT 1 FROM hold
-                 WHERE hold.user_id = record.user_id AND hold.record IN ('', record.id))
-             ORDER BY payload.until LIMIT ?2)",
-    )?;
-    Ok(statement.execute([session.now, bounded(limit)])?)
+    let connection = session.connection;
+    let mut due = Vec::new();
+    for sql in [
+        concat!(
+            "SELECT due.until, record.idx FROM payload_due AS due CROSS JOIN record USING (idx)
+             WHERE due.until <= ?1 AND ",
+            not_held!(),
+            " ORDER BY due.until LIMIT ?2"
+        ),
+        // What is not in the tree yet is not in that table either.
+        concat!(
+            "SELECT payload.until, record.idx FROM payload CROSS JOIN record USING (idx)
+             WHERE payload.idx >= (SELECT size FROM head) AND payload.until <= ?1 AND ",
+            not_held!(),
+            " ORDER BY record.idx LIMIT ?2"
+        ),
+    ] {
+        let left = bounded(limit.saturating_sub(due.len()));
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map([session.now, left], |row| {
+            Ok([row.get::<_, i64>(0)?, row.get(1)?])
+        })?;
+        for row in rows {
+            due.push(row?);
+        }
+    }
+    let mut payload = connection.prepare_cached("DELETE FROM payload WHERE idx = ?1")?;
+    let mut entry =
+        connection.prepare_cached("DELETE FROM payload_due WHERE until = ?1 AND idx = ?2")?;
+    let mut pruned = 0;
+    for [until, place] in due {
+        pruned += payload.execute([place])?;
+        entry.execute([until, place])?;
+    }
+    Ok(pruned)
 }
 
 fn place(connection: &Connection, hold: &Hold) -> Result<(), Failure> {

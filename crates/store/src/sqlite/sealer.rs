@@ -45,11 +45,8 @@ impl Sealer {
         };
         let handle = std::thread::Builder::new()
             .name("store sealer".to_owned())
-            .spawn(move || {
-                // The writer ends when the thread's handle on it goes, and looks at this then.
-                is_complete.store(thread.run(), Ordering::Release);
-                drop(thread);
-            })?;
+            // Said before the writer is let go, which closes the run by it.
+            .spawn(move || is_complete.store(thread.run(), Ordering::Release))?;
         Ok((Self { messages: sender }, handle))
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::checkpointer::Checkpointer;
 use super::disk::Disk;
 use super::failure::Failure;
 use super::open::{Opened, end_run};
@@ -47,7 +48,8 @@ pub(super) enum Done<T> {
     Undone(T),
 }
 
-/// Work that is queued whole: a caller who goes away does not leave half of it behind.
+/// Work that is queued whole: a caller who goes away does not leave half of it behind. It may be done
+/// twice, where the first time was undone.
 trait Job: Send {
     /// Whether its writes are kept, or why the whole batch has to end.
     fn run(&mut self, session: &mut Session<'_>) -> Result<bool, Failure>;
@@ -57,7 +59,7 @@ trait Job: Send {
 }
 
 struct Asked<F, T> {
-    work: Option<F>,
+    work: F,
     done: Option<Result<T, Failure>>,
     answer: oneshot::Sender<Result<T, Failure>>,
 }
@@ -77,6 +79,7 @@ impl Writer {
             time: parts.time,
             disk: parts.disk,
             scrub: false,
+            checkpointer: parts.checkpointer,
             is_complete: parts.is_complete,
         };
         let handle = std::thread::Builder::new()
@@ -88,7 +91,7 @@ impl Writer {
     /// Does the work with the next batch; returns when that is durable.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
+        work: impl FnMut(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (job, answer) = asked(work);
         self.jobs.send(job).await.map_err(|_| Failure::Stopped)?;
@@ -98,7 +101,7 @@ impl Writer {
     /// The same, for a thread of its own.
     pub(super) fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
+        work: impl FnMut(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (job, answer) = asked(work);
         self.jobs.blocking_send(job).map_err(|_| Failure::Stopped)?;
@@ -111,11 +114,11 @@ type Answer<T> = oneshot::Receiver<Result<T, Failure>>;
 fn asked<T, F>(work: F) -> (Box<dyn Job>, Answer<T>)
 where
     T: Send + 'static,
-    F: FnOnce(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
+    F: FnMut(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
 {
     let (sender, answer) = oneshot::channel();
     let job = Asked {
-        work: Some(work),
+        work,
         done: None,
         answer: sender,
     };
@@ -125,13 +128,10 @@ where
 impl<T, F> Job for Asked<F, T>
 where
     T: Send,
-    F: FnOnce(&mut Session<'_>) -> Result<Done<T>, Failure> + Send,
+    F: FnMut(&mut Session<'_>) -> Result<Done<T>, Failure> + Send,
 {
     fn run(&mut self, session: &mut Session<'_>) -> Result<bool, Failure> {
-        let Some(work) = self.work.take() else {
-            return Ok(false);
-        };
-        let (done, is_kept) = match work(session) {
+        let (done, is_kept) = match (self.work)(session) {
             Ok(Done::Kept(answer)) => (Ok(answer), true),
             Ok(Done::Undone(answer)) => (Ok(answer), false),
             Err(failure) if failure.ends_batch() => return Err(failure),
@@ -158,6 +158,7 @@ pub(super) struct WriterParts {
     pub(super) options: SqliteOptions,
     pub(super) time: Arc<Time>,
     pub(super) disk: Arc<Disk>,
+    pub(super) checkpointer: Checkpointer,
     /// Whether everything that was handed in was written, so that the run may be called closed.
     pub(super) is_complete: Arc<AtomicBool>,
 }
@@ -174,6 +175,7 @@ struct Thread {
     time: Arc<Time>,
     disk: Arc<Disk>,
     scrub: bool,
+    checkpointer: Checkpointer,
     is_complete: Arc<AtomicBool>,
 }
 
@@ -203,19 +205,74 @@ impl Thread {
             Some(connection) => connection,
             None => self.reopened()?,
         };
-        batch(&connection, self, jobs)?;
+        if !self.batch(&connection, jobs)? {
+            execute(&connection, "ROLLBACK")?;
+            self.tip = Tip::load(&connection)?;
+            self.batch_with_savepoints(&connection, jobs)?;
+        }
         // The batch is committed, whatever becomes of this: no caller may hear that it was not.
-        match self.scrub.then(|| scrub(&connection)).transpose() {
-            Ok(done) => {
-                self.scrub &= done != Some(true);
-                self.connection = Some(connection);
-            }
+        match self.after_batch(&connection, jobs.len()) {
+            Ok(()) => self.connection = Some(connection),
             Err(failure) => tracing::warn!(
                 ?failure,
-                "what was erased is still in the write-ahead log; the next commit tries again"
+                "the write-ahead log was not copied or emptied; the next commit tries again"
             ),
         }
         Ok(())
+    }
+
+    fn after_batch(&mut self, connection: &Connection, jobs: usize) -> Result<(), Failure> {
+        if self.scrub {
+            self.scrub = !scrub(connection)?;
+        }
+        Ok(self.checkpointer.after_batch(connection, jobs)?)
+    }
+
+    /// One transaction; false where a job wants its own writes undone. Jobs look before they write, so that
+    /// hardly ever happens, and a savepoint for each would copy every page that it is about to change.
+    fn batch(
+        &mut self,
+        connection: &Connection,
+        jobs: &mut [Box<dyn Job>],
+    ) -> Result<bool, Failure> {
+        execute(connection, "BEGIN IMMEDIATE")?;
+        for job in jobs {
+            let changes = connection.total_changes();
+            let is_kept = job.run(&mut self.session(connection))?;
+            if !is_kept && connection.total_changes() != changes {
+                return Ok(false);
+            }
+        }
+        execute(connection, "COMMIT")?;
+        Ok(true)
+    }
+
+    /// The same, and a job that fails undoes its own writes only.
+    fn batch_with_savepoints(
+        &mut self,
+        connection: &Connection,
+        jobs: &mut [Box<dyn Job>],
+    ) -> Result<(), Failure> {
+        execute(connection, "BEGIN IMMEDIATE")?;
+        for job in jobs {
+            let mark = self.tip.mark();
+            execute(connection, "SAVEPOINT job")?;
+            if !job.run(&mut self.session(connection))? {
+                execute(connection, "ROLLBACK TO job")?;
+                self.tip.back_to(mark);
+            }
+            execute(connection, "RELEASE job")?;
+        }
+        execute(connection, "COMMIT")
+    }
+
+    fn session<'w>(&'w mut self, connection: &'w Connection) -> Session<'w> {
+        Session {
+            connection,
+            tip: &mut self.tip,
+            now: self.time.now(),
+            scrub: &mut self.scrub,
+        }
     }
 
     fn reopened(&mut self) -> Result<Connection, Failure> {
@@ -243,34 +300,6 @@ impl Thread {
             );
         }
     }
-}
-
-/// One transaction. A job that fails undoes its own writes only.
-fn batch(
-    connection: &Connection,
-    thread: &mut Thread,
-    jobs: &mut [Box<dyn Job>],
-) -> Result<(), Failure> {
-    let Thread {
-        tip, time, scrub, ..
-    } = thread;
-    execute(connection, "BEGIN IMMEDIATE")?;
-    for job in jobs {
-        let mark = tip.mark();
-        execute(connection, "SAVEPOINT job")?;
-        let mut session = Session {
-            connection,
-            tip,
-            now: time.now(),
-            scrub,
-        };
-        if !job.run(&mut session)? {
-            execute(connection, "ROLLBACK TO job")?;
-            tip.back_to(mark);
-        }
-        execute(connection, "RELEASE job")?;
-    }
-    execute(connection, "COMMIT")
 }
 
 /// Empties the write-ahead log; false where a reader still needs it, so that it is tried again later.

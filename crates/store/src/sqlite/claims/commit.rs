@@ -1,11 +1,11 @@
 //! A commit: key, state and record in one piece.
 
 use countersign::ledger::{
-    Claim, ClaimState, Commit, CommitAnswer, DocumentRead, DocumentWrite, KeyChange, Outcome,
+    Claim, ClaimState, Commit, CommitAnswer, DocumentRead, DocumentWrite, Held, KeyChange, Outcome,
     Scope, ShapeRead,
 };
 use countersign_contract::RequestId;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::stored;
 use crate::sqlite::documents;
@@ -17,17 +17,31 @@ use crate::sqlite::writer::{Done, Session};
 
 /// A commit whose record is sealed.
 pub(super) struct Unit {
-    key: Option<KeyChange>,
+    key: Option<Key>,
     reads: Vec<DocumentRead>,
     shapes: Vec<ShapeRead>,
     writes: Vec<DocumentWrite>,
     record: Sealed,
 }
 
+/// What the commit does with the call's key.
+enum Key {
+    Take { take: Take, outcome: Outcome },
+    Settle { claim: Claim, outcome: Outcome },
+}
+
+struct Take {
+    scope: Scope,
+    fingerprint: [u8; 32],
+    parts: Vec<u8>,
+    after: u32,
+    request_id: RequestId,
+}
+
 impl From<Commit> for Unit {
     fn from(commit: Commit) -> Self {
         Self {
-            key: commit.key,
+            key: commit.key.map(Key::from),
             reads: commit.reads,
             shapes: commit.shapes,
             writes: commit.writes,
@@ -36,47 +50,56 @@ impl From<Commit> for Unit {
     }
 }
 
-/// The record goes first: where it is kept already, this very commit was done before. Everything is
-/// undone again where the rest does not hold.
+impl From<KeyChange> for Key {
+    fn from(key: KeyChange) -> Self {
+        match key {
+            KeyChange::Take {
+                scope,
+                fingerprint,
+                parts,
+                after,
+                outcome,
+                request_id,
+            } => Self::Take {
+                take: Take {
+                    scope,
+                    fingerprint,
+                    parts,
+                    after,
+                    request_id,
+                },
+                outcome,
+            },
+            KeyChange::Settle { claim, outcome } => Self::Settle { claim, outcome },
+        }
+    }
+}
+
+/// Looks before it writes: only a commit that is sent again may have to take back what it wrote.
 pub(super) fn commit(
     session: &mut Session<'_>,
     unit: &Unit,
 ) -> Result<Done<CommitAnswer>, Failure> {
-    let place = session.tip.next;
-    if !keep(session, &unit.record)? {
-        return Ok(Done::Kept(earlier_answer(session, &unit.record)?));
-    }
-    match &unit.key {
-        None => {}
-        Some(KeyChange::Take {
-            scope,
-            fingerprint,
-            parts,
-            after,
-            outcome,
-            request_id,
-        }) => {
-            let take = Take {
-                scope,
-                fingerprint,
-                parts,
-                attempt: after.saturating_add(1),
-                request_id,
-            };
-            if let Some(answer) = take.settled(session, outcome)? {
-                return Ok(Done::Undone(answer));
-            }
-        }
-        Some(KeyChange::Settle { claim, outcome }) => {
-            let is_ours = settle(session, claim, outcome)?;
-            if !is_ours {
-                mark_fenced(session, place)?;
-                return Ok(Done::Kept(CommitAnswer::Fenced));
-            }
-        }
-    }
     if let Some(moved) = documents::moved(session.connection, &unit.reads, &unit.shapes)? {
-        return Ok(Done::Undone(moved));
+        return stopped(session, unit, moved);
+    }
+    let is_ours = match &unit.key {
+        None => true,
+        Some(Key::Take { take, outcome }) => {
+            if let Some(held) = take_and_settle(session, take, outcome)? {
+                let held = CommitAnswer::Held(held);
+                return Ok(Done::Kept(earlier_answer(session, unit)?.unwrap_or(held)));
+            }
+            true
+        }
+        Some(Key::Settle { claim, outcome }) => settle(session, claim, outcome)?,
+    };
+    if !is_ours {
+        return fenced(session, unit);
+    }
+    if !keep(session, &unit.record)? {
+        let answer = earlier_answer(session, unit)?;
+        return Ok(Done::Undone(answer.unwrap_or(CommitAnswer::Committed)));
     }
     for write in &unit.writes {
         documents::write(session.connection, write)?;
@@ -84,16 +107,51 @@ pub(super) fn commit(
     Ok(Done::Kept(CommitAnswer::Committed))
 }
 
-fn earlier_answer(session: &Session<'_>, record: &Sealed) -> Result<CommitAnswer, Failure> {
+/// Something has moved. That counts only where the commit was not done before, and its key is still ours.
+fn stopped(
+    session: &mut Session<'_>,
+    unit: &Unit,
+    moved: CommitAnswer,
+) -> Result<Done<CommitAnswer>, Failure> {
+    if let Some(answer) = earlier_answer(session, unit)? {
+        return Ok(Done::Kept(answer));
+    }
+    Ok(Done::Kept(match &unit.key {
+        None => moved,
+        Some(Key::Take { take, .. }) => match not_free(session, take)? {
+            Some(held) => CommitAnswer::Held(held),
+            None => moved,
+        },
+        Some(Key::Settle { claim, .. }) if is_open(session, claim)? => moved,
+        Some(Key::Settle { .. }) => return fenced(session, unit),
+    }))
+}
+
+/// What an owner did who was overtaken: its record is all that is kept.
+fn fenced(session: &mut Session<'_>, unit: &Unit) -> Result<Done<CommitAnswer>, Failure> {
+    let place = session.tip.next;
+    if keep(session, &unit.record)? {
+        mark_fenced(session, place)?;
+        return Ok(Done::Kept(CommitAnswer::Fenced));
+    }
+    let answer = earlier_answer(session, unit)?;
+    Ok(Done::Kept(answer.unwrap_or(CommitAnswer::Fenced)))
+}
+
+/// What this very commit was told when it was done, where its record is kept.
+fn earlier_answer(session: &Session<'_>, unit: &Unit) -> Result<Option<CommitAnswer>, Failure> {
     let mut statement = session
         .connection
         .prepare_cached("SELECT fenced FROM record WHERE id = ?1")?;
-    let is_fenced = statement.query_row([record.id()], |row| row.get(0))?;
-    Ok(if is_fenced {
-        CommitAnswer::Fenced
-    } else {
-        CommitAnswer::Committed
-    })
+    let answer = statement.query_row([unit.record.id()], |row| {
+        let is_fenced: bool = row.get(0)?;
+        Ok(if is_fenced {
+            CommitAnswer::Fenced
+        } else {
+            CommitAnswer::Committed
+        })
+    });
+    Ok(answer.optional()?)
 }
 
 fn mark_fenced(session: &Session<'_>, place: u64) -> Result<(), Failure> {
@@ -104,80 +162,86 @@ fn mark_fenced(session: &Session<'_>, place: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-struct Take<'u> {
-    scope: &'u Scope,
-    fingerprint: &'u [u8; 32],
-    parts: &'u [u8],
-    attempt: u32,
-    request_id: &'u RequestId,
+/// Takes the scope and settles it; how it stands where it is not free, and then nothing is written.
+fn take_and_settle(
+    session: &Session<'_>,
+    take: &Take,
+    outcome: &Outcome,
+) -> Result<Option<Held>, Failure> {
+    let end = End::of(outcome, session.now);
+    if insert(session, take, &end)? {
+        return Ok(None);
+    }
+    let held = not_free(session, take)?;
+    if held.is_none() {
+        update(session, take, &end)?;
+    }
+    Ok(held)
 }
 
-impl Take<'_> {
-    /// Takes the scope and settles it; the answer where it is not free.
-    fn settled(
-        &self,
-        session: &Session<'_>,
-        outcome: &Outcome,
-    ) -> Result<Option<CommitAnswer>, Failure> {
-        let end = End::of(outcome, session.now);
-        if self.insert(session, &end)? {
-            return Ok(None);
-        }
-        let row = stored(session.connection, self.scope)?
-            .ok_or_else(|| Failure::damaged("the index of the claims"))?;
-        let is_free = row.state == ClaimState::Released
-            && row.attempt.saturating_add(1) == self.attempt
-            && row.fingerprint == *self.fingerprint;
-        if !is_free {
-            return Ok(Some(CommitAnswer::Held(row.held(session.now)?)));
-        }
-        self.update(session, &end)?;
-        Ok(None)
+fn not_free(session: &Session<'_>, take: &Take) -> Result<Option<Held>, Failure> {
+    let Some(row) = stored(session.connection, &take.scope)? else {
+        return Ok(None);
+    };
+    let is_free = row.state == ClaimState::Released
+        && row.attempt == take.after
+        && row.fingerprint == take.fingerprint;
+    if is_free {
+        return Ok(None);
     }
+    row.held(session.now).map(Some)
+}
 
-    fn insert(&self, session: &Session<'_>, end: &End<'_>) -> Result<bool, Failure> {
-        let mut statement = session.connection.prepare_cached(
-            "INSERT INTO claim (user_id, tool, key, state, attempt, recovery, recovery_seconds,
-                 first_claim, claimed_at, until, request_id, fingerprint, parts, reply)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6, ?6, ?7, ?8, ?9, ?10, ?11)
-             ON CONFLICT (user_id, tool, key) DO NOTHING",
-        )?;
-        let inserted = statement.execute(params![
-            self.scope.user_id,
-            self.scope.tool.as_str(),
-            self.scope.key.0,
-            end.state as u8,
-            self.attempt,
-            session.now,
-            end.until,
-            self.request_id.as_str(),
-            self.fingerprint,
-            self.parts,
-            end.reply,
-        ])?;
-        Ok(inserted > 0)
-    }
+fn insert(session: &Session<'_>, take: &Take, end: &End<'_>) -> Result<bool, Failure> {
+    let mut statement = session.connection.prepare_cached(
+        "INSERT INTO claim (user_id, tool, key, state, attempt, recovery, recovery_seconds,
+             first_claim, claimed_at, until, request_id, fingerprint, parts, reply)
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (user_id, tool, key) DO NOTHING",
+    )?;
+    let inserted = statement.execute(params![
+        take.scope.user_id,
+        take.scope.tool.as_str(),
+        take.scope.key.0,
+        end.state as u8,
+        take.after.saturating_add(1),
+        session.now,
+        end.until,
+        take.request_id.as_str(),
+        take.fingerprint,
+        take.parts,
+        end.reply,
+    ])?;
+    Ok(inserted > 0)
+}
 
-    fn update(&self, session: &Session<'_>, end: &End<'_>) -> Result<(), Failure> {
-        let mut statement = session.connection.prepare_cached(
-            "UPDATE claim SET state = ?4, attempt = ?5, recovery = 0, recovery_seconds = 0,
-                 claimed_at = ?6, lease_until = NULL, until = ?7, request_id = ?8, parts = ?9, reply = ?10
-             WHERE user_id = ?1 AND tool = ?2 AND key = ?3",
-        )?;
-        statement.execute(params![
-            self.scope.user_id,
-            self.scope.tool.as_str(),
-            self.scope.key.0,
-            end.state as u8,
-            self.attempt,
-            session.now,
-            end.until,
-            self.request_id.as_str(),
-            self.parts,
-            end.reply,
-        ])?;
-        Ok(())
-    }
+fn update(session: &Session<'_>, take: &Take, end: &End<'_>) -> Result<(), Failure> {
+    let mut statement = session.connection.prepare_cached(
+        "UPDATE claim SET state = ?4, attempt = ?5, recovery = 0, recovery_seconds = 0,
+             claimed_at = ?6, lease_until = NULL, until = ?7, request_id = ?8, parts = ?9, reply = ?10
+         WHERE user_id = ?1 AND tool = ?2 AND key = ?3",
+    )?;
+    statement.execute(params![
+        take.scope.user_id,
+        take.scope.tool.as_str(),
+        take.scope.key.0,
+        end.state as u8,
+        take.after.saturating_add(1),
+        session.now,
+        end.until,
+        take.request_id.as_str(),
+        take.parts,
+        end.reply,
+    ])?;
+    Ok(())
+}
+
+fn is_open(session: &Session<'_>, claim: &Claim) -> Result<bool, Failure> {
+    let row = stored(session.connection, &claim.scope)?;
+    Ok(row.is_some_and(|row| {
+        let is_open = matches!(row.state, ClaimState::Running | ClaimState::InDoubt);
+        row.attempt == claim.attempt && is_open
+    }))
 }
 
 /// False where the claim is no longer this attempt's.

@@ -48,7 +48,7 @@ pub(super) fn request_term(request_id: &str) -> i64 {
 fn term(kind: &str, text: &str) -> i64 {
     let digest = Digest::of_bytes([kind, text].join("\0").as_bytes());
     let first = digest.as_bytes().first_chunk();
-    i64::from_be_bytes(first.copied().unwrap_or_default())
+    i64::from_be_bytes(*first.expect("a digest has 32 bytes"))
 }
 
 /// Keeps a record at the next place; false where it is kept already.

@@ -75,6 +75,11 @@ fn unname_records(connection: &Connection, user_id: &str) -> Result<usize, Failu
         "UPDATE record SET user_id = '' WHERE idx IN (SELECT idx FROM erased)",
         [],
     )?;
+    connection.execute(
+        "DELETE FROM payload_due WHERE (until, idx) IN (
+             SELECT until, idx FROM payload CROSS JOIN erased USING (idx) WHERE until IS NOT NULL)",
+        [],
+    )?;
     let payloads = connection.execute(
         "DELETE FROM payload WHERE idx IN (SELECT idx FROM erased)",
         [],

@@ -31,6 +31,15 @@ pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integ
         let frontier = tree.frontier();
         head.execute(params![signed(frontier.size()), frontier.root()])?;
         post(connection, first, &new)?;
+        let new = [signed(first), signed(frontier.size())];
+        for sql in [
+            "INSERT INTO timeline (at, id, idx) SELECT at, id, idx FROM record
+             WHERE idx >= ?1 AND idx < ?2 ORDER BY at, id",
+            "INSERT INTO payload_due (until, idx) SELECT until, idx FROM payload
+             WHERE idx >= ?1 AND idx < ?2 AND until IS NOT NULL ORDER BY until, idx",
+        ] {
+            connection.prepare_cached(sql)?.execute(new)?;
+        }
     }
     let head = Head {
         size: tree.frontier().size(),

@@ -1,8 +1,8 @@
 //! Finding records.
 //!
-//! In the order of time there is an index. Those of one user or one call are found bucket by bucket,
-//! from the newest on, until none that is older can belong to the answer; records that are not in the
-//! tree yet are in no bucket and are looked at one by one.
+//! In the order of time there is a table. Those of one user or one call are found bucket by bucket, from
+//! the newest on, until none that is older can belong to the answer. Records that are not in the tree
+//! yet are in neither and are looked at one by one.
 
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
@@ -17,14 +17,14 @@ use crate::sqlite::values::{bounded, parsed, parsed_option, signed, unsigned};
 /// The columns that [`row`] wants, in its order.
 macro_rules! columns {
     () => {
-        "id, user_id, kind, at, request_id, tool, code"
+        "record.id, user_id, kind, record.at, request_id, tool, code"
     };
 }
 
 /// What a query asks for; [`Filter`] has the parameters.
 macro_rules! filter {
     () => {
-        " at >= ?1 AND at <= ?2 AND (at, id) < (?3, ?4) AND (?5 IS NULL OR user_id = ?5)
+        " record.at >= ?1 AND record.at <= ?2 AND (record.at, record.id) < (?3, ?4) AND (?5 IS NULL OR user_id = ?5)
           AND (?6 IS NULL OR tool = ?6) AND (?7 IS NULL OR code = ?7) AND (NOT ?8 OR code IS NULL)
           AND (?9 IS NULL OR kind = ?9) AND (?10 IS NULL OR request_id = ?10)"
     };
@@ -73,15 +73,18 @@ fn by_time(
     filter: &Filter<'_>,
     limit: usize,
 ) -> Result<Vec<LogRow>, Failure> {
+    let mut found = not_in_tree(connection, filter)?;
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",
         columns!(),
-        " FROM record WHERE",
+        " FROM timeline CROSS JOIN record USING (idx) WHERE timeline.at >= ?1 AND timeline.at <= ?2 AND",
         filter!(),
-        " ORDER BY at DESC, id DESC LIMIT ?11"
+        " ORDER BY timeline.at DESC, timeline.id DESC LIMIT ?11"
     ))?;
-    let limit = bounded(limit);
-    rows(statement.query(&*filter.with(&[&limit]))?)
+    let limit_bound = bounded(limit);
+    found.extend(rows(statement.query(&*filter.with(&[&limit_bound]))?)?);
+    newest_first(&mut found, limit);
+    Ok(found)
 }
 
 fn by_term(
@@ -90,15 +93,7 @@ fn by_term(
     term: i64,
     limit: usize,
 ) -> Result<Vec<LogRow>, Failure> {
-    let (size, _) = head(connection)?;
-    let size = signed(size);
-    let mut tail = connection.prepare_cached(concat!(
-        "SELECT ",
-        columns!(),
-        " FROM record WHERE idx >= ?11 AND",
-        filter!()
-    ))?;
-    let mut found = rows(tail.query(&*filter.with(&[&size]))?)?;
+    let mut found = not_in_tree(connection, filter)?;
     let mut in_bucket = connection.prepare_cached(concat!(
         "SELECT ",
         columns!(),
@@ -111,9 +106,8 @@ fn by_term(
     let mut buckets = buckets.query([])?;
     newest_first(&mut found, limit);
     while let Some(bucket) = buckets.next()? {
-        let (number, oldest, newest): (i64, i64, i64) =
-            (bucket.get(0)?, bucket.get(1)?, bucket.get(2)?);
-        let newest_so_far: i64 = bucket.get(3)?;
+        let (number, oldest): (i64, i64) = (bucket.get(0)?, bucket.get(1)?);
+        let (newest, newest_so_far): (i64, i64) = (bucket.get(2)?, bucket.get(3)?);
         let is_full = found.len() >= limit;
         let is_older = |last: &LogRow| newest_so_far < micros(last.at);
         if newest_so_far < filter.since || is_full && found.last().is_none_or(is_older) {
@@ -126,6 +120,17 @@ fn by_term(
         newest_first(&mut found, limit);
     }
     Ok(found)
+}
+
+fn not_in_tree(connection: &Connection, filter: &Filter<'_>) -> Result<Vec<LogRow>, Failure> {
+    let size = signed(head(connection)?.0);
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM record WHERE idx >= ?11 AND",
+        filter!()
+    ))?;
+    rows(statement.query(&*filter.with(&[&size]))?)
 }
 
 fn newest_first(rows: &mut Vec<LogRow>, limit: usize) {
