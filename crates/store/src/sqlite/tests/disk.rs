@@ -6,6 +6,7 @@ use countersign_testkit::ledger::build::{
 };
 
 use super::*;
+use crate::sqlite::checkpointer::{JOBS_BETWEEN_LOOKS, PAGES_IN_LOG_MAX};
 
 /// A22: with too little room nothing is written and reading goes on; with room again, writing does.
 #[tokio::test]
@@ -119,5 +120,24 @@ async fn a_file_that_cannot_grow_loses_nothing() {
     for (n, outcome) in outcomes.iter().enumerate() {
         assert_eq!(is_kept(&store, &format!("ev_{n}")).await, outcome.is_ok());
     }
+    store.check().await.expect("it is whole");
+}
+
+/// The write-ahead log does not grow with what is written, also while its thread cannot keep up.
+#[tokio::test]
+async fn the_write_ahead_log_starts_again() {
+    let folder = folder();
+    let store = open(folder.path());
+    for n in 0..300 {
+        let mut large = entry(&format!("ev_{n}"), "u_1");
+        large.payload = Some(vec![7; 9_000]);
+        let kept = store.append(large.into(), Durability::Committed).await;
+        kept.expect("there is room");
+    }
+    let log = std::fs::metadata(folder.path().join("store.db-wal")).expect("it is there");
+    let pages = i64::try_from(log.len() / 4_096).expect("a small file");
+    // A job here writes less than ten pages; three hundred of them would be some two thousand.
+    let most = PAGES_IN_LOG_MAX + i64::try_from(JOBS_BETWEEN_LOOKS * 10).expect("a small number");
+    assert!(pages <= most, "{pages} pages in the log, at most {most}");
     store.check().await.expect("it is whole");
 }
