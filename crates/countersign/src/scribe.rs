@@ -283,7 +283,7 @@ impl CallDraft {
             policy_revision: record.policy_revision.clone(),
             arguments: self.arguments.as_ref().map(|text| RecordedArguments {
                 commitment: committed(seal::DOMAIN_ARGUMENTS, &self.entropy.arguments_salt, text),
-                redacted: record.arguments_redacted.clone(),
+                redacted: without_free_text(record.arguments_redacted.clone()),
             }),
             binding: record.binding.status.map(|_| record.binding.clone()),
             rules: self.rules.iter().cloned().collect(),
@@ -376,6 +376,33 @@ pub(crate) fn payload_aad(user_id: &str, id: &SnapshotId) -> Vec<u8> {
     [b"payload", user_id.as_bytes(), id.as_str().as_bytes()].join(&0)
 }
 
+/// The log is for ever, so free text does not stand in it: nobody can tell whether it names a person. What
+/// is left are numbers, and texts of one ASCII word, such as ids, codes and choices.
+fn without_free_text(value: Value) -> Value {
+    let is_word = |text: &str| {
+        text.len() <= WORD_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    match value {
+        Value::String(text) if !is_word(&text) => "[text]".into(),
+        Value::Array(items) => items.into_iter().map(without_free_text).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, member)| {
+                let name = if is_word(&name) {
+                    name
+                } else {
+                    "[text]".to_owned()
+                };
+                (name, without_free_text(member))
+            })
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+/// The longest text that counts as a word.
+const WORD_BYTES_MAX: usize = 64;
+
 /// A person by subject, a program by its id.
 pub(crate) fn recorded_actor(actor: &Actor, user_id: &str, keys: &UserKey) -> RecordedActor {
     let id = match actor.kind {
@@ -395,4 +422,21 @@ pub(crate) fn canonical_leaf(record: &EvidenceRecord) -> Vec<u8> {
     let value = serde_json::to_value(record).expect("names, texts and JSON values");
     canonical::to_vec(&value)
         .expect("numbers are small, and what the caller sent was checked before")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A21: what may name a person stays out of a record that cannot be erased.
+    #[test]
+    fn free_text_stays_out_of_the_log() {
+        let arguments = json!({"sku": "SKU-1042", "n": 2, "note": "Zacharias Quuxington",
+            "to": ["北京", "express"], "Ann Other": {"ok": true}});
+        let expected = json!({"sku": "SKU-1042", "n": 2, "note": "[text]",
+            "to": ["[text]", "express"], "[text]": {"ok": true}});
+        assert_eq!(without_free_text(arguments), expected);
+    }
 }
