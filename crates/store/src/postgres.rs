@@ -6,7 +6,7 @@
 //! transaction. A call whose answer is lost with its connection is looked up by its record, which is the
 //! first row that its transaction writes.
 //!
-//! Read the modules in this order: [`commit`] is the heart.
+//! Read the modules in this order: `commit` is the heart.
 
 mod appender;
 mod claims;

@@ -7,11 +7,11 @@
 //!      └──── records nobody waits for ─► sealer ─┘  one transaction for all that waits
 //! ```
 //!
-//! - [`writer`]: one thread, group commit; [`sealer`]: records off the callers' path; [`checkpointer`]:
+//! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:
 //!   the write-ahead log off the writer's.
-//! - [`claims`], [`documents`], [`log`], [`keyring`]: the traits of the ledger, statement by statement.
-//! - [`open`]: the lock of the file, the schema, and what the run before left behind.
-//! - [`tip`]: the end of the log in memory.
+//! - `claims`, `documents`, `log`, `keyring`: the traits of the ledger, statement by statement.
+//! - `open`: the lock of the file, the schema, and what the run before left behind.
+//! - `tip`: the end of the log in memory.
 
 mod checkpointer;
 mod claims;
