@@ -1,6 +1,5 @@
 //! Records of calls that committed nothing else: taken from the caller at once, sealed and kept in batches.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign::ledger::Entry;
@@ -35,7 +34,7 @@ impl Appender {
             items,
             lanes,
             batch_max: options.batch_max,
-            refused: Arc::default(),
+            refused: None,
         };
         tokio::spawn(task.run());
         Self { queue }
@@ -60,7 +59,7 @@ struct Task {
     lanes: Lanes,
     batch_max: usize,
     /// A record that the database takes in no form; the next flush tells.
-    refused: Arc<Mutex<Option<Failure>>>,
+    refused: Option<Failure>,
 }
 
 impl Task {
@@ -84,18 +83,13 @@ impl Task {
             }
             self.keep(entries).await;
             for done in flushes {
-                let refused = self
-                    .refused
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .take();
-                let _ = done.send(refused.map_or(Ok(()), Err));
+                let _ = done.send(self.refused.take().map_or(Ok(()), Err));
             }
         }
     }
 
     /// Tries for as long as it takes: nobody else has these records.
-    async fn keep(&self, mut entries: Vec<Entry>) {
+    async fn keep(&mut self, mut entries: Vec<Entry>) {
         let mut pause = PAUSE.0;
         while !entries.is_empty() {
             let mut answers = Vec::with_capacity(entries.len());
@@ -113,9 +107,7 @@ impl Task {
                     Ok(_) => {}
                     Err(failure) if failure.is_final() => {
                         tracing::error!(record = %entry.id, %failure, "a record cannot be kept");
-                        let mut refused =
-                            self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                        *refused = Some(failure);
+                        self.refused = Some(failure);
                     }
                     Err(failure) => {
                         tracing::warn!(record = %entry.id, %failure, "a record waits for the database");

@@ -4,9 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::similar_names,
     clippy::indexing_slicing,
-    clippy::duration_suboptimal_units,
     reason = "a test that cannot go on has failed"
 )]
 
@@ -20,7 +18,7 @@ use countersign::ledger::{
 };
 use countersign_contract::tool::Recovery;
 use countersign_evidence::tree::{Frontier, leaf_hash};
-use countersign_store::postgres::{OpenError, PostgresOptions, PostgresStore};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::ledger::build::{
     HOUR, commit, document, entry, has_succeeded, lost, ours, reading, request, scope, settle,
     stands, succeeded, take, writing,
@@ -36,7 +34,7 @@ const MESSAGES: u32 = 40;
 /// One lane, so that what is cut is what was just begun.
 fn options(url: impl Into<String>) -> PostgresOptions {
     let options = PostgresOptions::new(url).connections_max(4).lanes(1);
-    options.doubt_limit(Duration::from_secs(60))
+    options.doubt_limit(Duration::from_mins(1))
 }
 
 async fn open(url: &str) -> PostgresStore {
@@ -382,67 +380,6 @@ async fn looking_at_what_is_not_there_leaves_nothing_behind() {
     assert_eq!(left.unwrap().get::<_, i64>(0), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn replicas_that_start_at_once_migrate_once() {
-    let url = shared_postgres().fresh_database();
-    let mut starting = tokio::task::JoinSet::new();
-    for _ in 0..8 {
-        let url = url.clone();
-        starting.spawn(async move { PostgresStore::open(options(url)).await.map(drop) });
-    }
-    for started in starting.join_all().await {
-        started.unwrap();
-    }
-    let client = connect(&url).await;
-    let applied = "SELECT count(*) FROM schema_migration";
-    let applied = client.query_one(applied, &[]).await.unwrap();
-    assert_eq!(applied.get::<_, i64>(0), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_cannot_be_relied_on_is_refused() {
-    let url = shared_postgres().fresh_database();
-    drop(open(&url).await);
-    let client = connect(&url).await;
-    let refusal = async |statement: &str, options: PostgresOptions| {
-        client.batch_execute(statement).await.unwrap();
-        let opened = PostgresStore::open(options).await;
-        opened.map(drop).map_err(|error| error.to_string())
-    };
-    let (_, name) = url.rsplit_once('/').unwrap();
-    let lossy = format!("ALTER DATABASE {name} SET synchronous_commit = off");
-    assert_eq!(
-        refusal(&lossy, options(&url)).await.unwrap_err(),
-        "the server runs with synchronous_commit = off and forgets commits when it crashes; turn it on"
-    );
-    let accepted = options(&url).accept_lossy_server();
-    assert_eq!(refusal(&lossy, accepted).await, Ok(()));
-    let newer = format!(
-        "ALTER DATABASE {name} RESET synchronous_commit; \
-         INSERT INTO schema_migration VALUES (99, 'later', '', now())"
-    );
-    assert_eq!(
-        refusal(&newer, options(&url)).await.unwrap_err(),
-        "the store has schema 99, this program knows up to 1; use the program that last opened it, or \
-         a newer one"
-    );
-    let changed = "DELETE FROM schema_migration WHERE number = 99; \
-         UPDATE schema_migration SET checksum = 'x'";
-    assert_eq!(
-        refusal(changed, options(&url)).await.unwrap_err(),
-        "migration 0001_ledger was applied with other statements than this program has; use the \
-         release that made the store"
-    );
-    let few = PostgresStore::open(options(&url).connections_max(2)).await;
-    assert!(matches!(
-        few,
-        Err(OpenError::Connections {
-            found: 2,
-            needed: 3
-        })
-    ));
-}
-
 /// Somebody holds a row for too long: the caller is told, and the next one is not kept waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_held_for_too_long_is_an_error() {
@@ -456,11 +393,11 @@ async fn a_row_that_is_held_for_too_long_is_an_error() {
     let held = "SELECT version FROM document WHERE collection = 'counter' FOR UPDATE";
     blocking.query(held, &[]).await.unwrap();
     let other = document("counter", "other");
-    let (blocked, free) = tokio::join!(
+    let (refused, free) = tokio::join!(
         store.commit(counting(1, &counter)),
         store.commit(writing(commit("ev_other"), &other, 0, Some("body"))),
     );
-    assert!(matches!(blocked, Err(Error::Unavailable(_))), "{blocked:?}");
+    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
     assert_eq!(free.unwrap(), CommitAnswer::Committed);
     blocking.rollback().await.unwrap();
     let again = store.commit(counting(1, &counter)).await.unwrap();
