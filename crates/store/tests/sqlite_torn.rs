@@ -48,7 +48,7 @@ async fn killed(folder: &Path) -> Killed {
 impl Killed {
     /// Every place on the way at which a disk may have stopped.
     fn places(&self) -> impl DoubleEndedIterator<Item = usize> {
-        let first = self.acknowledged_at[0] - 16 * 512;
+        let first = self.acknowledged_at.first().map_or(0, |at| at - 16 * 512);
         (first / 512..=self.log.len() / 512).map(|sector| sector * 512)
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use countersign::ledger::{Claims as _, CommitAnswer, Durability};
-use countersign_testkit::ledger::build::{commit, entry};
+use countersign_testkit::ledger::build::{commit, entry, scope, succeeded, take};
 
 use super::*;
 use crate::sqlite::log::entry::{Sealed, keep};
@@ -98,6 +98,31 @@ async fn a_batch_that_was_rolled_back_is_nobodys_success() {
     let again = store.commit(commit("ev_1")).await.expect("it is written");
     assert_eq!(again, CommitAnswer::Committed);
     assert_eq!(integrated(&store).await, ["ev_1"]);
+}
+
+/// A commit that comes again after its user was erased is told what it was told, and brings nothing back;
+/// those that share its batch are not touched by that.
+#[tokio::test]
+async fn a_commit_of_before_an_erasure_does_not_come_back() {
+    let folder = folder();
+    let store = open(folder.path());
+    let taken = || take(&scope("k"), 0, succeeded("yes"), "ev_1");
+    store.commit(taken()).await.expect("it is written");
+    let erased = store.erase("u_1", entry("ev_2", "")).await;
+    assert_eq!(erased.expect("no hold").claims, 1);
+    let blocked = block_writer(&store);
+    let again = begun(store.commit(taken()));
+    let other = begun(store.commit(take(&scope("other"), 0, succeeded("yes"), "ev_3")));
+    drop(blocked);
+    for answer in [again, other] {
+        let answer = answer.await.expect("it answers");
+        assert_eq!(answer, CommitAnswer::Committed);
+    }
+    for (key, is_there) in [("k", false), ("other", true)] {
+        let stands = store.lookup(&scope(key)).await.expect("it answers");
+        assert_eq!(stands.is_some(), is_there, "{key}");
+    }
+    assert_eq!(integrated(&store).await, ["ev_1", "ev_2", "ev_3"]);
 }
 
 /// Design decision 13: a queue that is full makes its callers wait, and loses nothing.
