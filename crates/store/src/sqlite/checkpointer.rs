@@ -19,7 +19,7 @@ use super::{SqliteOptions, connection};
 pub(super) const JOBS_BETWEEN_LOOKS: usize = if cfg!(test) { 4 } else { 128 };
 
 /// So many are copied at once: a page that was written many times until then is copied once.
-const PAGES_TO_COPY: i64 = if cfg!(test) { 32 } else { 2_048 };
+const PAGES_TO_COPY: i64 = if cfg!(test) { 32 } else { 1_024 };
 
 /// The log is wanted to start again after so many pages.
 const PAGES_IN_LOG: i64 = PAGES_TO_COPY * 4;
