@@ -184,6 +184,7 @@ fn room(package: &str) -> Option<Room> {
         "countersign-args",
         "countersign-contract",
         "countersign-evidence",
+        "countersign-gateway",
         "countersign-macros",
         "countersign-store",
         "countersign-testkit",
@@ -217,6 +218,12 @@ fn room(package: &str) -> Option<Room> {
             ],
             &["countersign-testkit"],
         ),
+        // What arrives on a wire; which store is behind it is not its business.
+        "countersign-gateway" => (
+            Layer::Edge,
+            &["countersign", "countersign-args", "countersign-evidence"],
+            &["countersign-store", "countersign-testkit"],
+        ),
         // Small on purpose: whoever checks our evidence has to be able to read what checks it.
         "countersign-verifier" => (
             Layer::Edge,
@@ -230,6 +237,7 @@ fn room(package: &str) -> Option<Room> {
                 "countersign-args",
                 "countersign-contract",
                 "countersign-evidence",
+                "countersign-gateway",
                 "countersign-store",
             ],
             &["countersign-testkit"],

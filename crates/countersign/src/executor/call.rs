@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ErrorBody, RequestEnvelope, TraceContext};
+use countersign_contract::{ErrorBody, RequestEnvelope, RequestId, TraceContext};
 
 use crate::cancel::Cancellation;
 use crate::dialect::ProviderCall;
@@ -74,6 +74,17 @@ impl ToolCall {
     /// What the caller said about the call.
     pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
         self.parts.envelope = envelope;
+        self
+    }
+
+    /// The caller's name for it, where there is one.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.parts.envelope.request_id.as_ref()
+    }
+
+    /// Names the call.
+    pub fn identified(mut self, request_id: RequestId) -> Self {
+        self.parts.envelope.request_id = Some(request_id);
         self
     }
 

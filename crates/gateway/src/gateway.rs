@@ -1,0 +1,134 @@
+//! What all routes share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use countersign::archive::Archive;
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
+use countersign::ids::IdSource;
+use countersign::{Executor, ToolCall};
+use tokio::sync::Semaphore;
+
+use crate::identity::Identity;
+use crate::settings::Settings;
+
+/// The server's parts. Clones share everything.
+#[derive(Clone)]
+pub struct Gateway {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    executor: Executor,
+    archive: Archive,
+    ids: Arc<dyn IdSource>,
+    identity: Identity,
+    settings: Settings,
+    slots: Arc<Semaphore>,
+}
+
+/// When a caller who found no room should come back.
+const OVERLOAD_RETRY_MS: u64 = 250;
+
+impl Gateway {
+    /// A gateway in front of an executor.
+    pub fn new(
+        executor: Executor,
+        archive: Archive,
+        ids: Arc<dyn IdSource>,
+        identity: Identity,
+        settings: Settings,
+    ) -> Self {
+        let slots = Arc::new(Semaphore::new(settings.calls_max));
+        Self {
+            parts: Arc::new(Parts {
+                executor,
+                archive,
+                ids,
+                identity,
+                settings,
+                slots,
+            }),
+        }
+    }
+
+    /// What runs calls.
+    pub fn executor(&self) -> &Executor {
+        &self.parts.executor
+    }
+
+    /// What is known of earlier ones.
+    pub fn archive(&self) -> &Archive {
+        &self.parts.archive
+    }
+
+    /// Which credentials are accepted.
+    pub fn identity(&self) -> &Identity {
+        &self.parts.identity
+    }
+
+    /// The bounds.
+    pub fn settings(&self) -> &Settings {
+        &self.parts.settings
+    }
+
+    /// Where ids come from.
+    pub fn ids(&self) -> &Arc<dyn IdSource> {
+        &self.parts.ids
+    }
+
+    /// Runs a call to its end, whether or not the one who asked stays to hear the answer. Whoever wants
+    /// it stopped throws the call's [`Cancellation`](countersign::cancel::Cancellation).
+    pub async fn call(&self, call: ToolCall) -> ReplyEnvelope {
+        let request_id = call.request_id().cloned();
+        let request_id = request_id.unwrap_or_else(|| self.parts.ids.request_id());
+        let Ok(slot) = self.parts.slots.clone().try_acquire_owned() else {
+            return overloaded(request_id);
+        };
+        let call = call.identified(request_id.clone());
+        let executor = self.parts.executor.clone();
+        let running = tokio::spawn(async move {
+            let reply = executor.execute(call).await;
+            drop(slot);
+            reply
+        });
+        // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
+        running.await.unwrap_or_else(|error| {
+            tracing::error!(%request_id, panicked = error.is_panic(), "a call was lost");
+            let message = "the gateway could not complete the call";
+            let body = ErrorBody::new(ErrorCode::UpstreamError, message)
+                .source(FaultSource::Gateway)
+                .hint(
+                    "send the same call again later, with the same idempotency_key if it has one",
+                );
+            ReplyEnvelope::failure(request_id, body)
+        })
+    }
+
+    /// Waits until no call runs, at most as long as the settings allow; whether that was reached.
+    pub async fn drained(&self) -> bool {
+        let all = u32::try_from(self.parts.settings.calls_max).unwrap_or(u32::MAX);
+        let idle = self.parts.slots.acquire_many(all);
+        tokio::time::timeout(self.parts.settings.drain, idle)
+            .await
+            .is_ok()
+    }
+}
+
+fn overloaded(request_id: RequestId) -> ReplyEnvelope {
+    let body = ErrorBody::new(
+        ErrorCode::RateLimited,
+        "the gateway has no room for more calls",
+    )
+    .retry_after_ms(OVERLOAD_RETRY_MS)
+    .hint("wait for retry_after_ms, then send the same call again");
+    ReplyEnvelope::failure(request_id, body)
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("settings", &self.parts.settings)
+            .finish_non_exhaustive()
+    }
+}

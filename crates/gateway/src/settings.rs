@@ -1,0 +1,37 @@
+//! The bounds of everything that arrives, and the names under which the server is known.
+
+use std::time::Duration;
+
+/// What a server allows. The defaults are for one machine with a few hundred callers.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Under which address clients reach us, such as `https://tools.example.com`; none where that is the
+    /// address that we listen on.
+    pub public_url: Option<String>,
+    /// The longest request body.
+    pub body_bytes_max: usize,
+    /// The longest head of a request: its line and all headers.
+    pub head_bytes_max: usize,
+    /// How many connections there may be.
+    pub connections_max: usize,
+    /// How many calls may run at once; one more is refused with `RATE_LIMITED`.
+    pub calls_max: usize,
+    /// How long a client may take to send a head or a body.
+    pub read_timeout: Duration,
+    /// How long calls may go on after the server was told to stop.
+    pub drain: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            public_url: None,
+            body_bytes_max: 1 << 20,
+            head_bytes_max: 16 << 10,
+            connections_max: 1024,
+            calls_max: 512,
+            read_timeout: Duration::from_secs(10),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The gateway from outside: a real server on a real socket. One program for all of it, because each
+//! one takes long to link; one module a subject.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod world;

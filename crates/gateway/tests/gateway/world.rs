@@ -1,0 +1,71 @@
+//! A gateway that listens, and what stands behind it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use countersign::archive::Archive;
+use countersign::clock::{Clock, SystemClock};
+use countersign::ids::{IdSource, RandomIds};
+use countersign::ledger::{MemoryStore, Store};
+use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
+use countersign::{Catalog, Executor};
+use countersign_evidence::note::SigningKey;
+use countersign_gateway::identity::Identity;
+use countersign_gateway::{Gateway, Settings, routes};
+
+/// A running gateway; it ends with the test's runtime.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) gateway: Gateway,
+}
+
+impl World {
+    /// The samples on a store in memory, without credentials.
+    pub(crate) async fn start() -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+        let executor = Executor::builder(samples())
+            .store(store.clone())
+            .clock(clock.clone())
+            .ids(ids.clone())
+            .rules(Vat::rules().unwrap())
+            .build();
+        let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+        let vault = executor.vault().clone();
+        let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
+        let settings = Settings::default();
+        let gateway = Gateway::new(executor, archive, ids, Identity::loopback(), settings);
+        Self::listen(gateway).await
+    }
+
+    async fn listen(gateway: Gateway) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = routes::router(&gateway);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { address, gateway }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+fn samples() -> Catalog {
+    let builder = Catalog::builder()
+        .tool(MemorySearch::new(["buy milk"]))
+        .tool(Diagnostics)
+        .tool(AddNote)
+        .tool(ListNotes)
+        .tool(Vat);
+    builder.build().unwrap()
+}
+
+#[tokio::test]
+async fn a_gateway_listens() {
+    let world = World::start().await;
+    let answer = reqwest::get(world.url("/healthz")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(world.gateway.settings().calls_max, 512);
+}
