@@ -176,19 +176,21 @@ enum Layer {
     Edge,
 }
 
+/// What tools around the product may use.
+const ALL: &[&str] = &[
+    "countersign",
+    "countersign-args",
+    "countersign-contract",
+    "countersign-evidence",
+    "countersign-gateway",
+    "countersign-macros",
+    "countersign-store",
+    "countersign-testkit",
+];
+
 /// The table of the architecture. A crate that is not in it is a complaint, so that adding one is a
 /// decision. A folder of benchmarks may use anything.
 fn room(package: &str) -> Option<Room> {
-    const ALL: &[&str] = &[
-        "countersign",
-        "countersign-args",
-        "countersign-contract",
-        "countersign-evidence",
-        "countersign-gateway",
-        "countersign-macros",
-        "countersign-store",
-        "countersign-testkit",
-    ];
     let (layer, uses, uses_in_tests): (_, &[_], &[_]) = match package {
         "countersign-contract" => (Layer::Pure, &[], &[]),
         "countersign-args" | "countersign-evidence" => {
