@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
+mod bench;
 mod fuzz;
 mod set_up;
 mod step;
@@ -17,7 +18,9 @@ Usage: cargo xtask COMMAND
 Commands:
   test                  format, lints, tests, documentation, generated files: what a change must pass;
                         installs PostgreSQL and python3 with cryptography where they are missing
-  bench [--quick]       measure, and print one table with the targets
+  bench [NAME...] [--quick]
+                        measure (estimates, table, ledger, gateway), and print tables with the targets;
+                        installs what it measures beside under target/
   torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
   generate              write the generated files anew
   fuzz [--seconds N] [TARGET...]
@@ -38,8 +41,7 @@ fn main() -> ExitCode {
 fn run(words: &[&str]) -> Result<()> {
     match words {
         ["test"] => test::run(),
-        ["bench"] => bench(&[]),
-        ["bench", "--quick"] => bench(&["--quick"]),
+        ["bench", rest @ ..] => bench::run(rest),
         ["torture"] => torture(["100", "10000", "200"]),
         ["torture", "--quick"] => torture(["10", "200", "10"]),
         ["generate"] => generate(),
@@ -53,23 +55,6 @@ fn run(words: &[&str]) -> Result<()> {
         }
         _ => bail!("cannot run {:?}\n\n{HELP}", words.join(" ")),
     }
-}
-
-fn bench(options: &[&str]) -> Result<()> {
-    // Criterion's estimates first: the table shows them.
-    for name in ["estimates", "table", "ledger"] {
-        let run = [
-            "bench",
-            "--locked",
-            "--package",
-            "countersign-benches",
-            "--bench",
-            name,
-            "--",
-        ];
-        Step::cargo("benchmarks", &[&run, options].concat()).run()?;
-    }
-    Ok(())
 }
 
 /// Kills of each kind of tool on each store, keys to race for, cuts and restarts.

