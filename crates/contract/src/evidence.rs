@@ -54,6 +54,9 @@ pub struct EvidenceRecord {
     /// Whose credential proved it, where that is somebody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<RecordedActor>,
+    /// Who handed the right to call on, newest first, as the credential says (RFC 8693).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delegation: Vec<RecordedActor>,
     /// The trace that the call is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
@@ -291,6 +294,7 @@ impl EvidenceRecord {
             request_id: None,
             actor: None,
             principal: None,
+            delegation: Vec::new(),
             trace_id: None,
             tool: None,
             policy_revision: None,

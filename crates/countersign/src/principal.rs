@@ -18,8 +18,13 @@ use countersign_contract::{Actor, ActorType};
 pub struct Principal {
     /// Who it is.
     pub actor: Actor,
-    /// On whose behalf it acts unless it may act for others.
+    /// On whose behalf it acts unless it may act for others. Empty where each call has to name the user.
     pub user_id: String,
+    /// Whether `user_id` is a person. A program that acts for nobody keeps its state under a name of its
+    /// own.
+    pub has_user: bool,
+    /// Who handed the right to call on, newest first: the actors behind `actor` (RFC 8693).
+    pub chain: Vec<Actor>,
     /// What the credential grants.
     pub scopes: Vec<String>,
     /// Whether the envelope may name another actor or user: a trusted backend, not an agent.
@@ -32,8 +37,32 @@ impl Principal {
         Self {
             actor,
             user_id: user_id.into(),
+            has_user: true,
+            chain: Vec::new(),
             scopes: Vec::new(),
             may_act_for_others: false,
+        }
+    }
+
+    /// A program that acts for nobody.
+    ///
+    /// ```
+    /// use countersign::Principal;
+    /// use countersign::contract::{Actor, ActorType};
+    ///
+    /// let job = Principal::without_user(Actor { kind: ActorType::Agent, id: "nightly".into() });
+    /// assert_eq!((job.user_id.as_str(), job.has_user), ("agent/nightly", false));
+    /// ```
+    pub fn without_user(actor: Actor) -> Self {
+        let kind = match actor.kind {
+            ActorType::User => "user",
+            ActorType::Agent => "agent",
+            ActorType::System => "system",
+        };
+        let user_id = format!("{kind}/{}", actor.id);
+        Self {
+            has_user: false,
+            ..Self::new(actor, user_id)
         }
     }
 
@@ -45,6 +74,12 @@ impl Principal {
             id: user_id.clone(),
         };
         Self::new(actor, user_id)
+    }
+
+    /// Names those who handed the right to call on, newest first.
+    pub fn delegated_by(mut self, chain: Vec<Actor>) -> Self {
+        self.chain = chain;
+        self
     }
 
     /// Adds a scope.

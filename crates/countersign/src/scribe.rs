@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::ledger::Entry;
+use crate::principal::Principal;
 
 /// A record that is not sealed yet.
 pub struct Draft(Form);
@@ -41,7 +42,7 @@ pub(crate) struct CallDraft {
     pub(crate) answered_at: Timestamp,
     pub(crate) record: Box<CallRecord>,
     /// Whose credential proved the call.
-    pub(crate) principal: Actor,
+    pub(crate) principal: Arc<Principal>,
     pub(crate) keys: Arc<UserKey>,
     pub(crate) entropy: Entropy,
     pub(crate) definition: Option<Digest>,
@@ -265,7 +266,9 @@ impl CallDraft {
             subject: Some(subject),
             request_id: Some(record.request_id.clone()),
             actor: Some(person(&record.actor)),
-            principal: (self.principal != record.actor).then(|| person(&self.principal)),
+            principal: (self.principal.actor != record.actor)
+                .then(|| person(&self.principal.actor)),
+            delegation: self.principal.chain.iter().map(person).collect(),
             trace_id: record
                 .trace
                 .as_ref()

@@ -8,12 +8,16 @@
 //! | [`gateway`] | what all routes share: executor, archive, identity, bounds |
 //! | [`caller`] | who sent a request, as its credential proved |
 //! | [`identity`] | credentials: what they prove, and how a missing one is answered |
+//! | [`policy`] | who may call what: the policy file |
+//! | [`recorder`] | records of what the operator changes |
 //! | [`routes`] | which path goes where |
 //! | [`settings`] | the bounds of everything that arrives |
 
 pub mod caller;
 pub mod gateway;
 pub mod identity;
+pub mod policy;
+pub mod recorder;
 pub mod routes;
 pub mod settings;
 

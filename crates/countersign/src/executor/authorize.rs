@@ -71,13 +71,6 @@ impl Executor {
 /// The whole request, with actor and user from the credential where the envelope names none.
 fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
     let principal = &call.principal;
-    // State is kept by user: nobody is a user that everybody without a name would share.
-    if !is_name(&principal.user_id) || !is_name(&principal.actor.id) {
-        let message = "the credential names no user, or none that can be";
-        return Err(ErrorBody::new(ErrorCode::Unauthorized, message)
-            .hint("use a credential with a user of 1 to 255 characters")
-            .into());
-    }
     let envelope = &mut call.envelope;
     let actor = match envelope.actor.take() {
         None => principal.actor.clone(),
@@ -89,6 +82,10 @@ fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
         Some(user_id) if user_id == principal.user_id || principal.may_act_for_others => user_id,
         Some(_) => return Err(forged("/user_id", "the user_id")),
     };
+    // State is kept by user: nobody is a user that everybody without a name would share.
+    if !is_name(&user_id) || !is_name(&actor.id) {
+        return Err(nameless(principal));
+    }
     if principal.may_act_for_others {
         trail.record.actor.clone_from(&actor);
         trail.record.user_id.clone_from(&user_id);
@@ -113,6 +110,20 @@ fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
         dry_run: envelope.dry_run,
         idempotency_key: envelope.idempotency_key.take(),
     })
+}
+
+fn nameless(principal: &Principal) -> Stop {
+    if principal.may_act_for_others {
+        let message = "neither the call nor the credential names a user";
+        return ErrorBody::new(ErrorCode::InvalidArgument, message)
+            .field("/user_id")
+            .hint("name the user of 1 to 255 characters on whose behalf the call is made")
+            .into();
+    }
+    let message = "the credential names no user, or none that can be";
+    ErrorBody::new(ErrorCode::Unauthorized, message)
+        .hint("use a credential with a user of 1 to 255 characters")
+        .into()
 }
 
 fn forged(pointer: &str, what: &str) -> Stop {

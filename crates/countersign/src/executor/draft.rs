@@ -72,7 +72,7 @@ impl Executor {
             at: facts.at,
             answered_at: facts.at,
             record,
-            principal: facts.principal.actor.clone(),
+            principal: facts.principal.clone(),
             keys: keys.clone(),
             entropy: self.entropy(),
             definition: facts.entry.as_ref().map(|entry| entry.digest()),

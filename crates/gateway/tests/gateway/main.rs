@@ -3,4 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod parts;
+mod policy;
 mod world;

@@ -1,0 +1,228 @@
+//! The policy file: who may call what, whose tokens count, and how much is too much.
+//!
+//! The same decision is made for a listing and for a call, and its revision stands in every record.
+//! Every rule that matches a tool counts, so another rule never allows more than before, and their order
+//! means nothing. Sections and an example are in `docs/identity.md`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use countersign::authorize::{Authorizer, Decision, Verdict};
+use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
+use countersign::unavailable::Unavailable;
+use countersign::{BoxFuture, Principal};
+
+mod error;
+mod file;
+mod issuer;
+pub mod limits;
+mod live;
+mod value;
+
+pub use error::PolicyError;
+pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, Unlisted};
+pub use issuer::{IssuerRule, JwksSource};
+pub use live::{LivePolicy, Reloaded};
+pub use value::{Glob, Period, ScopeName};
+
+/// The largest policy file.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// A policy that is in force, or could be.
+///
+/// # Example
+///
+/// ```
+/// use countersign_gateway::policy::Policy;
+///
+/// let policy = Policy::parse(r#"
+///     revision = "2026-11"
+///     [[tools]]
+///     match = "notes.*"
+///     scopes = ["notes:write"]
+///     confirm = "always"
+/// "#)?;
+/// assert!(policy.revision().starts_with("2026-11@"));
+/// assert!(policy.demands_confirmation("notes.add"));
+///
+/// let wrong = Policy::parse("[[tools]]\nmatches = \"notes.*\"").unwrap_err();
+/// assert_eq!((wrong.line, wrong.column), (2, 1));
+/// # Ok::<(), countersign_gateway::policy::PolicyError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Policy {
+    revision: Arc<str>,
+    digest: Option<Digest>,
+    file: PolicyFile,
+}
+
+impl Policy {
+    /// Everybody may call everything: while there is no file.
+    pub fn allow_all() -> Self {
+        let file = PolicyFile {
+            defaults: Defaults {
+                unlisted: Unlisted::Allow,
+                writes_need_user: false,
+                ..Defaults::default()
+            },
+            ..PolicyFile::default()
+        };
+        Self {
+            revision: "allow-all".into(),
+            digest: None,
+            file,
+        }
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, PolicyError> {
+        live::read(path)
+    }
+
+    /// Reads the text of a file.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        if text.len() > FILE_BYTES_MAX {
+            return Err(PolicyError::too_large());
+        }
+        let file: PolicyFile =
+            toml::from_str(text).map_err(|error| PolicyError::of(text, &error))?;
+        let digest = Digest::of_bytes(text.as_bytes());
+        let hex = digest.to_string();
+        let hex = hex.trim_start_matches("sha256:");
+        let short = hex.get(..REVISION_DIGITS).unwrap_or(hex);
+        let name = file.revision.as_ref().map_or("policy", |name| &**name);
+        Ok(Self {
+            revision: format!("{name}@{short}").into(),
+            digest: Some(digest),
+            file,
+        })
+    }
+
+    /// Its name in records: what the file calls itself, and the start of the file's digest.
+    pub fn revision(&self) -> &Arc<str> {
+        &self.revision
+    }
+
+    /// Of the file's bytes; none where there is no file.
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest
+    }
+
+    /// What the file says.
+    pub fn file(&self) -> &PolicyFile {
+        &self.file
+    }
+
+    /// Whether the user has to confirm each call of this tool, whatever the tool itself says.
+    pub fn demands_confirmation(&self, tool: &str) -> bool {
+        let mut rules = self.rules_of(tool);
+        rules.any(|rule| rule.confirm == Some(ConfirmRule::Always))
+    }
+
+    /// For each rule that a principal does not meet: one of these scopes is needed. Nothing where no scope
+    /// is missing, also where the call is forbidden for another reason.
+    pub fn missing_scopes(&self, principal: &Principal, tool: &str) -> Vec<&[ScopeName]> {
+        let is_unmet = |rule: &&ToolRule| {
+            !rule.scopes.is_empty() && !rule.scopes.iter().any(|scope| principal.holds(scope))
+        };
+        let unmet = self.rules_of(tool).filter(is_unmet);
+        unmet.map(|rule| rule.scopes.as_slice()).collect()
+    }
+
+    /// Every scope that some rule names, once, in the order of the file.
+    pub fn scopes(&self) -> Vec<&str> {
+        let mut scopes: Vec<&str> = Vec::new();
+        for scope in self.file.tools.iter().flat_map(|rule| &rule.scopes) {
+            if !scopes.contains(&&**scope) {
+                scopes.push(scope);
+            }
+        }
+        scopes
+    }
+
+    fn decision(&self, principal: &Principal, tool: &ToolSpec) -> Decision {
+        Decision {
+            verdict: self.verdict(principal, tool),
+            policy_revision: self.revision.clone(),
+        }
+    }
+
+    /// Reads relative paths from this folder.
+    fn files_are_in(&mut self, folder: &Path) {
+        for issuer in &mut self.file.issuers {
+            if let JwksSource::File(path) = &mut issuer.jwks {
+                *path = folder.join(&*path);
+            }
+        }
+    }
+
+    fn rules_of<'a, 't>(
+        &'a self,
+        tool: &'t str,
+    ) -> impl Iterator<Item = &'a ToolRule> + use<'a, 't> {
+        let rules = self.file.tools.iter();
+        rules.filter(move |rule| rule.tool.matches(tool))
+    }
+
+    fn verdict(&self, principal: &Principal, tool: &ToolSpec) -> Verdict {
+        let name = tool.name.as_str();
+        let defaults = &self.file.defaults;
+        if defaults.unlisted == Unlisted::Deny && self.rules_of(name).next().is_none() {
+            return forbid("no rule of the policy names this tool; add a [[tools]] entry for it");
+        }
+        let agents = std::iter::once(&principal.actor).chain(&principal.chain);
+        for agent in agents.filter(|actor| actor.kind == ActorType::Agent) {
+            if !self.allows_agent(agent, name) {
+                return forbid("the policy does not let this agent call this tool");
+            }
+        }
+        if let Some(scopes) = self.missing_scopes(principal, name).first() {
+            let scopes: Vec<&str> = scopes.iter().map(|scope| &**scope).collect();
+            let hint = format!("use a credential with the scope {}", scopes.join(" or "));
+            return Verdict::Forbid { hint };
+        }
+        // Who acts for others names the user with each call, which the call itself checks.
+        let is_for_nobody = !principal.has_user && !principal.may_act_for_others;
+        if defaults.writes_need_user && is_for_nobody && tool.behaviour.effect.changes_something() {
+            return forbid("this tool changes something: use a credential that names a user");
+        }
+        Verdict::Allow
+    }
+
+    fn allows_agent(&self, agent: &Actor, tool: &str) -> bool {
+        let mut is_listed = false;
+        for rule in &self.file.agents {
+            if rule.id.matches(&agent.id) {
+                is_listed = true;
+                let is_allowed = rule.allow.as_ref().is_none_or(|allow| any(allow, tool));
+                if !is_allowed || any(&rule.deny, tool) {
+                    return false;
+                }
+            }
+        }
+        is_listed || self.file.defaults.unlisted_agents == Unlisted::Allow
+    }
+}
+
+/// How many digits of the digest stand in a revision.
+const REVISION_DIGITS: usize = 12;
+
+fn any(globs: &[Glob], tool: &str) -> bool {
+    globs.iter().any(|glob| glob.matches(tool))
+}
+
+fn forbid(hint: &str) -> Verdict {
+    Verdict::Forbid {
+        hint: hint.to_owned(),
+    }
+}
+
+impl Authorizer for Policy {
+    fn decide<'a>(
+        &'a self,
+        principal: &'a Principal,
+        tool: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
+        Box::pin(std::future::ready(Ok(self.decision(principal, tool))))
+    }
+}

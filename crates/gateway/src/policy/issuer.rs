@@ -1,0 +1,112 @@
+//! Whose tokens count: one entry an authorization server.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::value::ScopeName;
+
+/// An authorization server whose tokens are accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "IssuerTable")]
+pub struct IssuerRule {
+    /// Exactly what its tokens say in `iss`.
+    pub issuer: String,
+    /// What their `aud` has to contain: the name of this server as a resource (RFC 8707).
+    pub audience: String,
+    /// Where its public keys are.
+    pub jwks: JwksSource,
+    /// Which claim names the user.
+    pub user_claim: String,
+    /// Which claim lists the scopes: text with spaces, or a list.
+    pub scopes_claim: String,
+    /// A scope whose holder may act for others: a trusted backend.
+    pub acts_for_others_scope: Option<ScopeName>,
+    /// The applications that a person uses alone, by their `client_id`. A token that any other
+    /// application got is an agent's that acts for the user, and confirms nothing.
+    pub user_clients: Vec<String>,
+}
+
+/// Where public keys are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum JwksSource {
+    /// Fetched from here.
+    Url(String),
+    /// Read from here.
+    File(PathBuf),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IssuerTable {
+    issuer: String,
+    audience: String,
+    jwks_url: Option<String>,
+    jwks_file: Option<PathBuf>,
+    #[serde(default = "sub")]
+    user_claim: String,
+    #[serde(default = "scope")]
+    scopes_claim: String,
+    acts_for_others_scope: Option<ScopeName>,
+    #[serde(default)]
+    user_clients: Vec<String>,
+}
+
+fn sub() -> String {
+    "sub".to_owned()
+}
+
+fn scope() -> String {
+    "scope".to_owned()
+}
+
+impl TryFrom<IssuerTable> for IssuerRule {
+    type Error = String;
+
+    fn try_from(table: IssuerTable) -> Result<Self, String> {
+        let jwks = match (table.jwks_url, table.jwks_file) {
+            (Some(url), None) if is_private(&url) => JwksSource::Url(url),
+            (Some(url), None) => {
+                return Err(format!(
+                    "jwks_url {url:?} must be https, or http on this very machine"
+                ));
+            }
+            (None, Some(file)) => JwksSource::File(file),
+            (None, None) | (Some(_), Some(_)) => {
+                return Err("an issuer needs either jwks_url or jwks_file".to_owned());
+            }
+        };
+        for (name, text) in [
+            ("issuer", &table.issuer),
+            ("audience", &table.audience),
+            ("user_claim", &table.user_claim),
+            ("scopes_claim", &table.scopes_claim),
+        ] {
+            if text.is_empty() || text.len() > 1024 {
+                return Err(format!("{name} must have 1 to 1024 bytes"));
+            }
+        }
+        Ok(Self {
+            issuer: table.issuer,
+            audience: table.audience,
+            jwks,
+            user_claim: table.user_claim,
+            scopes_claim: table.scopes_claim,
+            acts_for_others_scope: table.acts_for_others_scope,
+            user_clients: table.user_clients,
+        })
+    }
+}
+
+/// Whether nobody on the way can change what is fetched: keys from anybody are anybody's tokens.
+fn is_private(url: &str) -> bool {
+    let Ok(uri) = url.parse::<http::Uri>() else {
+        return false;
+    };
+    let is_here = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
+    match uri.scheme_str() {
+        Some("https") => uri.host().is_some(),
+        Some("http") => is_here,
+        Some(_) | None => false,
+    }
+}

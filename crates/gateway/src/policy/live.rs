@@ -1,0 +1,210 @@
+//! The policy in force: read from its file, and read again when that changes.
+//!
+//! A new policy counts from the moment at which its record is durable; calls that have been decided go on.
+//! A file that is not accepted changes nothing, is logged once, and is told by [`LivePolicy::fault`].
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use countersign::authorize::{Authorizer, Decision};
+use countersign::contract::{Digest, ToolSpec};
+use countersign::ledger;
+use countersign::unavailable::Unavailable;
+use countersign::{BoxFuture, Principal};
+use serde_json::json;
+
+use super::{FILE_BYTES_MAX, Policy, PolicyError};
+use crate::recorder::Recorder;
+
+/// How often the file is looked at.
+const POLL: Duration = Duration::from_secs(2);
+
+/// The policy in force. It decides like the policy that it holds.
+#[derive(Debug)]
+pub struct LivePolicy {
+    path: Option<PathBuf>,
+    current: ArcSwap<Policy>,
+    fault: ArcSwapOption<PolicyError>,
+    /// What was looked at last, accepted or not.
+    seen: Mutex<Option<Digest>>,
+}
+
+/// What became of looking at the file again.
+#[derive(Debug)]
+pub enum Reloaded {
+    /// It is the one that was looked at last.
+    Unchanged,
+    /// It is in force.
+    Accepted(Arc<Policy>),
+    /// It is not, and the one before stays.
+    Refused(PolicyError),
+}
+
+impl LivePolicy {
+    /// A policy without a file.
+    pub fn fixed(policy: Policy) -> Self {
+        Self {
+            path: None,
+            seen: Mutex::new(policy.digest()),
+            current: ArcSwap::from_pointee(policy),
+            fault: ArcSwapOption::empty(),
+        }
+    }
+
+    /// The policy in a file.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, PolicyError> {
+        let path = path.into();
+        let policy = read(&path)?;
+        Ok(Self {
+            path: Some(path),
+            ..Self::fixed(policy)
+        })
+    }
+
+    /// What is in force now.
+    pub fn current(&self) -> Arc<Policy> {
+        self.current.load_full()
+    }
+
+    /// Why the newest file is not in force; none where it is.
+    pub fn fault(&self) -> Option<Arc<PolicyError>> {
+        self.fault.load_full()
+    }
+
+    /// Records which policy a server starts with.
+    pub async fn announce(&self, recorder: &Recorder) -> Result<(), ledger::Error> {
+        self.record(&self.current(), "policy_loaded", recorder)
+            .await
+    }
+
+    /// Looks at the file again.
+    pub async fn reload(&self, recorder: &Recorder) -> Reloaded {
+        let Some(path) = &self.path else {
+            return Reloaded::Unchanged;
+        };
+        let read = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || read_text(&path)).await
+        };
+        let text = match read {
+            Ok(Ok(text)) => text,
+            Ok(Err(error)) => return self.refuse(error, None),
+            Err(_) => return Reloaded::Unchanged,
+        };
+        let digest = Digest::of_bytes(text.as_bytes());
+        if *self.seen() == Some(digest) {
+            return Reloaded::Unchanged;
+        }
+        let policy = match parse(path, &text) {
+            Ok(policy) => Arc::new(policy),
+            Err(error) => return self.refuse(error, Some(digest)),
+        };
+        if let Err(error) = self.record(&policy, "policy_changed", recorder).await {
+            // Not seen: it is tried again until the record can be kept.
+            let message = format!("the record of the new policy cannot be kept: {error}");
+            return self.refuse(
+                PolicyError::of_file(message, "it is tried again every two seconds"),
+                None,
+            );
+        }
+        tracing::info!(policy = %policy.revision(), "a new policy is in force");
+        self.current.store(policy.clone());
+        self.fault.store(None);
+        *self.seen() = Some(digest);
+        Reloaded::Accepted(policy)
+    }
+
+    /// Looks at the file every two seconds and whenever the process gets SIGHUP; for ever.
+    pub async fn watch(self: Arc<Self>, recorder: Recorder) {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+            tracing::error!("SIGHUP cannot be heard, so the policy is not read again");
+            return;
+        };
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+            self.reload(&recorder).await;
+        }
+    }
+
+    fn refuse(&self, error: PolicyError, digest: Option<Digest>) -> Reloaded {
+        let known = self.fault.load();
+        if known.as_deref() != Some(&error) {
+            tracing::warn!(
+                %error,
+                policy = %self.current.load().revision(),
+                "the policy file is not accepted; the policy before stays in force"
+            );
+            self.fault.store(Some(Arc::new(error.clone())));
+        }
+        if digest.is_some() {
+            *self.seen() = digest;
+        }
+        Reloaded::Refused(error)
+    }
+
+    async fn record(
+        &self,
+        policy: &Policy,
+        event: &str,
+        recorder: &Recorder,
+    ) -> Result<(), ledger::Error> {
+        let about = json!({
+            "event": event,
+            "revision": &**policy.revision(),
+            "digest": policy.digest().map(|digest| digest.to_string()),
+        });
+        recorder.append(about).await
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Option<Digest>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authorizer for LivePolicy {
+    fn decide<'a>(
+        &'a self,
+        principal: &'a Principal,
+        tool: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
+        let policy = self.current.load();
+        let decision = policy.decision(principal, tool);
+        Box::pin(std::future::ready(Ok(decision)))
+    }
+}
+
+/// A policy file, with the paths in it read from where it stands.
+pub(super) fn read(path: &Path) -> Result<Policy, PolicyError> {
+    parse(path, &read_text(path)?)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Policy, PolicyError> {
+    let mut policy = Policy::parse(text)?;
+    if let Some(folder) = path.parent() {
+        policy.files_are_in(folder);
+    }
+    Ok(policy)
+}
+
+fn read_text(path: &Path) -> Result<String, PolicyError> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        let message = format!("{} cannot be read: {error}", path.display());
+        PolicyError::of_file(message, "name a file that this account may read")
+    };
+    let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let mut text = String::new();
+    // One byte more than may be, so that a longer file is told from one that just fits.
+    let read = file
+        .take(FILE_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text);
+    read.map_err(|error| unreadable(&error))?;
+    Ok(text)
+}

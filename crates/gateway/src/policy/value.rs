@@ -1,0 +1,185 @@
+//! The values in a policy file. Each is checked where it is read, so that a mistake is reported at its
+//! place.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// A name in which `*` stands for any characters, none included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(String);
+
+impl Glob {
+    /// Reads a pattern: 1 to 128 letters, digits and `_ . - * / : @`.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_.-*/:@".contains(c);
+        let is_fine = (1..=128).contains(&text.len()) && text.chars().all(fits);
+        is_fine.then(|| Self(text.to_owned()))
+    }
+
+    /// Whether a name fits.
+    pub fn matches(&self, name: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let first = parts.next().unwrap_or_default();
+        let Some(mut rest) = name.strip_prefix(first) else {
+            return false;
+        };
+        let Some(last) = parts.next_back() else {
+            return rest.is_empty();
+        };
+        for part in parts {
+            match rest.find(part).and_then(|at| rest.get(at + part.len()..)) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        rest.ends_with(last)
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Glob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).ok_or_else(|| {
+            let form = "1 to 128 letters, digits and _ . - / : @, with * for any characters";
+            D::Error::custom(format!("{text:?} is no pattern: {form}"))
+        })
+    }
+}
+
+/// A scope as OAuth 2 spells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeName(String);
+
+impl ScopeName {
+    /// Reads a scope: visible ASCII without quotes and backslashes (RFC 6749), at most 128 of it.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        let is_fine = (1..=128).contains(&text.len()) && text.bytes().all(fits);
+        is_fine.then(|| Self(text.to_owned()))
+    }
+}
+
+impl Deref for ScopeName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for ScopeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).ok_or_else(|| {
+            let form = "1 to 128 visible ASCII characters, no quotes, no backslash";
+            D::Error::custom(format!("{text:?} is no scope: {form}"))
+        })
+    }
+}
+
+/// A length of time such as `30s`, `10m`, `24h` or `7d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period(Duration);
+
+impl Period {
+    /// Reads a whole number and its unit; from one second to 366 days.
+    pub fn new(text: &str) -> Option<Self> {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let seconds: u64 = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            _ => return None,
+        };
+        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u64 = number.parse().ok().filter(|_| is_plain)?;
+        let seconds = number.checked_mul(seconds)?;
+        let is_fine = (1..=366 * 86_400).contains(&seconds);
+        is_fine.then(|| Self(Duration::from_secs(seconds)))
+    }
+
+    /// How long.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).ok_or_else(|| {
+            let form = "a whole number with s, m, h or d, such as 10m, up to 366d";
+            D::Error::custom(format!("{text:?} is no period: {form}"))
+        })
+    }
+}
+
+/// A name that people give: 1 to 64 letters, digits and `_ . -`.
+pub(super) fn is_short_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    (1..=64).contains(&text.len()) && text.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        let matches = |glob: &str, name: &str| Glob::new(glob).unwrap().matches(name);
+        for (glob, name) in [
+            ("*", "notes.add"),
+            ("notes.*", "notes.add"),
+            ("notes.*", "notes."),
+            ("*.add", "notes.add"),
+            ("n*s.*d", "notes.add"),
+            ("n**d", "notes.add"),
+            ("notes.add", "notes.add"),
+        ] {
+            assert!(matches(glob, name), "{glob} {name}");
+        }
+        for (glob, name) in [
+            ("notes.*", "notes"),
+            ("notes.add", "notes.add2"),
+            ("*.add", "notes.address"),
+            ("ab*ba", "aba"),
+            ("a*b*c", "a-c-b"),
+        ] {
+            assert!(!matches(glob, name), "{glob} {name}");
+        }
+        for glob in ["", "a b", "ä", "a?"] {
+            assert_eq!(Glob::new(glob), None, "{glob}");
+        }
+    }
+
+    #[test]
+    fn a_period_has_a_number_and_a_unit() {
+        let seconds = |text: &str| Period::new(text).map(|period| period.duration().as_secs());
+        assert_eq!(seconds("30s"), Some(30));
+        assert_eq!(seconds("10m"), Some(600));
+        assert_eq!(seconds("366d"), Some(366 * 86_400));
+        for text in [
+            "",
+            "s",
+            "0s",
+            "+1s",
+            "1.5h",
+            "1 m",
+            "10",
+            "367d",
+            "9999999999999999999d",
+            "1ä",
+        ] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The records of what the operator changes: a policy, a key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use countersign::clock::Clock;
+use countersign::contract::{Actor, RecordKind, Retention};
+use countersign::ids::IdSource;
+use countersign::ledger::{self, Durability, Entry, Store};
+use countersign::scribe::{Act, Draft};
+use countersign_evidence::seal::UserKey;
+use serde_json::Value;
+
+/// Writes records of kind `config`.
+#[derive(Clone)]
+pub struct Recorder {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Recorder {
+    /// Records in this store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        Self { store, clock, ids }
+    }
+
+    /// Keeps a record of something that this process did by itself. It is durable when this answers.
+    pub async fn append(&self, about: Value) -> Result<(), ledger::Error> {
+        let draft = Draft::from(self.entry(None, None, about));
+        self.store.append(draft, Durability::Committed).await
+    }
+
+    /// A record of what somebody did, about a user where one is concerned.
+    pub(crate) fn entry(
+        &self,
+        by: Option<&Actor>,
+        user: Option<(&str, &UserKey)>,
+        about: Value,
+    ) -> Entry {
+        let act = Act {
+            kind: RecordKind::Config,
+            at: self.clock.now(),
+            user_id: user.map_or_else(String::new, |(user_id, _)| user_id.to_owned()),
+            actor: by.cloned(),
+            about,
+            retention: Retention::Long,
+        };
+        act.entry(self.ids.snapshot_id(), user.map(|(_, keys)| keys))
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorder")
+    }
+}
