@@ -97,6 +97,7 @@ pub mod ids;
 pub mod ledger;
 pub mod limit;
 pub mod newest;
+pub mod pattern;
 pub mod principal;
 pub mod redact;
 pub mod replay;

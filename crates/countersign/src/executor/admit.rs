@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ErrorBody, ErrorCode};
+use countersign_contract::{Digest, ErrorBody, ErrorCode};
 use countersign_evidence::seal::UserKey;
 
 use super::authorize::Allowed;
+use super::bind::KeyedCall;
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, gateway_fault, store_fault};
 use crate::ledger::{Held, HeldState, KeyDigest, Scope};
-use crate::limit::Admission;
+use crate::limit::{Admission, Attempt, LimitName};
 
 /// A call that is within its limits, and how its key stands.
 pub(super) struct Admitted {
@@ -68,21 +69,73 @@ impl Executor {
     }
 
     async fn count(&self, allowed: &Allowed, now: Duration) -> Result<(), Stop> {
-        let tool = allowed.entry.name();
-        let admission = self
-            .parts
-            .limiter
-            .admit(&allowed.request.user_id, tool, now);
-        match admission.await.map_err(|error| gateway_fault(&error))? {
-            Admission::Admitted => Ok(()),
-            Admission::Limited { retry_after_ms } => {
-                let message = format!("the allowance for {tool} is used up");
-                Err(ErrorBody::new(ErrorCode::RateLimited, message)
-                    .retry_after_ms(retry_after_ms)
-                    .hint("wait for retry_after_ms, then send the same call again")
-                    .into())
-            }
+        let attempt = attempt_of(allowed, now);
+        let admission = self.parts.limiter.admit(&attempt).await;
+        let (limit, retry_after_ms) = match admission.map_err(|error| gateway_fault(&error))? {
+            Admission::Admitted => return Ok(()),
+            Admission::Limited {
+                limit,
+                retry_after_ms,
+            } => (limit, retry_after_ms),
+        };
+        let message = match limit {
+            LimitName::User => "the user's allowance of calls is used up".to_owned(),
+            LimitName::Agent => "the agent's allowance of calls is used up".to_owned(),
+            LimitName::Session => "the session's allowance of calls is used up".to_owned(),
+            LimitName::Tool => format!("the allowance for {} is used up", attempt.tool),
+        };
+        Err(ErrorBody::new(ErrorCode::RateLimited, message)
+            .retry_after_ms(retry_after_ms)
+            .hint("wait for retry_after_ms, then send the same call again")
+            .detail("limit", limit.as_str())
+            .into())
+    }
+
+    /// Stops a model that repeats itself. Whoever sends a call again under its key does as it was told,
+    /// and is not counted.
+    pub(super) fn count_repeat(
+        &self,
+        allowed: &Allowed,
+        digest: &Digest,
+        key: Option<&KeyedCall>,
+        now: Duration,
+    ) -> Result<(), Stop> {
+        if key.is_some_and(|key| key.held.is_some()) {
+            return Ok(());
         }
+        let attempt = attempt_of(allowed, now);
+        let counted = self
+            .parts
+            .breaker
+            .count(&attempt, digest, allowed.request.dry_run);
+        let Err(repeated) = counted else {
+            return Ok(());
+        };
+        let message = format!(
+            "this very call of {} was made {} times within {} seconds",
+            attempt.tool,
+            repeated.calls,
+            repeated.within.as_secs()
+        );
+        Err(ErrorBody::new(ErrorCode::RateLimited, message)
+            .retry_after_ms(repeated.retry_after_ms)
+            .hint(
+                "you repeat yourself: use the answers that you have, change the arguments, or tell \
+                 the user what you are stuck on",
+            )
+            .detail("limit", "identical_calls")
+            .into())
+    }
+}
+
+fn attempt_of(allowed: &Allowed, now: Duration) -> Attempt<'_> {
+    let request = &allowed.request;
+    Attempt {
+        user_id: &request.user_id,
+        actor: &request.actor,
+        session_id: request.session_id.as_deref(),
+        tool: allowed.entry.name(),
+        now,
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `resolve` | [`ToolCall`] | `Resolved` | `NOT_FOUND`, `INVALID_ARGUMENT` |
 //! | `authorize` | `Resolved` | `Allowed` | `UNAUTHORIZED`, `FORBIDDEN` |
 //! | `admit` | `Allowed` | `Admitted` | `RATE_LIMITED` |
-//! | `bind` | `Admitted` | `Bound` | `INVALID_ARGUMENT`, `CONFLICT`, an earlier answer |
+//! | `bind` | `Admitted` | `Bound` | `INVALID_ARGUMENT`, `CONFLICT`, `RATE_LIMITED`, an earlier answer |
 //! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN` |
 //! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, an earlier answer |
 //! | `run` | `Claimed` | `Done` | any code |
@@ -35,7 +35,7 @@ use crate::catalog::{Catalog, Entry};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
 use crate::ledger::{self, MemoryStore, Store};
-use crate::limit::{Limiter, Unlimited};
+use crate::limit::{Breaker, Limiter, Unlimited};
 use crate::newest::NewestCheckpoint;
 use crate::principal::Principal;
 use crate::redact::error_text;
@@ -102,6 +102,7 @@ struct Parts {
     store: Arc<dyn Store>,
     authorizer: Arc<dyn Authorizer>,
     limiter: Arc<dyn Limiter>,
+    breaker: Arc<Breaker>,
     approver: Arc<dyn Approver>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -127,6 +128,7 @@ impl Executor {
             store: None,
             authorizer: None,
             limiter: None,
+            breaker: None,
             approver: None,
             clock: None,
             ids: None,
@@ -227,6 +229,7 @@ pub struct ExecutorBuilder {
     store: Option<Arc<dyn Store>>,
     authorizer: Option<Arc<dyn Authorizer>>,
     limiter: Option<Arc<dyn Limiter>>,
+    breaker: Option<Arc<Breaker>>,
     approver: Option<Arc<dyn Approver>>,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn IdSource>>,
@@ -253,6 +256,12 @@ impl ExecutorBuilder {
     /// The limits.
     pub fn limiter(mut self, limiter: Arc<dyn Limiter>) -> Self {
         self.limiter = Some(limiter);
+        self
+    }
+
+    /// What stops a model that repeats itself; without one nothing does.
+    pub fn breaker(mut self, breaker: Arc<Breaker>) -> Self {
+        self.breaker = Some(breaker);
         self
     }
 
@@ -321,6 +330,7 @@ impl ExecutorBuilder {
             store,
             authorizer: self.authorizer.unwrap_or_else(|| Arc::new(AllowAll::new())),
             limiter: self.limiter.unwrap_or_else(|| Arc::new(Unlimited)),
+            breaker: self.breaker.unwrap_or_default(),
             approver: self
                 .approver
                 .unwrap_or_else(|| Arc::new(MemoryApprovals::new(ids.clone()))),

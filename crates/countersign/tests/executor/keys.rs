@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::contract::ErrorCode;
 use countersign::contract::tool::KeyRule;
-use countersign::limit::RateLimit;
+use countersign::limit::{LimitRules, Limits, Rate};
 use countersign::{Principal, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -233,8 +233,13 @@ async fn a_refusal_leaves_the_key_alone() {
 /// An answered call needs neither confirmation nor budget again.
 #[tokio::test]
 async fn a_replay_comes_before_budget_and_confirmation() {
-    let limit = Arc::new(RateLimit::new(2, Duration::from_mins(1)));
-    let world = World::of([Probe::write("pay.send").confirmed()], |b| b.limiter(limit));
+    let limits = Arc::new(Limits::new(LimitRules {
+        user: Some(Rate::new(2, Duration::from_mins(1))),
+        ..LimitRules::default()
+    }));
+    let world = World::of([Probe::write("pay.send").confirmed()], |b| {
+        b.limiter(limits)
+    });
     let send = async || world.send("pay.send", &json!({}), &key("k1")).await;
     send().await;
     world.approvals.approve("ap_1").unwrap();

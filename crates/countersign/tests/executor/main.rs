@@ -14,6 +14,7 @@ mod evidence;
 mod flow;
 mod hostile;
 mod keys;
+mod limits;
 mod record;
 mod recovery;
 mod refusals;

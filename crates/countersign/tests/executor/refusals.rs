@@ -1,12 +1,10 @@
 //! What stops a call before its tool runs: one test a step.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use countersign::authorize::{Authorizer, Decision, Rules};
 use countersign::contract::tool::KeyRule;
 use countersign::contract::{Actor, ActorType, Input, Parameter, ToolName, ToolSpec, ValueKind};
-use countersign::limit::RateLimit;
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal, ToolCall};
 use serde_json::{Value, json};
@@ -146,28 +144,6 @@ async fn a_policy_that_cannot_answer_lets_nothing_through() {
     assert!(!reply.to_string().contains("hunter2"), "{reply}");
     assert!(world.executor.list(&Principal::user("u_1")).await.is_err());
     runs.check(0);
-}
-
-#[tokio::test]
-async fn a_used_up_allowance_says_when_to_come_back() {
-    let limit = Arc::new(RateLimit::new(1, Duration::from_secs(10)));
-    let world = World::of([Probe::read("sample.read")], |builder| {
-        builder.limiter(limit)
-    });
-    let send = async || world.send("sample.read", &json!({}), &json!({})).await;
-    check_ok(&send().await, "req_1", &json!({"run": 1}));
-    let details = json!({"retry_after_ms": 10_000, "retryable": true});
-    check_error(&send().await, "RATE_LIMITED", &details);
-
-    let other = call_as(
-        Principal::user("u_2"),
-        "sample.read",
-        &json!({}),
-        &json!({}),
-    );
-    check_ok(&world.execute(other).await, "req_3", &json!({"run": 2}));
-    world.advance_seconds(10);
-    check_ok(&send().await, "req_4", &json!({"run": 3}));
 }
 
 /// B9: arguments that cannot be bound stop the call before the tool; the record says how.

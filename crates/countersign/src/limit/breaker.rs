@@ -1,0 +1,133 @@
+//! An end to a model that makes the very same call again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use countersign_contract::Digest;
+
+use super::Attempt;
+use super::cells::Cells;
+use super::rate::whole_ms;
+use crate::pattern::ToolPattern;
+
+/// How often the very same call may be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeats {
+    /// How often, at least once.
+    pub calls_max: u32,
+    /// Within which time, from the first of them on.
+    pub within: Duration,
+    /// Tools that are meant to be asked again and again.
+    pub except: Vec<ToolPattern>,
+}
+
+/// Counts identical calls: same session, same tool, same bound arguments. Calls without a session are
+/// counted by user and actor.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+/// use countersign::limit::{Breaker, Repeats};
+///
+/// let breaker = Breaker::new(Repeats {
+///     calls_max: 5,
+///     within: Duration::from_mins(10),
+///     except: Vec::new(),
+/// });
+/// // Later, while calls are counted:
+/// breaker.replace(None);
+/// ```
+#[derive(Debug)]
+pub struct Breaker {
+    repeats: ArcSwapOption<Repeats>,
+    cells: Cells<Cell>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    since: Duration,
+    calls: u32,
+}
+
+/// The same call too often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Repeated {
+    pub(crate) calls: u32,
+    pub(crate) within: Duration,
+    pub(crate) retry_after_ms: u64,
+}
+
+/// How many different calls are remembered at once; the one that was not made for longest starts anew.
+const CELLS_MAX: usize = 200_000;
+
+impl Default for Breaker {
+    /// One that lets everything through until it is given a rule.
+    fn default() -> Self {
+        Self {
+            repeats: ArcSwapOption::empty(),
+            cells: Cells::new(CELLS_MAX),
+        }
+    }
+}
+
+impl Breaker {
+    /// Nothing was repeated yet.
+    pub fn new(repeats: Repeats) -> Self {
+        let breaker = Self::default();
+        breaker.replace(Some(repeats));
+        breaker
+    }
+
+    /// Another rule from now on, or none. What was counted stays.
+    pub fn replace(&self, repeats: Option<Repeats>) {
+        self.repeats.store(repeats.map(Arc::new));
+    }
+
+    /// Counts a call whose arguments have this digest.
+    pub(crate) fn count(
+        &self,
+        attempt: &Attempt<'_>,
+        digest: &Digest,
+        is_dry_run: bool,
+    ) -> Result<(), Repeated> {
+        let repeats = self.repeats.load();
+        let Some(repeats) = repeats.as_deref() else {
+            return Ok(());
+        };
+        if repeats
+            .except
+            .iter()
+            .any(|tools| tools.matches(attempt.tool))
+        {
+            return Ok(());
+        }
+        let actor = attempt.actor;
+        let by_actor = (actor.kind, &actor.id);
+        let by_actor = Some(by_actor).filter(|_| attempt.session_id.is_none());
+        let who = (attempt.user_id, attempt.session_id, by_actor);
+        let key = self
+            .cells
+            .key((who, attempt.tool.as_str(), digest.0, is_dry_run));
+        self.cells.change(key, |cell| {
+            let age = attempt.now.saturating_sub(cell.since);
+            if cell.calls == 0 || age >= repeats.within {
+                *cell = Cell {
+                    since: attempt.now,
+                    calls: 1,
+                };
+                return Ok(());
+            }
+            if cell.calls < repeats.calls_max {
+                cell.calls += 1;
+                return Ok(());
+            }
+            Err(Repeated {
+                calls: cell.calls,
+                within: repeats.within,
+                retry_after_ms: whole_ms(repeats.within.saturating_sub(age)),
+            })
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! A pace, by the generic cell rate algorithm: one number for each who is counted, no timer.
+
+use std::time::Duration;
+
+/// So many calls a period, spread evenly with a burst at the start.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+/// use countersign::limit::Rate;
+///
+/// let sixty_a_minute = Rate::new(60, Duration::from_mins(1));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Time that one call uses up.
+    cost: Duration,
+    /// How far ahead of an even pace one may run.
+    burst: Duration,
+}
+
+impl Rate {
+    /// `calls` a `period`, all of which may come at once; at least one.
+    pub fn new(calls: u32, period: Duration) -> Self {
+        Self {
+            cost: period / calls.max(1),
+            burst: period,
+        }
+    }
+
+    /// Counts one call, or says how long to wait. `whole_at` is when the allowance is whole again, which
+    /// means the same under another rate: a rate can be changed while it counts.
+    pub(super) fn take(self, whole_at: &mut Duration, now: Duration) -> Result<(), Duration> {
+        let next = (*whole_at).max(now) + self.cost;
+        let ahead = next.saturating_sub(now);
+        let wait = ahead.saturating_sub(self.burst);
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        *whole_at = next;
+        Ok(())
+    }
+
+    /// Takes one call back.
+    pub(super) fn put_back(self, whole_at: &mut Duration) {
+        *whole_at = whole_at.saturating_sub(self.cost);
+    }
+}
+
+/// Rounded up: a caller that waits exactly this long is let in.
+pub(super) fn whole_ms(wait: Duration) -> u64 {
+    u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_burst_is_used_up_and_comes_back_evenly() {
+        let rate = Rate::new(2, Duration::from_secs(10));
+        let mut whole_at = Duration::ZERO;
+        let mut at = |seconds| rate.take(&mut whole_at, Duration::from_secs(seconds));
+        assert_eq!(at(0), Ok(()));
+        assert_eq!(at(0), Ok(()));
+        assert_eq!(at(0), Err(Duration::from_secs(5)));
+        assert_eq!(at(5), Ok(()));
+        assert_eq!(at(5), Err(Duration::from_secs(5)));
+        rate.put_back(&mut whole_at);
+        assert_eq!(rate.take(&mut whole_at, Duration::from_secs(5)), Ok(()));
+    }
+
+    #[test]
+    fn a_wait_is_rounded_up() {
+        assert_eq!(whole_ms(Duration::from_micros(1)), 1);
+        assert_eq!(whole_ms(Duration::from_millis(3)), 3);
+        assert_eq!(whole_ms(Duration::MAX), u64::MAX);
+    }
+}

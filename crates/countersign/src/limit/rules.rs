@@ -1,0 +1,310 @@
+//! Which paces there are, and the counting of a call against all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use countersign_contract::ActorType;
+
+use super::cells::{CellKey, Cells};
+use super::rate::{Rate, whole_ms};
+use super::{Admission, Attempt, LimitName, Limiter};
+use crate::BoxFuture;
+use crate::pattern::ToolPattern;
+use crate::unavailable::Unavailable;
+
+/// The paces that hold. A call has to keep every one that is about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LimitRules {
+    /// Of each user, over all tools.
+    pub user: Option<Rate>,
+    /// Of each agent or system, over all users and tools. A person who calls is counted as a user.
+    pub agent: Option<Rate>,
+    /// Of each session, over all tools.
+    pub session: Option<Rate>,
+    /// Of tools.
+    pub tools: Vec<ToolLimit>,
+}
+
+/// The pace of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolLimit {
+    /// Which tools; each has an allowance of its own.
+    pub tools: ToolPattern,
+    /// How many calls.
+    pub rate: Rate,
+    /// Who shares them.
+    pub counted: Counted,
+}
+
+/// Who shares the allowance of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// Everybody: what an upstream can take.
+    Together,
+    /// Each user has one: what is fair.
+    ForEachUser,
+}
+
+/// Counts calls against paces, in this process.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+/// use countersign::limit::{LimitRules, Limits, Rate};
+///
+/// let rules = LimitRules {
+///     user: Some(Rate::new(60, Duration::from_mins(1))),
+///     ..LimitRules::default()
+/// };
+/// let limits = Limits::new(rules);
+/// // Later, while calls are counted:
+/// limits.replace(LimitRules::default());
+/// ```
+#[derive(Debug)]
+pub struct Limits {
+    rules: ArcSwap<LimitRules>,
+    /// When each allowance is whole again.
+    cells: Cells<Duration>,
+}
+
+/// How many allowances are remembered at once; who was not seen for longest has a whole one again.
+const CELLS_MAX: usize = 200_000;
+
+impl Limits {
+    /// Nobody has called yet.
+    pub fn new(rules: LimitRules) -> Self {
+        Self {
+            rules: ArcSwap::from_pointee(rules),
+            cells: Cells::new(CELLS_MAX),
+        }
+    }
+
+    /// Other rules from now on. What was used up before stays used up.
+    pub fn replace(&self, rules: LimitRules) {
+        self.rules.store(Arc::new(rules));
+    }
+
+    /// All or nothing: a call that one limit refuses uses up none of the others.
+    fn count(&self, attempt: &Attempt<'_>) -> Admission {
+        let rules = self.rules.load();
+        let mut taken = Vec::new();
+        let mut refused: Option<(LimitName, Duration)> = None;
+        let mut take = |name, rate: Rate, key| {
+            let answer = self.cells.change(key, |cell| rate.take(cell, attempt.now));
+            match answer {
+                Ok(()) => taken.push((rate, key)),
+                Err(wait) if refused.is_none_or(|(_, longest)| wait > longest) => {
+                    refused = Some((name, wait));
+                }
+                Err(_) => {}
+            }
+        };
+        let Attempt {
+            user_id,
+            actor,
+            session_id,
+            tool,
+            ..
+        } = attempt;
+        if let Some(rate) = rules.user {
+            take(LimitName::User, rate, self.key(LimitName::User, user_id));
+        }
+        if let Some(rate) = rules.agent.filter(|_| actor.kind != ActorType::User) {
+            let who = (actor.kind, &actor.id);
+            take(LimitName::Agent, rate, self.key(LimitName::Agent, who));
+        }
+        if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
+            let which = (user_id, session_id);
+            take(
+                LimitName::Session,
+                rate,
+                self.key(LimitName::Session, which),
+            );
+        }
+        for limit in rules.tools.iter().filter(|limit| limit.tools.matches(tool)) {
+            let user_id = match limit.counted {
+                Counted::Together => None,
+                Counted::ForEachUser => Some(user_id),
+            };
+            let which = (&limit.tools, tool.as_str(), user_id);
+            take(
+                LimitName::Tool,
+                limit.rate,
+                self.key(LimitName::Tool, which),
+            );
+        }
+        let Some((limit, wait)) = refused else {
+            return Admission::Admitted;
+        };
+        for (rate, key) in taken {
+            self.cells.change(key, |cell| rate.put_back(cell));
+        }
+        Admission::Limited {
+            limit,
+            retry_after_ms: whole_ms(wait),
+        }
+    }
+
+    fn key(&self, name: LimitName, of: impl std::hash::Hash) -> CellKey {
+        self.cells.key((name, of))
+    }
+}
+
+impl Limiter for Limits {
+    fn admit<'a>(
+        &'a self,
+        attempt: &'a Attempt<'a>,
+    ) -> BoxFuture<'a, Result<Admission, Unavailable>> {
+        Box::pin(std::future::ready(Ok(self.count(attempt))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_contract::{Actor, ToolName};
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn tool_limit(tools: &str, calls: u32, counted: Counted) -> ToolLimit {
+        ToolLimit {
+            tools: ToolPattern::new(tools).unwrap(),
+            rate: Rate::new(calls, MINUTE),
+            counted,
+        }
+    }
+
+    /// A call at second 0, as `user agent session tool`; `-` for none.
+    fn count(limits: &Limits, call: &str) -> Option<&'static str> {
+        let [user_id, agent, session, tool] = *call.split(' ').collect::<Vec<_>>() else {
+            panic!("{call}");
+        };
+        let actor = match agent {
+            "-" => Actor {
+                kind: ActorType::User,
+                id: user_id.into(),
+            },
+            agent => Actor {
+                kind: ActorType::Agent,
+                id: agent.into(),
+            },
+        };
+        let attempt = Attempt {
+            user_id,
+            actor: &actor,
+            session_id: Some(session).filter(|session| *session != "-"),
+            tool: &ToolName::new(tool).unwrap(),
+            now: Duration::ZERO,
+        };
+        match limits.count(&attempt) {
+            Admission::Admitted => None,
+            Admission::Limited { limit, .. } => Some(limit.as_str()),
+        }
+    }
+
+    #[track_caller]
+    fn check(rules: LimitRules, calls: &[(&str, Option<&str>)]) {
+        let limits = Limits::new(rules);
+        for (call, refused_by) in calls {
+            assert_eq!(count(&limits, call), *refused_by, "{call}");
+        }
+    }
+
+    #[test]
+    fn each_limit_counts_what_it_is_about() {
+        let one = Some(Rate::new(1, MINUTE));
+        check(
+            LimitRules {
+                user: one,
+                ..LimitRules::default()
+            },
+            &[
+                ("u1 a1 s1 x.a", None),
+                ("u1 a2 s2 x.b", Some("user")),
+                ("u2 a1 s1 x.a", None),
+            ],
+        );
+        check(
+            LimitRules {
+                agent: one,
+                ..LimitRules::default()
+            },
+            &[
+                ("u1 a1 s1 x.a", None),
+                ("u2 a1 s2 x.b", Some("agent")),
+                ("u1 a2 s1 x.a", None),
+                ("u1 - - x.a", None),
+                ("u1 - - x.a", None),
+            ],
+        );
+        check(
+            LimitRules {
+                session: one,
+                ..LimitRules::default()
+            },
+            &[
+                ("u1 a1 s1 x.a", None),
+                ("u1 a2 s1 x.b", Some("session")),
+                // Another user's session may have the same name.
+                ("u2 a1 s1 x.a", None),
+                ("u1 a1 - x.a", None),
+            ],
+        );
+        let tools = vec![
+            tool_limit("x.*", 2, Counted::Together),
+            tool_limit("x.a", 1, Counted::ForEachUser),
+        ];
+        check(
+            LimitRules {
+                tools,
+                ..LimitRules::default()
+            },
+            &[
+                ("u1 a1 s1 x.a", None),
+                ("u1 a1 s1 x.a", Some("tool")),
+                ("u2 a1 s1 x.a", None),
+                ("u3 a1 s1 x.a", Some("tool")),
+                ("u3 a1 s1 x.b", None),
+                ("u3 a1 s1 y.a", None),
+            ],
+        );
+    }
+
+    /// Otherwise a tool that is used up would use up its user too.
+    #[test]
+    fn a_refused_call_uses_nothing_up() {
+        let rules = LimitRules {
+            user: Some(Rate::new(2, MINUTE)),
+            tools: vec![tool_limit("x.a", 1, Counted::Together)],
+            ..LimitRules::default()
+        };
+        check(
+            rules,
+            &[
+                ("u1 - - x.a", None),
+                ("u1 - - x.a", Some("tool")),
+                ("u1 - - x.a", Some("tool")),
+                ("u1 - - x.b", None),
+                ("u1 - - x.b", Some("user")),
+            ],
+        );
+    }
+
+    #[test]
+    fn other_rules_keep_the_count() {
+        let rules = |calls| LimitRules {
+            user: Some(Rate::new(calls, MINUTE)),
+            ..LimitRules::default()
+        };
+        let limits = Limits::new(rules(2));
+        assert_eq!(count(&limits, "u1 - - x.a"), None);
+        assert_eq!(count(&limits, "u1 - - x.a"), None);
+        limits.replace(rules(4));
+        assert_eq!(count(&limits, "u1 - - x.a"), Some("user"));
+        limits.replace(LimitRules::default());
+        assert_eq!(count(&limits, "u1 - - x.a"), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Paces, and the end of a model that repeats itself (facts: runaway loops).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::contract::{Actor, ActorType, ErrorCode};
+use countersign::limit::{Breaker, LimitRules, Limits, Rate, Repeats};
+use countersign::pattern::ToolPattern;
+use countersign::{Principal, ToolError};
+use serde_json::{Value, json};
+
+use crate::world::{Probe, World, call_as, check_error, check_ok};
+
+#[tokio::test]
+async fn a_used_up_allowance_says_when_to_come_back() {
+    let limits = Arc::new(Limits::new(LimitRules {
+        user: Some(Rate::new(1, Duration::from_secs(10))),
+        ..LimitRules::default()
+    }));
+    let world = World::of([Probe::read("sample.read")], |builder| {
+        builder.limiter(limits)
+    });
+    let send = async || world.send("sample.read", &json!({}), &json!({})).await;
+    check_ok(&send().await, "req_1", &json!({"run": 1}));
+    assert_eq!(
+        send().await["error"],
+        json!({
+            "code": "RATE_LIMITED",
+            "message": "the user's allowance of calls is used up",
+            "details": {
+                "retryable": true,
+                "retry_after_ms": 10_000,
+                "hint": "wait for retry_after_ms, then send the same call again",
+                "limit": "user",
+            },
+        })
+    );
+    let other = call_as(
+        Principal::user("u_2"),
+        "sample.read",
+        &json!({}),
+        &json!({}),
+    );
+    check_ok(&world.execute(other).await, "req_3", &json!({"run": 2}));
+    world.advance_seconds(10);
+    check_ok(&send().await, "req_4", &json!({"run": 3}));
+}
+
+/// An agent that works for many has one pace for all of them.
+#[tokio::test]
+async fn an_agent_is_limited_whomever_it_works_for() {
+    let limits = Arc::new(Limits::new(LimitRules {
+        agent: Some(Rate::new(1, Duration::from_mins(1))),
+        ..LimitRules::default()
+    }));
+    let world = World::of([Probe::read("sample.read")], |builder| {
+        builder.limiter(limits)
+    });
+    let send = async |user: &str| {
+        let agent = Actor {
+            kind: ActorType::Agent,
+            id: "a_7".into(),
+        };
+        let principal = Principal::new(agent, user);
+        let call = call_as(principal, "sample.read", &json!({}), &json!({}));
+        world.execute(call).await
+    };
+    check_ok(&send("u_1").await, "req_1", &json!({"run": 1}));
+    check_error(
+        &send("u_2").await,
+        "RATE_LIMITED",
+        &json!({"limit": "agent"}),
+    );
+}
+
+fn breaker(except: &[&str]) -> Arc<Breaker> {
+    let except = except.iter().map(|tools| ToolPattern::new(tools).unwrap());
+    Arc::new(Breaker::new(Repeats {
+        calls_max: 2,
+        within: Duration::from_mins(10),
+        except: except.collect(),
+    }))
+}
+
+/// The model is told that it repeats itself, whether or not the call worked.
+#[tokio::test]
+async fn the_very_same_call_is_stopped_after_so_many_times() {
+    for works in [true, false] {
+        let probe = Probe::read("sample.read").body(move |_, _| {
+            Box::pin(async move {
+                if works {
+                    return Ok(json!({}).into());
+                }
+                Err(ToolError::new(ErrorCode::NotFound, "nothing there"))
+            })
+        });
+        let runs = probe.runs();
+        let world = World::of([probe], |builder| builder.breaker(breaker(&[])));
+        let send = async |text: &Value, session: &str| {
+            let envelope = json!({ "session_id": session });
+            world.send("sample.read", text, &envelope).await
+        };
+        // As the binder reads it, not as it is written.
+        send(&json!({"a": 1, "b": 2}), "s_1").await;
+        send(&json!({"b": 2, "a": 1}), "s_1").await;
+        world.advance_seconds(60);
+        assert_eq!(
+            send(&json!({"a": 1, "b": 2}), "s_1").await["error"],
+            json!({
+                "code": "RATE_LIMITED",
+                "message": "this very call of sample.read was made 2 times within 600 seconds",
+                "details": {
+                    "retryable": true,
+                    "retry_after_ms": 540_000,
+                    "hint": "you repeat yourself: use the answers that you have, change the \
+                             arguments, or tell the user what you are stuck on",
+                    "limit": "identical_calls",
+                },
+            })
+        );
+        runs.check(2);
+        // Other arguments, another session, or later.
+        send(&json!({"a": 1, "b": 3}), "s_1").await;
+        send(&json!({"a": 1, "b": 2}), "s_2").await;
+        runs.check(4);
+        world.advance_seconds(540);
+        send(&json!({"a": 1, "b": 2}), "s_1").await;
+        runs.check(5);
+    }
+}
+
+/// A retry under the same key is what a caller was told to do; it is answered, not counted.
+#[tokio::test]
+async fn a_retry_under_its_key_is_no_repetition() {
+    let probe = Probe::write("pay.send");
+    let runs = probe.runs();
+    let world = World::of([probe], |builder| builder.breaker(breaker(&[])));
+    let send = async |key: &str| {
+        let envelope = json!({ "idempotency_key": key });
+        world.send("pay.send", &json!({}), &envelope).await
+    };
+    send("k1").await;
+    for _ in 0..5 {
+        assert_eq!(send("k1").await["replayed"], true);
+    }
+    assert_eq!(send("k2").await["ok"], true);
+    let details = json!({"limit": "identical_calls"});
+    check_error(&send("k3").await, "RATE_LIMITED", &details);
+    runs.check(2);
+}
+
+/// Without a session, user and actor are what a loop is told by.
+#[tokio::test]
+async fn without_a_session_each_actor_is_counted_alone() {
+    let world = World::of([Probe::read("sample.read")], |builder| {
+        builder.breaker(breaker(&[]))
+    });
+    let send = async |agent: &str| {
+        let agent = Actor {
+            kind: ActorType::Agent,
+            id: agent.into(),
+        };
+        let principal = Principal::new(agent, "u_1");
+        let call = call_as(principal, "sample.read", &json!({}), &json!({}));
+        world.execute(call).await["ok"].clone()
+    };
+    for (agent, is_let_in) in [("a_1", true), ("a_1", true), ("a_1", false), ("a_2", true)] {
+        assert_eq!(send(agent).await, is_let_in, "{agent}");
+    }
+}
+
+/// Some tools are there to be asked again and again; and a rule can change while calls are counted.
+#[tokio::test]
+async fn tools_can_be_left_out_and_the_rule_can_change() {
+    let breaker = breaker(&["job.*"]);
+    let shared = breaker.clone();
+    let world = World::of([Probe::read("job.state"), Probe::read("x.y")], |builder| {
+        builder.breaker(shared)
+    });
+    for _ in 0..5 {
+        let reply = world.send("job.state", &json!({}), &json!({})).await;
+        assert_eq!(reply["ok"], true);
+    }
+    let send = async || world.send("x.y", &json!({}), &json!({})).await["ok"].clone();
+    assert_eq!(
+        [send().await, send().await, send().await],
+        [true, true, false]
+    );
+    breaker.replace(Some(Repeats {
+        calls_max: 3,
+        within: Duration::from_mins(10),
+        except: Vec::new(),
+    }));
+    assert_eq!([send().await, send().await], [true, false]);
+    breaker.replace(None);
+    assert_eq!(send().await, true);
+}
