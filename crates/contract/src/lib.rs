@@ -66,4 +66,4 @@ pub use issue::{BindStatus, Issue, IssueCode, Severity};
 pub use parameter::{AllowedValues, Cardinality, CaseRule, Parameter, ValueKind};
 pub use record::CallRecord;
 pub use tool::{Behaviour, Effect, Input, ToolSpec};
-pub use trace::TraceContext;
+pub use trace::{TraceContext, TraceState};

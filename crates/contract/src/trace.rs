@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,69 @@ pub struct TraceContext {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a W3C traceparent: {0}")]
 pub struct InvalidTrace(&'static str);
+
+/// A `tracestate` header: what vendors of tracing add to a trace. It is carried on, never read.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::TraceState;
+///
+/// assert!("vendor=t61rcWkgMzE,other@sys=00f067aa".parse::<TraceState>().is_ok());
+/// assert!("no pairs in here".parse::<TraceState>().is_err());
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct TraceState(Arc<str>);
+
+/// The longest `tracestate` that W3C asks to be carried on whole.
+const STATE_BYTES_MAX: usize = 512;
+
+/// How many vendors may have a say.
+const STATE_MEMBERS_MAX: usize = 32;
+
+impl TraceState {
+    /// The header.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Vendors put ids of theirs in it, so it is not shown.
+impl fmt::Debug for TraceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TraceState({} bytes)", self.0.len())
+    }
+}
+
+impl FromStr for TraceState {
+    type Err = InvalidTrace;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTrace> {
+        let text = text.trim();
+        if text.is_empty() || text.len() > STATE_BYTES_MAX {
+            return Err(InvalidTrace("the state has no or more than 512 bytes"));
+        }
+        let is_member = |member: &str| {
+            let member = member.trim();
+            let key =
+                |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/' | b'@');
+            member.is_empty()
+                || member.split_once('=').is_some_and(|(name, value)| {
+                    !name.is_empty()
+                        && name.bytes().all(key)
+                        && !value.is_empty()
+                        && value
+                            .bytes()
+                            .all(|b| (b' '..=b'~').contains(&b) && b != b'=')
+                })
+        };
+        let mut members = text.split(',');
+        if members.clone().count() > STATE_MEMBERS_MAX || !members.all(is_member) {
+            return Err(InvalidTrace("the state is no list of keys and values"));
+        }
+        Ok(Self(text.into()))
+    }
+}
 
 impl TraceContext {
     /// The next hop: same trace, `span_id` as the new span, this span as its parent.
@@ -146,6 +210,19 @@ mod tests {
         let context: TraceContext = header.parse().unwrap();
         assert_eq!(TraceContext::from_trace(&context.to_trace()), Some(context));
         assert_eq!(context.to_string(), header);
+    }
+
+    #[test]
+    fn a_state_is_bounded_and_has_its_form() {
+        let many = vec!["a=1"; 33].join(",");
+        let long = format!("a={}", "x".repeat(511));
+        for state in [
+            "", "a", "a=", "=1", "A=1", "a=1\n", "a=\u{e4}", "a=b=c", &many, &long,
+        ] {
+            assert!(state.parse::<TraceState>().is_err(), "{state:?}");
+        }
+        let state: TraceState = " a=1, b@c=x y,".parse().unwrap();
+        assert_eq!(state.as_str(), "a=1, b@c=x y,");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use countersign_contract::envelope::Client;
 use countersign_contract::evidence::Link;
-use countersign_contract::{Actor, ErrorCode, Issue, RequestId, SnapshotId, Source, TraceContext};
+use countersign_contract::{
+    Actor, ErrorCode, Issue, RequestId, SnapshotId, Source, TraceContext, TraceState,
+};
 use jiff::Timestamp;
 
 use crate::cancel::Cancellation;
@@ -62,6 +64,7 @@ pub struct CallContext {
     pub(crate) issues: Vec<Issue>,
     pub(crate) extensions: Extensions,
     pub(crate) trace: TraceContext,
+    pub(crate) trace_state: Option<TraceState>,
     pub(crate) cancellation: Cancellation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
@@ -121,6 +124,7 @@ impl CallContext {
             issues: Vec::new(),
             extensions: Extensions::new(),
             trace,
+            trace_state: None,
             cancellation: Cancellation::never(),
             clock,
             ids,
@@ -182,6 +186,12 @@ impl CallContext {
     /// The `traceparent` header for downstream calls (A6): this call is the parent of what they do.
     pub fn traceparent(&self) -> String {
         self.trace.to_string()
+    }
+
+    /// The `tracestate` header for downstream calls, beside [`traceparent`](CallContext::traceparent): as the
+    /// caller sent it. `baggage` is not carried on, because callers put personal data into it.
+    pub fn tracestate(&self) -> Option<&str> {
+        self.trace_state.as_ref().map(TraceState::as_str)
     }
 
     /// The time of day. For a tool that is declared pure it stands still while the tool runs.

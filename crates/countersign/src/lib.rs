@@ -8,7 +8,7 @@
 //! 3. [`catalog`]: which tools there are; [`alias`]: their names in front of a provider;
 //! 4. [`executor`]: the life of a call, one function on one screen;
 //! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: what the
-//!    executor is given, each with an implementation in memory;
+//!    executor is given, each with an implementation in memory; [`observe`]: who is told of calls;
 //! 6. [`dialect`]: the same tools in front of every provider; [`session`] and [`history`]: a model's
 //!    calls from its words to what the conversation keeps of them;
 //! 7. [`sequencer`]: who signs the log; [`archive`]: what operators and auditors do with it;
@@ -98,6 +98,7 @@ pub mod ledger;
 pub mod limit;
 pub mod newest;
 pub mod pattern;
+pub mod observe;
 pub mod principal;
 pub mod redact;
 pub mod replay;

@@ -61,6 +61,11 @@ impl Archive {
         self.prove(&stored, checkpoint, note).await
     }
 
+    /// The tree as it is, signed or not.
+    pub async fn head(&self) -> Result<Head, Error> {
+        Ok(self.store.head().await?)
+    }
+
     /// The newest signed checkpoint with its note.
     pub async fn signed(&self) -> Result<Option<(Checkpoint, String)>, Error> {
         let Some(note) = self.store.checkpoint().await? else {

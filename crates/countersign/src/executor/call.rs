@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ErrorBody, RequestEnvelope, RequestId, TraceContext};
+use countersign_contract::{ErrorBody, RequestEnvelope, RequestId, TraceContext, TraceState};
 
 use crate::cancel::Cancellation;
 use crate::dialect::ProviderCall;
 use crate::extensions::Extensions;
+use crate::observe::Origin;
 use crate::principal::Principal;
 
 /// One call, before anything has been looked at.
@@ -34,6 +35,8 @@ pub(super) struct CallParts {
     pub(super) principal: Arc<Principal>,
     pub(super) envelope: RequestEnvelope,
     pub(super) trace: Option<TraceContext>,
+    pub(super) trace_state: Option<TraceState>,
+    pub(super) origin: Origin,
     pub(super) extensions: Extensions,
     pub(super) cancellation: Cancellation,
     pub(super) timeout: Option<Duration>,
@@ -55,6 +58,8 @@ impl ToolCall {
                 principal: principal.into(),
                 envelope: RequestEnvelope::default(),
                 trace: None,
+                trace_state: None,
+                origin: Origin::default(),
                 extensions: Extensions::new(),
                 cancellation: Cancellation::never(),
                 timeout: None,
@@ -91,6 +96,19 @@ impl ToolCall {
     /// The caller's trace, from a `traceparent` header; it goes before that of the envelope.
     pub fn trace(mut self, trace: TraceContext) -> Self {
         self.parts.trace = Some(trace);
+        self
+    }
+
+    /// What vendors add to the caller's trace, from a `tracestate` header; it counts only together with
+    /// [`trace`](ToolCall::trace).
+    pub fn trace_state(mut self, state: TraceState) -> Self {
+        self.parts.trace_state = Some(state);
+        self
+    }
+
+    /// By which way it came, for those who watch.
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.parts.origin = origin;
         self
     }
 

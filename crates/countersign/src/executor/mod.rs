@@ -37,6 +37,7 @@ use crate::ids::{IdSource, RandomIds};
 use crate::ledger::{self, MemoryStore, Store};
 use crate::limit::{Breaker, Limiter, Unlimited};
 use crate::newest::NewestCheckpoint;
+use crate::observe::Observer;
 use crate::principal::Principal;
 use crate::redact::error_text;
 use crate::retention::RetentionPlan;
@@ -60,6 +61,7 @@ mod resolve;
 mod run;
 mod settle;
 mod stop;
+mod tell;
 mod trail;
 
 pub(crate) use bind::refusal_of;
@@ -113,6 +115,7 @@ struct Parts {
     newest: NewestCheckpoint,
     joins: Joins,
     queue: Queue,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Executor {
@@ -137,6 +140,7 @@ impl Executor {
             retention: RetentionPlan::default(),
             build: None,
             newest: NewestCheckpoint::new(),
+            observer: None,
         }
     }
 
@@ -150,7 +154,7 @@ impl Executor {
         let span = trail.span();
         async {
             match self.steps(call, &mut trail).await {
-                Ok(Settled::Committed(reply)) => *reply,
+                Ok(Settled::Committed(reply)) => self.answer_as(*reply, &trail),
                 Ok(Settled::RecordOnly(recorded)) => self.finish(*recorded, trail).await,
                 Err(stop) => self.stop(stop, trail).await,
             }
@@ -238,6 +242,7 @@ pub struct ExecutorBuilder {
     retention: RetentionPlan,
     build: Option<Digest>,
     newest: NewestCheckpoint,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl ExecutorBuilder {
@@ -314,6 +319,12 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Who is told of every call; several are given as a `Vec`.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
@@ -343,6 +354,7 @@ impl ExecutorBuilder {
             newest: self.newest,
             joins: Joins::default(),
             queue: Queue::default(),
+            observer: self.observer,
         };
         Executor {
             parts: Arc::new(parts),

@@ -66,6 +66,7 @@ impl Executor {
             issues: bound.issues,
             extensions: call.extensions,
             trace: trail.trace,
+            trace_state: trail.trace_state.clone(),
             cancellation: call.cancellation,
             clock: parts.clock.clone(),
             ids: parts.ids.clone(),

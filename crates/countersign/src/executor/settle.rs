@@ -54,10 +54,7 @@ impl Executor {
         };
         let answer = self.parts.store.commit(commit).await;
         match answer {
-            Ok(CommitAnswer::Committed) => {
-                trail.log();
-                Ok(Some(Settled::Committed(recorded.reply)))
-            }
+            Ok(CommitAnswer::Committed) => Ok(Some(Settled::Committed(recorded.reply))),
             Ok(CommitAnswer::Moved { collection, id }) => {
                 let what = (collection.as_str(), id.as_str());
                 self.moved(recorded, claimed, trail, what).await
@@ -71,7 +68,7 @@ impl Executor {
     /// Keeps the record of a call that has committed nothing else, and answers.
     pub(super) async fn finish(&self, recorded: Recorded, mut trail: Trail) -> ReplyEnvelope {
         self.note_settling(&recorded, &mut trail);
-        trail.log();
+        let closing = self.closing(&trail);
         let request_id = recorded.reply.request_id.clone();
         let Trail { record, facts, .. } = trail;
         let draft = match &facts.keys {
@@ -80,7 +77,7 @@ impl Executor {
             }
             Some(_) | None => Draft::plain(recorded.id.clone(), record),
         };
-        match self.parts.store.append(draft, recorded.durability).await {
+        let reply = match self.parts.store.append(draft, recorded.durability).await {
             Ok(()) => *recorded.reply,
             // An answer without its record is no answer.
             Err(error) => {
@@ -90,7 +87,9 @@ impl Executor {
                 }
                 ReplyEnvelope::failure(request_id, body)
             }
-        }
+        };
+        self.tell(closing, &reply);
+        reply
     }
 
     /// What the commit itself takes cannot stand in the record that it commits.
@@ -250,10 +249,7 @@ impl Executor {
             record: self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts),
         };
         match self.parts.store.commit(commit).await {
-            Ok(CommitAnswer::Committed) => {
-                trail.log();
-                Ok(Settled::Committed(recorded.reply))
-            }
+            Ok(CommitAnswer::Committed) => Ok(Settled::Committed(recorded.reply)),
             Ok(CommitAnswer::Fenced | CommitAnswer::Held(_) | CommitAnswer::Moved { .. }) => {
                 Err(self.fenced(claimed, trail).await)
             }

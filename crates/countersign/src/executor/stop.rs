@@ -80,7 +80,7 @@ impl Executor {
         phases.queued_us = elapsed
             .saturating_sub(phases.awaiting_approval_us)
             .saturating_sub(phases.executing_us);
-        trail.log();
+        let closing = self.closing(&trail);
         // The refusal stands whether or not its record could be kept; then it names none.
         if let Err(error) = self.keep_stopped(kind, id, &reply, trail).await {
             store_fault(&error);
@@ -88,6 +88,7 @@ impl Executor {
                 reply.evidence = None;
             }
         }
+        self.tell(closing, &reply);
         reply
     }
 

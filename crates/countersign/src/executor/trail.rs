@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign_contract::evidence::RecordedKey;
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
-use countersign_contract::{CallRecord, ErrorCode, TraceContext};
+use countersign_contract::{CallRecord, TraceContext, TraceState};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::Executor;
 use super::call::CallParts;
 use crate::catalog::Entry;
 use crate::ledger::Scope;
+use crate::observe::Origin;
 use crate::principal::Principal;
 use crate::scribe::Circumstances;
 
@@ -24,6 +25,8 @@ pub(super) struct Trail {
     // Boxed, like the call itself: both are several hundred bytes, and every step hands them on.
     pub(super) record: Box<CallRecord>,
     pub(super) trace: TraceContext,
+    pub(super) trace_state: Option<TraceState>,
+    pub(super) origin: Origin,
     /// When the call arrived, in the clock's monotonic time.
     pub(super) arrived: Duration,
     pub(super) facts: Facts,
@@ -85,6 +88,8 @@ impl Executor {
         Trail {
             record,
             trace,
+            trace_state: call.trace.and(call.trace_state.take()),
+            origin: std::mem::take(&mut call.origin),
             arrived: parts.clock.monotonic(),
             facts: Facts {
                 at,
@@ -104,11 +109,15 @@ impl Executor {
         let sent = call.envelope.trace.as_ref();
         let caller = call.trace.or_else(|| TraceContext::from_trace(sent?));
         caller.map_or_else(
-            || TraceContext {
-                trace_id: ids.trace_id(),
-                span_id: ids.span_id(),
-                parent_span_id: sent.and_then(span_of),
-                sampled: false,
+            || {
+                let trace_id = ids.trace_id();
+                let observer = self.parts.observer.as_ref();
+                TraceContext {
+                    trace_id,
+                    span_id: ids.span_id(),
+                    parent_span_id: sent.and_then(span_of),
+                    sampled: observer.is_some_and(|observer| observer.samples(trace_id)),
+                }
             },
             |caller| caller.child(ids.span_id()),
         )
@@ -163,26 +172,6 @@ impl Trail {
             trace_id = format_args!("{:032x}", self.trace.trace_id),
             span_id = format_args!("{:016x}", self.trace.span_id),
         )
-    }
-
-    /// One line a call (B16, B19).
-    pub(super) fn log(&self) {
-        let record = &self.record;
-        tracing::info!(
-            // A name that was not found is the caller's text, which does not belong into a log.
-            tool = record.tool_version.as_ref().map_or("unknown", |_| record.tool.as_str()),
-            code = record.code.map_or("OK", ErrorCode::as_str),
-            replayed = record.replayed,
-            dry_run = record.dry_run,
-            binding = ?record.binding.status,
-            issues = ?record.binding.issues,
-            policy = record.policy_revision.as_deref(),
-            queued_us = record.phases.queued_us,
-            awaiting_approval_us = record.phases.awaiting_approval_us,
-            executing_us = record.phases.executing_us,
-            settling_us = record.phases.settling_us,
-            "call answered"
-        );
     }
 }
 

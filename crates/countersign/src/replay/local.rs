@@ -153,6 +153,7 @@ impl Local {
                 parent_span_id: None,
                 sampled: false,
             },
+            trace_state: None,
             cancellation: Cancellation::never(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),

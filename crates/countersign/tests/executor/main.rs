@@ -15,6 +15,7 @@ mod flow;
 mod hostile;
 mod keys;
 mod limits;
+mod observe;
 mod record;
 mod recovery;
 mod refusals;

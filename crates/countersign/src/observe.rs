@@ -1,0 +1,178 @@
+//! Who is told how calls were answered: metrics, traces, whatever an operator watches.
+//!
+//! An observer sees names, ids, codes and times. It is never given an argument, a result or an error's text,
+//! so that no sink behind it has to be trusted with them (A21).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_contract::record::{BindSummary, PhaseTimes};
+use countersign_contract::{ErrorCode, RequestId, SnapshotId, TraceContext, TraceState};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::catalog::Entry;
+
+/// Is told of every call exactly once, when its reply is ready to leave.
+///
+/// # Example
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use countersign::observe::{Answered, Observer};
+/// use countersign::sample::MemorySearch;
+/// use countersign::{Catalog, Executor, Principal, ToolCall};
+///
+/// #[derive(Default)]
+/// struct Failures(AtomicU64);
+///
+/// impl Observer for Failures {
+///     fn answered(&self, answered: &Answered) {
+///         self.0.fetch_add(u64::from(answered.code.is_some()), Ordering::Relaxed);
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let failures = Arc::new(Failures::default());
+/// let catalog = Catalog::builder().tool(MemorySearch::new(["buy milk"])).build()?;
+/// let executor = Executor::builder(catalog).observer(failures.clone()).build();
+/// executor.execute(ToolCall::new("memory.search", "{}", Principal::user("u_1"))).await;
+/// assert_eq!(failures.0.load(Ordering::Relaxed), 1);
+/// # Ok::<(), countersign::catalog::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Observer: Send + Sync + 'static {
+    /// A call has its answer. This stands on the way of the reply: it must not block.
+    fn answered(&self, answered: &Answered);
+
+    /// Whether a trace that begins here is to be recorded. A caller who brings a trace has decided that
+    /// already.
+    fn samples(&self, _trace_id: u128) -> bool {
+        false
+    }
+}
+
+/// By which way a call came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Surface {
+    /// From the program that the executor is part of.
+    #[default]
+    InProcess,
+    /// `POST /v1/tools/{name}`.
+    Http,
+    /// In a model's message.
+    Provider,
+    /// `tools/call` of the Model Context Protocol.
+    Mcp,
+}
+
+impl Surface {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InProcess => "in_process",
+            Self::Http => "http",
+            Self::Provider => "provider",
+            Self::Mcp => "mcp",
+        }
+    }
+}
+
+/// Where a call came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// By which way.
+    pub surface: Surface,
+    /// The model's name for the call, where there is one.
+    pub call_id: Option<Arc<str>>,
+}
+
+/// How a call was answered.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// The call.
+    pub request_id: RequestId,
+    /// The tool; none where there is no such tool, whatever the caller has asked for.
+    pub tool: Option<Arc<Entry>>,
+    /// The span of the call.
+    pub trace: TraceContext,
+    /// What vendors add to the trace, as the caller sent it.
+    pub trace_state: Option<TraceState>,
+    /// By which way it came.
+    pub origin: Origin,
+    /// When the call arrived.
+    pub at: Timestamp,
+    /// What the caller was told; none where it worked.
+    pub code: Option<ErrorCode>,
+    /// Whether the answer is that of an earlier call.
+    pub replayed: bool,
+    /// Whether nothing was to be changed.
+    pub dry_run: bool,
+    /// Which revision of the policy decided.
+    pub policy_revision: Option<String>,
+    /// Where the evidence is.
+    pub snapshot_id: Option<SnapshotId>,
+    /// What the binder had to do (B19).
+    pub binding: BindSummary,
+    /// Where the time went. Unlike in the record, settling includes the commit.
+    pub phases: PhaseTimes,
+}
+
+impl Answered {
+    /// From arrival until the reply was ready.
+    pub fn took(&self) -> Duration {
+        let PhaseTimes {
+            queued_us,
+            awaiting_approval_us,
+            executing_us,
+            settling_us,
+        } = self.phases;
+        let sum = queued_us
+            .saturating_add(awaiting_approval_us)
+            .saturating_add(executing_us)
+            .saturating_add(settling_us);
+        Duration::from_micros(sum)
+    }
+
+    /// When the reply was ready.
+    pub fn ended(&self) -> Timestamp {
+        SignedDuration::try_from(self.took())
+            .ok()
+            .and_then(|took| self.at.checked_add(took).ok())
+            .unwrap_or(self.at)
+    }
+
+    /// One line a call (B16, B19). The span around it has its ids.
+    pub(crate) fn log(&self) {
+        tracing::info!(
+            // A name that was not found is the caller's text, which does not belong into a log.
+            tool = self.tool.as_ref().map_or("unknown", |entry| entry.name().as_str()),
+            code = self.code.map_or("OK", ErrorCode::as_str),
+            replayed = self.replayed,
+            dry_run = self.dry_run,
+            binding = ?self.binding.status,
+            issues = ?self.binding.issues,
+            policy = self.policy_revision.as_deref(),
+            queued_us = self.phases.queued_us,
+            awaiting_approval_us = self.phases.awaiting_approval_us,
+            executing_us = self.phases.executing_us,
+            settling_us = self.phases.settling_us,
+            "call answered"
+        );
+    }
+}
+
+/// Several are told one after the other.
+impl Observer for Vec<Arc<dyn Observer>> {
+    fn answered(&self, answered: &Answered) {
+        for observer in self {
+            observer.answered(answered);
+        }
+    }
+
+    fn samples(&self, trace_id: u128) -> bool {
+        self.iter().any(|observer| observer.samples(trace_id))
+    }
+}
