@@ -1,7 +1,7 @@
 //! What all routes share.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use countersign::archive::Archive;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
@@ -10,6 +10,7 @@ use countersign::{Executor, ToolCall};
 use tokio::sync::Semaphore;
 
 use crate::identity::Identity;
+use crate::metrics::{Metrics, Refusal};
 use crate::settings::Settings;
 
 /// The server's parts. Clones share everything.
@@ -25,6 +26,7 @@ struct Parts {
     identity: Identity,
     settings: Settings,
     slots: Arc<Semaphore>,
+    metrics: OnceLock<Arc<Metrics>>,
 }
 
 /// When a caller who found no room should come back.
@@ -48,8 +50,26 @@ impl Gateway {
                 identity,
                 settings,
                 slots,
+                metrics: OnceLock::new(),
             }),
         }
+    }
+
+    /// Counts here: the very one that observes the executor. To be given before anything was counted.
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
+        self.parts.metrics.get_or_init(|| metrics);
+        self
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        self.parts.metrics.get_or_init(Arc::default)
+    }
+
+    /// How many calls run now.
+    pub fn calls_running(&self) -> usize {
+        let free = self.parts.slots.available_permits();
+        self.parts.settings.calls_max.saturating_sub(free)
     }
 
     /// What runs calls.
@@ -83,6 +103,7 @@ impl Gateway {
         let request_id = call.request_id().cloned();
         let request_id = request_id.unwrap_or_else(|| self.parts.ids.request_id());
         let Ok(slot) = self.parts.slots.clone().try_acquire_owned() else {
+            self.metrics().refused(Refusal::Overloaded);
             return overloaded(request_id);
         };
         let call = call.identified(request_id.clone());
@@ -94,6 +115,7 @@ impl Gateway {
         });
         // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
         running.await.unwrap_or_else(|error| {
+            self.metrics().refused(Refusal::Failed);
             tracing::error!(%request_id, panicked = error.is_panic(), "a call was lost");
             let message = "the gateway could not complete the call";
             let body = ErrorBody::new(ErrorCode::UpstreamError, message)

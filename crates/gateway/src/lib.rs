@@ -10,6 +10,7 @@
 //! | [`identity`] | credentials: what they prove, and how a missing one is answered |
 //! | [`policy`] | who may call what: the policy file |
 //! | [`recorder`] | records of what the operator changes |
+//! | [`metrics`] | what is counted, and `GET /metrics` |
 //! | [`routes`] | which path goes where |
 //! | [`settings`] | the bounds of everything that arrives |
 
@@ -18,6 +19,7 @@ pub mod gateway;
 pub mod identity;
 pub mod policy;
 pub mod recorder;
+pub mod metrics;
 pub mod routes;
 pub mod settings;
 

@@ -6,6 +6,7 @@ use axum::routing::get;
 
 use crate::gateway::Gateway;
 use crate::identity;
+use crate::metrics;
 
 /// All routes of a gateway.
 pub fn router(gateway: &Gateway) -> Router {
@@ -13,6 +14,11 @@ pub fn router(gateway: &Gateway) -> Router {
     let for_callers = Router::new().layer(identified);
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
+        .merge(metrics::routes())
         .merge(for_callers)
+        .layer(middleware::from_fn_with_state(
+            gateway.clone(),
+            metrics::layer,
+        ))
         .with_state(gateway.clone())
 }

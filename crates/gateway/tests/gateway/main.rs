@@ -5,4 +5,5 @@
 
 mod parts;
 mod policy;
+mod metrics;
 mod world;

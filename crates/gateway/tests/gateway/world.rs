@@ -11,6 +11,7 @@ use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
 use countersign::{Catalog, Executor};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::identity::Identity;
+use countersign_gateway::metrics::Metrics;
 use countersign_gateway::{Gateway, Settings, routes};
 
 /// A running gateway; it ends with the test's runtime.
@@ -25,17 +26,20 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+        let metrics = Arc::new(Metrics::new());
         let executor = Executor::builder(samples())
             .store(store.clone())
             .clock(clock.clone())
             .ids(ids.clone())
             .rules(Vat::rules().unwrap())
+            .observer(metrics.clone())
             .build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         let vault = executor.vault().clone();
         let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
         let settings = Settings::default();
-        let gateway = Gateway::new(executor, archive, ids, Identity::loopback(), settings);
+        let gateway = Gateway::new(executor, archive, ids, Identity::loopback(), settings)
+            .with_metrics(metrics);
         Self::listen(gateway).await
     }
 

@@ -1,0 +1,180 @@
+//! What was counted, as `OpenMetrics` text.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::Metrics;
+use super::meters::ToolMeters;
+
+/// As Prometheus expects it.
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What is looked up for one scrape.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scrape {
+    pub(super) calls_in_flight: usize,
+    /// None where the store did not answer.
+    pub(super) tree_size: Option<u64>,
+    pub(super) checkpoint_size: u64,
+    pub(super) checkpoint_age: Duration,
+}
+
+type Tools = Vec<(Box<str>, Arc<ToolMeters>)>;
+
+impl Metrics {
+    pub(super) fn text(&self, scrape: Scrape) -> Result<String, fmt::Error> {
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools: Tools = by_name
+            .iter()
+            .map(|(name, meters)| (name.clone(), meters.clone()))
+            .collect();
+        drop(by_name);
+        let mut registry = Registry::with_prefix("countersign");
+        registry.register_collector(Box::new(ToolText(tools)));
+        registry.register_collector(Box::new(self.server_text(scrape)));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)?;
+        Ok(text)
+    }
+
+    fn server_text(&self, scrape: Scrape) -> ServerText {
+        ServerText {
+            scrape,
+            refusals: self.refusals.counts().collect(),
+            connections: self.connections.load(Ordering::Relaxed),
+            approvals_pending: self.approvals_pending.load(Ordering::Relaxed),
+            spans_dropped: self.spans_dropped.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What is counted by tool.
+#[derive(Debug)]
+struct ToolText(Tools);
+
+impl Collector for ToolText {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Calls by tool and by what the caller was told: OK, or a closed error code";
+        let mut calls = encoder.encode_descriptor("calls", help, None, MetricType::Counter)?;
+        for (tool, meters) in &self.0 {
+            for (code, count) in meters.calls() {
+                counter(&mut calls, &[("tool", tool), ("code", code)], count)?;
+            }
+        }
+        let help = "Where the time of calls went, by tool";
+        let unit = Some(&Unit::Seconds);
+        let mut phases =
+            encoder.encode_descriptor("call_phase", help, unit, MetricType::Histogram)?;
+        for (tool, meters) in &self.0 {
+            for (phase, durations) in meters.phases() {
+                let labels = [("tool", &**tool), ("phase", phase)];
+                durations.encode(&mut phases.encode_family(&labels)?)?;
+            }
+        }
+        let help = "What the binder changed or refused in what models wrote, by tool";
+        let mut issues =
+            encoder.encode_descriptor("bind_issues", help, None, MetricType::Counter)?;
+        for (tool, meters) in &self.0 {
+            for (issue, count) in meters.issues() {
+                counter(&mut issues, &[("tool", tool), ("issue", issue)], count)?;
+            }
+        }
+        let help = "Calls that were answered with the stored reply of an earlier one, by tool";
+        let mut replays = encoder.encode_descriptor("replays", help, None, MetricType::Counter)?;
+        for (tool, meters) in &self.0 {
+            counter(&mut replays, &[("tool", tool)], meters.replays())?;
+        }
+        Ok(())
+    }
+}
+
+/// What is counted for the whole server.
+#[derive(Debug)]
+struct ServerText {
+    scrape: Scrape,
+    refusals: Vec<(&'static str, u64)>,
+    connections: i64,
+    approvals_pending: i64,
+    spans_dropped: u64,
+}
+
+impl Collector for ServerText {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Requests that never became calls, by reason";
+        let mut refused =
+            encoder.encode_descriptor("refused_requests", help, None, MetricType::Counter)?;
+        for (reason, count) in &self.refusals {
+            counter(&mut refused, &[("reason", reason)], *count)?;
+        }
+        let Scrape {
+            calls_in_flight,
+            tree_size,
+            checkpoint_size,
+            checkpoint_age,
+        } = self.scrape;
+        let gauges = [
+            (
+                "calls_in_flight",
+                "Calls that are running",
+                number(calls_in_flight),
+            ),
+            ("connections", "Open connections", self.connections),
+            (
+                "approvals_pending",
+                "Approvals that nobody has answered",
+                self.approvals_pending,
+            ),
+            (
+                "store_up",
+                "1 where the store answers",
+                tree_size.is_some().into(),
+            ),
+            (
+                "log_tree_size",
+                "Records in the tree",
+                number(tree_size.unwrap_or_default()),
+            ),
+            (
+                "log_checkpoint_size",
+                "Records under the newest signed checkpoint",
+                number(checkpoint_size),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(gauge)?;
+        }
+        let help = "Since when the newest signed checkpoint is known";
+        let unit = Some(&Unit::Seconds);
+        let age = encoder.encode_descriptor("log_checkpoint_age", help, unit, MetricType::Gauge)?;
+        ConstGauge::new(checkpoint_age.as_secs_f64()).encode(age)?;
+        let help = "Spans that could not be exported";
+        let dropped =
+            encoder.encode_descriptor("spans_dropped", help, None, MetricType::Counter)?;
+        ConstCounter::new(self.spans_dropped).encode(dropped)?;
+        let build = encoder.encode_descriptor("build", "The program", None, MetricType::Info)?;
+        Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]).encode(build)
+    }
+}
+
+fn counter<const N: usize>(
+    encoder: &mut MetricEncoder<'_>,
+    labels: &[(&str, &str); N],
+    count: u64,
+) -> fmt::Result {
+    ConstCounter::new(count).encode(encoder.encode_family(labels)?)
+}
+
+fn number(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}
