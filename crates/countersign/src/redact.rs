@@ -79,7 +79,7 @@ impl Redaction {
 
 /// An error with its causes as one line for the log. They are written by tools and stores, which may quote
 /// what they were given.
-pub(crate) fn error_text(error: &dyn Error) -> String {
+pub fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -9,6 +9,7 @@ use countersign::ids::IdSource;
 use countersign::{Executor, ToolCall};
 use tokio::sync::Semaphore;
 
+use crate::health::Health;
 use crate::identity::Identity;
 use crate::metrics::{Metrics, Refusal};
 use crate::settings::Settings;
@@ -27,6 +28,7 @@ struct Parts {
     settings: Settings,
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
+    health: Health,
 }
 
 /// When a caller who found no room should come back.
@@ -51,6 +53,7 @@ impl Gateway {
                 settings,
                 slots,
                 metrics: OnceLock::new(),
+                health: Health::default(),
             }),
         }
     }
@@ -90,6 +93,11 @@ impl Gateway {
     /// The bounds.
     pub fn settings(&self) -> &Settings {
         &self.parts.settings
+    }
+
+    /// Whether the server can take calls.
+    pub fn health(&self) -> &Health {
+        &self.parts.health
     }
 
     /// Where ids come from.

@@ -7,22 +7,30 @@
 //! |---|---|
 //! | [`gateway`] | what all routes share: executor, archive, identity, bounds |
 //! | [`caller`] | who sent a request, as its credential proved |
+//! | [`health`] | whether the server can take calls |
+//! | [`http`] | the routes of plain HTTP: calls, tools, records, evidence, the log |
 //! | [`identity`] | credentials: what they prove, and how a missing one is answered |
 //! | [`policy`] | who may call what: the policy file |
 //! | [`recorder`] | records of what the operator changes |
 //! | [`metrics`] | what is counted, and `GET /metrics` |
 //! | [`routes`] | which path goes where |
+//! | [`server`] | the socket: how many may be connected, how long they may take, and how it ends |
 //! | [`settings`] | the bounds of everything that arrives |
 
 pub mod caller;
 pub mod gateway;
+pub mod health;
+pub mod http;
 pub mod identity;
+pub mod metrics;
+mod nearest;
 pub mod policy;
 pub mod recorder;
-pub mod metrics;
 pub mod routes;
+pub mod server;
 pub mod settings;
 
 pub use caller::Caller;
 pub use gateway::Gateway;
+pub use server::Server;
 pub use settings::Settings;

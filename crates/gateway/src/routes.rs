@@ -1,24 +1,24 @@
 //! Which path goes where. What needs a caller stands behind [`identity::layer`].
 
-use axum::Router;
-use axum::middleware;
-use axum::routing::get;
+use axum::{Router, middleware};
 
 use crate::gateway::Gateway;
-use crate::identity;
-use crate::metrics;
+use crate::http::edge;
+use crate::{http, identity, metrics};
 
 /// All routes of a gateway.
 pub fn router(gateway: &Gateway) -> Router {
     let identified = middleware::from_fn_with_state(gateway.clone(), identity::layer);
-    let for_callers = Router::new().layer(identified);
+    let for_callers = http::for_callers().layer(identified);
+    let at_the_edge = middleware::from_fn_with_state(gateway.clone(), edge::layer);
+    let counted = middleware::from_fn_with_state(gateway.clone(), metrics::layer);
     Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
+        .merge(http::for_anybody())
         .merge(metrics::routes())
         .merge(for_callers)
-        .layer(middleware::from_fn_with_state(
-            gateway.clone(),
-            metrics::layer,
-        ))
+        .method_not_allowed_fallback(edge::no_such_method)
+        .fallback(edge::no_such_path)
+        .layer(at_the_edge)
+        .layer(counted)
         .with_state(gateway.clone())
 }

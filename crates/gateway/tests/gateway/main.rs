@@ -1,9 +1,16 @@
 //! The gateway from outside: a real server on a real socket. One program for all of it, because each
 //! one takes long to link; one module a subject.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
+mod http_calls;
+mod http_client;
+mod metrics;
 mod parts;
 mod policy;
-mod metrics;
 mod world;

@@ -12,7 +12,7 @@ use countersign::{Catalog, Executor};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::identity::Identity;
 use countersign_gateway::metrics::Metrics;
-use countersign_gateway::{Gateway, Settings, routes};
+use countersign_gateway::{Gateway, Server, Settings};
 
 /// A running gateway; it ends with the test's runtime.
 pub(crate) struct World {
@@ -23,6 +23,11 @@ pub(crate) struct World {
 impl World {
     /// The samples on a store in memory, without credentials.
     pub(crate) async fn start() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    /// The same within other bounds.
+    pub(crate) async fn with(settings: Settings) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
@@ -37,17 +42,16 @@ impl World {
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         let vault = executor.vault().clone();
         let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
-        let settings = Settings::default();
         let gateway = Gateway::new(executor, archive, ids, Identity::loopback(), settings)
             .with_metrics(metrics);
         Self::listen(gateway).await
     }
 
     async fn listen(gateway: Gateway) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = routes::router(&gateway);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        let server = Server::bind(gateway.clone(), any_port).await.unwrap();
+        let address = server.address().unwrap();
+        tokio::spawn(server.run(std::future::pending()));
         Self { address, gateway }
     }
 

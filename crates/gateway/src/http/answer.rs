@@ -1,0 +1,209 @@
+//! What goes back: reply envelopes, other JSON, and refusals, each written once into one buffer.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use countersign::archive;
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
+use countersign::ledger;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The caller's name for a request, and ours for the answer.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Says that the answer is the stored one of an earlier call with the same key.
+pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Room for a usual reply.
+const REPLY_BYTES: usize = 1024;
+
+/// Why a request is not answered as it was asked. The edge writes it as a reply envelope, because it
+/// knows the request's id.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    status: StatusCode,
+    body: Box<ErrorBody>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    /// A refusal with the status of its code.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        ErrorBody::new(code, message).into()
+    }
+
+    /// Where HTTP has a more precise status than the code.
+    pub(crate) fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.body.details.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn field(mut self, pointer: impl Into<String>) -> Self {
+        self.body.details.field = Some(pointer.into());
+        self
+    }
+
+    /// Which of the known names was probably meant: in words, and for programs.
+    pub(crate) fn did_you_mean(self, name: Option<&str>) -> Self {
+        let Some(name) = name else { return self };
+        let mut refusal = self.hint(format!("did you mean {name}?"));
+        let extra = &mut refusal.body.details.extra;
+        extra.insert("did_you_mean".to_owned(), name.into());
+        refusal
+    }
+
+    /// With a header.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
+    /// What the client is sent.
+    pub(super) fn answer(self, request_id: RequestId, headers: &HeaderMap) -> Response {
+        let mut response = reply(&ReplyEnvelope::failure(request_id, *self.body));
+        *response.status_mut() = self.status;
+        // axum knows which methods a path has.
+        if let Some(allow) = headers.get(ALLOW) {
+            response.headers_mut().insert(ALLOW, allow.clone());
+        }
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+impl From<ErrorBody> for Refusal {
+    fn from(body: ErrorBody) -> Self {
+        Self {
+            status: StatusCode::from_u16(body.code.http_status()).unwrap_or_default(),
+            body: Box::new(body),
+            header: None,
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status;
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// A reply with the status of its code.
+pub(crate) fn reply(reply: &ReplyEnvelope) -> Response {
+    let mut bytes = Vec::with_capacity(REPLY_BYTES);
+    let Ok(()) = serde_json::to_writer(&mut bytes, reply) else {
+        return unwritable().into_response();
+    };
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = StatusCode::from_u16(reply.http_status()).unwrap_or_default();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, JSON);
+    if let Ok(id) = HeaderValue::from_str(reply.request_id.as_str()) {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    if reply.replayed {
+        headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    }
+    let error = reply.error.as_ref();
+    if let Some(ms) = error.and_then(|error| error.details.retry_after_ms) {
+        // Whole seconds, and never earlier than the reply says.
+        headers.insert(RETRY_AFTER, ms.div_ceil(1000).into());
+    }
+    response
+}
+
+/// Data that is no reply of a tool.
+pub(crate) fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => typed(bytes, JSON),
+        Err(_) => unwritable().into_response(),
+    }
+}
+
+/// Bytes of a type.
+pub(crate) fn typed(bytes: impl Into<Body>, content_type: HeaderValue) -> Response {
+    let mut response = Response::new(bytes.into());
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// Plain text.
+pub(crate) fn text(text: String) -> Response {
+    typed(text, HeaderValue::from_static("text/plain; charset=utf-8"))
+}
+
+/// There is no such thing, or none that this caller may see: nobody can tell which.
+pub(crate) fn not_found(what: &str, name: &str) -> Refusal {
+    let shown: String = name.chars().take(80).collect();
+    Refusal::new(
+        ErrorCode::NotFound,
+        format!("there is no {what} {shown:?} that this credential may see"),
+    )
+}
+
+/// Something behind the request failed; the log has the cause, the caller does not.
+pub(crate) fn gateway_failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
+    let error = countersign::redact::error_text(error);
+    tracing::error!(error, "a request could not be answered");
+    ErrorBody::new(
+        ErrorCode::UpstreamError,
+        "the gateway could not answer the request",
+    )
+    .source(FaultSource::Gateway)
+    .hint("send the same request again later")
+    .into()
+}
+
+/// What the archive said, in the closed codes.
+impl From<archive::Error> for Refusal {
+    fn from(error: archive::Error) -> Self {
+        use archive::Error;
+        match &error {
+            Error::MissingScope { scope } => Self::new(ErrorCode::Forbidden, error.to_string())
+                .hint(format!("use a credential with the scope {scope}")),
+            Error::NoReason => Self::new(ErrorCode::InvalidArgument, error.to_string())
+                .field("/reason")
+                .hint("say why in `reason`; it stays in the log"),
+            Error::NoRecord { id } => not_found("record", id.as_str()),
+            Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
+                Self::new(ErrorCode::InvalidArgument, error.to_string())
+            }
+            Error::NoCheckpoint | Error::NotSignedYet { .. } => {
+                let body = ErrorBody::new(ErrorCode::Conflict, error.to_string());
+                body.retry_after_ms(SIGNED_SOON_MS)
+                    .hint("wait for retry_after_ms, then ask again")
+                    .into()
+            }
+            Error::Held(_) => Self::new(ErrorCode::InvalidArgument, error.to_string()),
+            Error::Store(ledger::Error::UnderHold { .. }) => {
+                Self::new(ErrorCode::Conflict, error.to_string())
+            }
+            Error::Store(_)
+            | Error::Checkpoint(_)
+            | Error::NotGrown(_)
+            | Error::Tampered { .. } => gateway_failed(&error),
+        }
+    }
+}
+
+/// A checkpoint is signed at least once a second while something waits for it.
+const SIGNED_SOON_MS: u64 = 1_000;
+
+fn unwritable() -> Refusal {
+    let message = "the answer could not be written as JSON";
+    ErrorBody::new(ErrorCode::UpstreamError, message)
+        .source(FaultSource::Gateway)
+        .into()
+}

@@ -1,0 +1,128 @@
+//! A request's body as it arrives: bounded in length and in time.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use countersign::contract::ErrorCode;
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use super::answer::Refusal;
+use crate::settings::Settings;
+
+/// A body that ends with an error where it is too long or too slow.
+pub(super) struct Bounded {
+    inner: Body,
+    bytes_left: usize,
+    patience: Duration,
+    /// There once something had to be waited for; most bodies arrive with their head.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error("the body is too long")]
+    TooLong,
+    #[error("the body took too long")]
+    TooSlow,
+    #[error("the body ended early")]
+    Broken(#[source] axum::Error),
+}
+
+impl Bounded {
+    /// The same body, bounded; one that is already there needs no bound.
+    pub(super) fn wrap(body: Body, settings: &Settings) -> Body {
+        if body.is_end_stream() {
+            return body;
+        }
+        Body::new(Self {
+            inner: body,
+            bytes_left: settings.body_bytes_max,
+            patience: settings.read_timeout,
+            deadline: None,
+        })
+    }
+}
+
+impl HttpBody for Bounded {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        // What is announced to be too long is not even begun.
+        if this.inner.size_hint().lower() > this.bytes_left as u64 {
+            return Poll::Ready(Some(Err(axum::Error::new(Unread::TooLong))));
+        }
+        let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(Some(Err(error))) => {
+                return Poll::Ready(Some(Err(axum::Error::new(Unread::Broken(error)))));
+            }
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => {
+                let patience = this.patience;
+                let wait = || Box::pin(sleep(patience));
+                let deadline = this.deadline.get_or_insert_with(wait);
+                return deadline
+                    .as_mut()
+                    .poll(cx)
+                    .map(|()| Some(Err(axum::Error::new(Unread::TooSlow))));
+            }
+        };
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        match this.bytes_left.checked_sub(bytes) {
+            Some(left) => this.bytes_left = left,
+            None => return Poll::Ready(Some(Err(axum::Error::new(Unread::TooLong)))),
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// The whole body.
+pub(super) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refusal> {
+    match body.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) => Err(refusal(error, settings)),
+    }
+}
+
+fn refusal(error: axum::Error, settings: &Settings) -> Refusal {
+    let inner = error.into_inner();
+    match inner.downcast_ref::<Unread>() {
+        Some(Unread::TooLong) => {
+            let max = settings.body_bytes_max;
+            let message = format!("the body is longer than {max} bytes");
+            Refusal::new(ErrorCode::InvalidArgument, message)
+                .status(StatusCode::PAYLOAD_TOO_LARGE)
+                .hint("send less at once, or a reference to it")
+        }
+        Some(Unread::TooSlow) => {
+            let seconds = settings.read_timeout.as_secs();
+            let message = format!("the body did not arrive within {seconds} seconds");
+            Refusal::new(ErrorCode::Timeout, message)
+                .status(StatusCode::REQUEST_TIMEOUT)
+                .hint("send the same request again; nothing was run")
+        }
+        Some(Unread::Broken(_)) | None => {
+            Refusal::new(ErrorCode::InvalidArgument, "the body ended early")
+                .hint("send the same request again; nothing was run")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `POST /v1/tools/{name}`: one call.
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use countersign::ToolCall;
+use countersign::contract::{ErrorCode, ReplyEnvelope};
+use http::HeaderMap;
+
+use super::answer::{self, Refusal};
+use super::headers::{self, Kind};
+use super::members::Asked;
+use super::{body, query};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::nearest::nearest;
+
+pub(super) async fn call(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let name = query::segment(name)?;
+    let kind = headers::kind(&headers)?;
+    let body = body::read(body, gateway.settings()).await?;
+    let call = read(&name, &headers, kind, &body, &caller)?;
+    let mut reply = gateway.call(call).await;
+    point_to_near_tool(&gateway, &caller, &name, &mut reply).await;
+    Ok(answer::reply(&reply))
+}
+
+/// The call that a request makes.
+fn read(
+    name: &str,
+    headers: &HeaderMap,
+    kind: Kind,
+    body: &Bytes,
+    caller: &Caller,
+) -> Result<ToolCall, Refusal> {
+    let text = headers::utf8(body)?;
+    let mut asked = match kind {
+        Kind::Json => Asked::read(text)?,
+        Kind::Text => Asked::bare(text),
+    };
+    headers::join(headers, &mut asked.envelope)?;
+    let call = ToolCall::new(name, &*asked.arguments, caller.principal.clone());
+    let call = call.envelope(asked.envelope);
+    Ok(match headers::trace(headers) {
+        Some(trace) => call.trace(trace),
+        None => call,
+    })
+}
+
+/// Whoever misspells a tool is told the one that was probably meant, among those that may be called.
+async fn point_to_near_tool(
+    gateway: &Gateway,
+    caller: &Caller,
+    name: &str,
+    reply: &mut ReplyEnvelope,
+) {
+    let Some(error) = &mut reply.error else {
+        return;
+    };
+    let executor = gateway.executor();
+    if error.code != ErrorCode::NotFound || executor.catalog().get(name).is_some() {
+        return;
+    }
+    let Ok(tools) = executor.list(&caller.principal).await else {
+        return;
+    };
+    let known = tools.iter().map(|entry| entry.name().as_str());
+    if let Some(near) = nearest(name, known) {
+        error.details.hint = Some(format!("did you mean {near}?"));
+        let extra = &mut error.details.extra;
+        extra.insert("did_you_mean".to_owned(), near.into());
+    }
+}

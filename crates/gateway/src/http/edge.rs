@@ -1,0 +1,71 @@
+//! What happens to every request before its route and to every answer after it.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use countersign::contract::{ErrorCode, RequestId};
+use http::{HeaderMap, StatusCode};
+
+use super::answer::{Refusal, X_REQUEST_ID};
+use super::body::Bounded;
+use super::origin;
+use crate::gateway::Gateway;
+
+/// Bounds the request, keeps other people's web pages out, and gives every refusal its one form.
+pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let request_id = request.headers().get(X_REQUEST_ID).cloned();
+    let mut response = match check(&gateway, &request) {
+        Ok(()) => {
+            let request = request.map(|body| Bounded::wrap(body, gateway.settings()));
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+        return response;
+    };
+    let request_id = request_id
+        .as_ref()
+        .and_then(|id| id.to_str().ok())
+        .and_then(|id| RequestId::new(id).ok())
+        .unwrap_or_else(|| gateway.ids().request_id());
+    refusal.answer(request_id, response.headers())
+}
+
+fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
+    let max = gateway.settings().head_bytes_max;
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    if path.saturating_add(head_bytes(request.headers())) > max {
+        let message = format!("the head of the request is longer than {max} bytes");
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+            .status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+            .hint("send fewer or shorter headers; arguments go into the body"));
+    }
+    origin::check(request.headers(), gateway.settings().public_url.as_deref())
+}
+
+fn head_bytes(headers: &HeaderMap) -> usize {
+    // Four more for the colon, the space and the end of the line.
+    let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        name.as_str().len() + value.len() + 4
+    };
+    headers.iter().map(line).sum()
+}
+
+/// A path that is none of ours.
+pub async fn no_such_path(request: Request) -> Refusal {
+    let path: String = request.uri().path().chars().take(80).collect();
+    Refusal::new(ErrorCode::NotFound, format!("there is no {path:?} here"))
+        .hint("GET /openapi.json lists what there is")
+}
+
+/// A path of ours, asked for in a way that it does not have.
+pub async fn no_such_method(request: Request) -> Refusal {
+    let message = format!("{} is not possible here", request.method());
+    Refusal::new(ErrorCode::InvalidArgument, message)
+        .status(StatusCode::METHOD_NOT_ALLOWED)
+        .hint("the header Allow names the methods that are")
+}

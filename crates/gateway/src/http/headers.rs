@@ -1,0 +1,179 @@
+//! What the headers of a call say: its key, its name, its trace, and what its body is.
+
+use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext};
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, StatusCode};
+
+use super::answer::{Refusal, X_REQUEST_ID};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// What a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An object with the members of the envelope and the arguments.
+    Json,
+    /// The arguments themselves, as a model wrote them.
+    Text,
+}
+
+/// What the body is; one without a type is JSON.
+pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Ok(Kind::Json);
+    };
+    let text = value.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let is = |known: &str| essence.eq_ignore_ascii_case(known);
+    let has_suffix = || {
+        let tail = essence.len().checked_sub("+json".len());
+        let tail = tail.and_then(|at| essence.get(at..));
+        tail.is_some_and(|tail| tail.eq_ignore_ascii_case("+json"))
+    };
+    if is("application/json") || has_suffix() {
+        return Ok(Kind::Json);
+    }
+    if is("text/plain") {
+        return Ok(Kind::Text);
+    }
+    let message = "the type of the body is neither application/json nor text/plain";
+    Err(Refusal::new(ErrorCode::InvalidArgument, message)
+        .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        .hint("send JSON, or the bare argument text as text/plain"))
+}
+
+/// The body as text.
+pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
+    std::str::from_utf8(body).map_err(|error| {
+        let message = format!("the body is not UTF-8 from byte {} on", error.valid_up_to());
+        Refusal::new(ErrorCode::InvalidArgument, message).hint("send the body as UTF-8")
+    })
+}
+
+/// Adds what the headers say to what the body says. A key may be said twice, not in two ways; a
+/// request's name in the body goes before that in the header, which proxies set by themselves.
+pub(super) fn join(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Result<(), Refusal> {
+    if let Some(key) = key(headers)? {
+        match &envelope.idempotency_key {
+            Some(said) if *said != key => {
+                let message = "idempotency_key of the body and the header Idempotency-Key differ";
+                return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                    .field("/idempotency_key")
+                    .hint("send the key once, or the same in both places"));
+            }
+            Some(_) => {}
+            None => envelope.idempotency_key = Some(key),
+        }
+    }
+    if envelope.request_id.is_none()
+        && let Some(id) = headers.get(X_REQUEST_ID)
+    {
+        let id = id.to_str().ok().and_then(|id| RequestId::new(id).ok());
+        let id = id.ok_or_else(|| {
+            let message = "the header X-Request-Id is not 1 to 128 visible ASCII characters";
+            Refusal::new(ErrorCode::InvalidArgument, message).hint("correct it, or leave it out")
+        })?;
+        envelope.request_id = Some(id);
+    }
+    Ok(())
+}
+
+/// The caller's trace. One that is malformed counts as none, as W3C demands.
+pub(super) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
+}
+
+/// The key in the header: its text, or the quoted form of a structured field (RFC 8941).
+fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).into_iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let text = value.to_str().ok().filter(|_| values.next().is_none());
+    let key = text.map(str::trim).and_then(|text| {
+        if text.starts_with('"') {
+            return unquoted(text);
+        }
+        Some(text.to_owned()).filter(|key| !key.is_empty())
+    });
+    let key = key.ok_or_else(|| {
+        let message = "the header Idempotency-Key is not one key in visible ASCII characters";
+        Refusal::new(ErrorCode::InvalidArgument, message)
+            .hint("send it once, bare or in double quotes, or as idempotency_key in the body")
+    })?;
+    Ok(Some(key))
+}
+
+/// The string of a structured field; nothing may follow it.
+fn unquoted(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    let mut key = String::with_capacity(inner.len());
+    let mut letters = inner.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => key.push(letters.next().filter(|next| matches!(next, '"' | '\\'))?),
+            '"' => return None,
+            letter => key.push(letter),
+        }
+    }
+    Some(key).filter(|key| !key.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_in_both_forms_and_in_no_other() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(IDEMPOTENCY_KEY, text.parse().unwrap());
+            key(&headers).map_err(|_| ())
+        };
+        let is = |text: &str| Ok(Some(text.to_owned()));
+        assert_eq!(read("k_1"), is("k_1"));
+        assert_eq!(read("\"k_1\""), is("k_1"));
+        assert_eq!(read(r#""a\"b\\c""#), is(r#"a"b\c"#));
+        for text in [
+            "",
+            " ",
+            "\"\"",
+            "\"",
+            "\"a",
+            "\"a\"b\"",
+            "\"a\"; p=1",
+            r#""a\"#,
+            r#""a\x""#,
+        ] {
+            assert_eq!(read(text), Err(()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_json_or_text() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, text.parse().unwrap());
+            kind(&headers).ok()
+        };
+        assert_eq!(kind(&HeaderMap::new()).ok(), Some(Kind::Json));
+        for text in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.x+json",
+        ] {
+            assert_eq!(read(text), Some(Kind::Json), "{text}");
+        }
+        assert_eq!(read("text/plain;charset=utf-8"), Some(Kind::Text));
+        for text in [
+            "",
+            "text/html",
+            "multipart/form-data",
+            "application/x-www-form-urlencoded",
+            "+jsonx",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Keeps other people's web pages out: a browser on this machine sends what any page tells it to send, to
+//! any address, with nothing but the `Origin` and `Host` headers to show for it.
+
+use std::net::IpAddr;
+
+use countersign::contract::ErrorCode;
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+
+use super::answer::Refusal;
+
+/// Refuses a page of another site, and a name that somebody else has pointed at this machine.
+///
+/// A request is for us where its host is an address, `localhost`, or the name in the public URL. It may
+/// come from no page, from a page of this machine, or from one under the public URL.
+pub(crate) fn check(headers: &HeaderMap, public_url: Option<&str>) -> Result<(), Refusal> {
+    let public = public_url.map(host_of_url);
+    if let Some(host) = headers.get(HOST) {
+        let host = host.to_str().map(host_of);
+        let is_ours = host.is_ok_and(|host| {
+            is_local_name(host) || bare(host).parse::<IpAddr>().is_ok() || public == Some(host)
+        });
+        if !is_ours {
+            return Err(refusal("the host of the request is not this server"));
+        }
+    }
+    for origin in headers.get_all(ORIGIN) {
+        let host = origin.to_str().map(host_of_url);
+        let is_ours = host.is_ok_and(|host| {
+            let is_loopback = bare(host).parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+            is_local_name(host) || is_loopback || public == Some(host)
+        });
+        if !is_ours {
+            return Err(refusal("the request comes from a page of another site"));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(message: &str) -> Refusal {
+    Refusal::new(ErrorCode::Forbidden, message)
+        .hint("start the server with --public-url where it is known by another name")
+}
+
+fn is_local_name(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+}
+
+/// The host of `https://host:port/path`.
+fn host_of_url(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    host_of(rest.split('/').next().unwrap_or_default())
+}
+
+/// The host of `host:port`, with the brackets of an IPv6 address.
+fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !host.is_empty() => host,
+        Some(_) | None => authority,
+    }
+}
+
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn is_let_in(host: &str, origin: Option<&str>, public_url: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, origin.parse().unwrap());
+        }
+        check(&headers, public_url).is_ok()
+    }
+
+    #[test]
+    fn programs_and_pages_of_this_machine_are_let_in() {
+        for host in [
+            "localhost:8787",
+            "127.0.0.1:8787",
+            "[::1]:8787",
+            "10.0.0.7",
+            "LOCALHOST",
+        ] {
+            assert!(is_let_in(host, None, None), "{host}");
+            assert!(
+                is_let_in(host, Some("http://localhost:6274"), None),
+                "{host}"
+            );
+            assert!(is_let_in(host, Some("http://[::1]:1"), None), "{host}");
+        }
+        let public = Some("https://tools.example.com");
+        let page = Some("https://tools.example.com");
+        assert!(is_let_in("tools.example.com", page, public));
+        assert!(is_let_in("tools.example.com:443", None, public));
+    }
+
+    #[test]
+    fn other_sites_are_not() {
+        for origin in [
+            "http://evil.example",
+            "https://localhost.evil.example",
+            "http://127.0.0.1.evil.example",
+            "http://10.0.0.7",
+            "null",
+            "",
+        ] {
+            assert!(
+                !is_let_in("127.0.0.1:8787", Some(origin), None),
+                "{origin:?}"
+            );
+        }
+        for host in [
+            "evil.example:8787",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            ":80",
+        ] {
+            assert!(!is_let_in(host, None, None), "{host:?}");
+            let public = Some("https://tools.example.com");
+            assert!(!is_let_in(host, None, public), "{host:?}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `/healthz` and `/readyz`: for those who start, stop and route to servers.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
+use http::StatusCode;
+
+use super::answer::{self, Refusal};
+use crate::gateway::Gateway;
+
+/// The process is alive.
+pub(super) async fn alive() -> Response {
+    answer::text("ok\n".to_owned())
+}
+
+/// Calls can be taken: nobody has told the server to stop, the store answers, and what is committed
+/// gets signed.
+pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
+    let health = gateway.health();
+    if health.is_draining() {
+        return not_ready("the server is stopping");
+    }
+    if health.is_log_stopped() {
+        return not_ready("nothing is signed any more; the server's log says why");
+    }
+    // The newest checkpoint is asked of the store itself, and has to be one of ours.
+    if let Err(error) = gateway.archive().signed().await {
+        let error = countersign::redact::error_text(&error);
+        tracing::warn!(error, "the store does not answer");
+        return not_ready("the store does not answer");
+    }
+    answer::text("ready\n".to_owned())
+}
+
+fn not_ready(message: &str) -> Response {
+    let body = ErrorBody::new(ErrorCode::UpstreamError, message)
+        .source(FaultSource::Gateway)
+        .hint("ask another server, or this one later");
+    Refusal::from(body)
+        .status(StatusCode::SERVICE_UNAVAILABLE)
+        .into_response()
+}

@@ -1,0 +1,123 @@
+//! What the path and the query of an address say.
+
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use countersign::contract::ErrorCode;
+
+use super::answer::Refusal;
+use crate::nearest::nearest;
+
+/// A part of the path, decoded.
+pub(super) fn segment(part: Result<Path<String>, PathRejection>) -> Result<String, Refusal> {
+    match part {
+        Ok(Path(text)) => Ok(text),
+        Err(_) => Err(
+            Refusal::new(ErrorCode::InvalidArgument, "the path is not UTF-8")
+                .hint("percent-encode the name as UTF-8"),
+        ),
+    }
+}
+
+/// The options behind the question mark, each once, none that is not known.
+pub(super) struct Options<'k, const N: usize> {
+    known: [&'k str; N],
+    given: [Option<String>; N],
+}
+
+impl<'k, const N: usize> Options<'k, N> {
+    /// Reads `a=1&b=2`; one that nobody knows is refused, because it would be ignored.
+    pub(super) fn read(query: Option<&str>, known: [&'k str; N]) -> Result<Self, Refusal> {
+        let mut given = [const { None }; N];
+        for (name, value) in form_urlencoded(query.unwrap_or_default()) {
+            let at = known.iter().position(|known| *known == name);
+            let Some(place) = at.and_then(|at| given.get_mut(at)) else {
+                let shown: String = name.chars().take(80).collect();
+                let message = format!("{shown:?} is no option of this address");
+                return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                    .hint(format!("there are {}", known.join(", ")))
+                    .did_you_mean(nearest(&name, known)));
+            };
+            if place.replace(value).is_some() {
+                let message = format!("{name} is there twice");
+                return Err(Refusal::new(ErrorCode::InvalidArgument, message));
+            }
+        }
+        Ok(Self { known, given })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let at = self.known.iter().position(|known| *known == name)?;
+        let value = self.given.get(at)?.as_deref();
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// An option in its own type.
+    pub(super) fn parsed<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        form: &str,
+    ) -> Result<Option<T>, Refusal> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(wrong(name, form)),
+        }
+    }
+}
+
+/// An option that is not what it has to be.
+pub(super) fn wrong(name: &str, form: &str) -> Refusal {
+    Refusal::new(ErrorCode::InvalidArgument, format!("{name} is not {form}"))
+        .field(format!("/{name}"))
+        .hint("correct it, or leave it out")
+}
+
+/// Names and values, decoded. Bytes that are no text become the sign for that, which no option has.
+fn form_urlencoded(query: &str) -> impl Iterator<Item = (String, String)> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        })
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        let digits = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let decoded = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (decoded, first) {
+            (Some(byte), _) => {
+                bytes.push(byte);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            (None, b'+') => bytes.push(b' '),
+            (None, byte) => bytes.push(*byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_decoded_and_unknown_ones_refused() {
+        let read = |query| Options::read(Some(query), ["user", "limit"]);
+        let options = read("user=a%20b+c%2Fd%zz%4&&limit=").ok().unwrap();
+        assert_eq!(options.get("user"), Some("a b c/d%zz%4"));
+        assert_eq!(options.get("limit"), None);
+        assert!(read("usr=a").is_err() && read("user=a&user=b").is_err());
+        assert!(read("user").is_ok() && read("%FF=1").is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! `GET /v1/tools`: what the caller may call, in the words of whoever asks.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use countersign::catalog::Entry;
+use countersign::contract::{ErrorCode, ToolSpec, markdown};
+use countersign::dialect::{Dialect, ToolListOptions};
+use http::HeaderValue;
+use http::header::HeaderName;
+use serde_json::{Map, Value};
+
+use super::answer::{self, Refusal};
+use super::query::{self, Options};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::nearest::nearest;
+
+/// About how many tokens a list in a provider's words takes.
+const TOKENS: HeaderName = HeaderName::from_static("x-countersign-tokens");
+
+/// How tools are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// The whole declarations.
+    Json,
+    /// A page for each.
+    Markdown,
+    /// The JSON Schema of the arguments, by tool.
+    JsonSchema,
+    /// The value of the `tools` member of a provider's request.
+    Provider(Dialect),
+}
+
+impl FromStr for Format {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "json" => Ok(Self::Json),
+            "markdown" => Ok(Self::Markdown),
+            "jsonschema" => Ok(Self::JsonSchema),
+            text => match text.parse() {
+                Ok(Dialect::Stub) | Err(_) => Err(()),
+                Ok(dialect) => Ok(Self::Provider(dialect)),
+            },
+        }
+    }
+}
+
+/// What a list should look like.
+struct Wanted {
+    format: Format,
+    options: ToolListOptions,
+}
+
+impl Wanted {
+    fn read(query: Option<&str>) -> Result<Self, Refusal> {
+        let options = Options::read(query, ["format", "strict", "max_tokens"])?;
+        let forms =
+            "json, markdown, jsonschema, openai, openai-responses, anthropic, gemini or mcp";
+        let format = options.parsed("format", forms)?.unwrap_or(Format::Json);
+        let strict = options.parsed("strict", "true or false")?;
+        let max_tokens = options.parsed("max_tokens", "a number")?;
+        let is_for_provider = matches!(format, Format::Provider(_));
+        if !is_for_provider && (strict.is_some() || max_tokens.is_some()) {
+            let message = "strict and max_tokens are for a provider's format";
+            return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                .field("/format")
+                .hint("add format=openai, openai-responses, anthropic, gemini or mcp"));
+        }
+        let options = ToolListOptions {
+            strict: strict.unwrap_or_default(),
+            max_tokens,
+            ..ToolListOptions::default()
+        };
+        Ok(Self { format, options })
+    }
+}
+
+/// All that may be called.
+pub(super) async fn list(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let wanted = Wanted::read(query.as_deref())?;
+    let entries = gateway.executor().list(&caller.principal).await?;
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    match wanted.format {
+        Format::Json => Ok(answer::json(&specs)),
+        Format::Markdown => Ok(pages(&specs)),
+        Format::JsonSchema => {
+            let schema = |spec: &&ToolSpec| (spec.name.to_string(), spec.json_schema());
+            let schemas: Map<String, Value> = specs.iter().map(schema).collect();
+            Ok(answer::json(&schemas))
+        }
+        Format::Provider(dialect) => in_words_of(dialect, &specs, &wanted.options),
+    }
+}
+
+/// One of them, by its name or provider alias.
+pub(super) async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let name = query::segment(name)?;
+    let wanted = Wanted::read(query.as_deref())?;
+    let entries = gateway.executor().list(&caller.principal).await?;
+    let spec = find(&entries, &name)?.spec();
+    match wanted.format {
+        Format::Json => Ok(answer::json(spec)),
+        Format::Markdown => Ok(pages(&[spec])),
+        Format::JsonSchema => Ok(answer::json(&spec.json_schema())),
+        Format::Provider(dialect) => in_words_of(dialect, &[spec], &wanted.options),
+    }
+}
+
+fn find<'e>(entries: &'e [Arc<Entry>], name: &str) -> Result<&'e Entry, Refusal> {
+    let is_meant = |entry: &&Arc<Entry>| entry.name().as_str() == name || entry.alias() == name;
+    entries
+        .iter()
+        .find(is_meant)
+        .map(|entry| &**entry)
+        .ok_or_else(|| {
+            let known = entries.iter().map(|entry| entry.name().as_str());
+            answer::not_found("tool", name)
+                .hint("GET /v1/tools lists those that there are")
+                .did_you_mean(nearest(name, known))
+        })
+}
+
+fn pages(specs: &[&ToolSpec]) -> Response {
+    let pages: Vec<String> = specs.iter().map(|spec| markdown::tool_page(spec)).collect();
+    let markdown = HeaderValue::from_static("text/markdown; charset=utf-8");
+    answer::typed(pages.join("\n"), markdown)
+}
+
+fn in_words_of(
+    dialect: Dialect,
+    specs: &[&ToolSpec],
+    options: &ToolListOptions,
+) -> Result<Response, Refusal> {
+    let list = dialect.tools(specs, options).map_err(|error| {
+        Refusal::new(ErrorCode::InvalidArgument, error.to_string())
+            .hint("ask for another format, a larger max_tokens, or one tool")
+    })?;
+    let mut response = answer::json(&list.json);
+    response.headers_mut().insert(TOKENS, list.tokens.into());
+    Ok(response)
+}

@@ -1,0 +1,153 @@
+//! The socket: how many may be connected, how long they may take, and how it ends.
+//!
+//! A connection beyond the bound waits in the system's queue, so memory stays as it is. A client that
+//! sends its head slowly is cut off, and so is one that does not take its answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::gateway::Gateway;
+use crate::routes;
+
+mod stall;
+
+use stall::Stall;
+
+/// A socket that listens, and what answers on it.
+pub struct Server {
+    listener: TcpListener,
+    gateway: Gateway,
+}
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// Every request that had begun was answered.
+    Drained,
+    /// The time for that was over first.
+    CutOff,
+}
+
+/// How long nothing is accepted after the system had no room for one more connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The least that a connection needs to read a head.
+const HEAD_BYTES_MIN: usize = 8192;
+
+impl Server {
+    /// Listens.
+    pub async fn bind(gateway: Gateway, address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        Ok(Self { listener, gateway })
+    }
+
+    /// Where it listens; the port is known also where the system has chosen it.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` is done, then finishes what has begun, as long as the settings allow.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Stopped {
+        let Self { listener, gateway } = self;
+        let settings = gateway.settings();
+        let connections = Connections {
+            router: routes::router(&gateway),
+            builder: builder(settings.head_bytes_max, settings.read_timeout),
+            graceful: GracefulShutdown::new(),
+            patience: settings.read_timeout,
+        };
+        let slots = Arc::new(Semaphore::new(settings.connections_max));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = stop.as_mut() => break,
+                accepted = accept(&listener, &slots) => accepted,
+            };
+            match accepted {
+                Ok((stream, slot)) => connections.serve(stream, slot),
+                Err(error) => {
+                    // The other connections need the time more than the next one.
+                    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        gateway.health().drain();
+        let finished = async {
+            connections.graceful.shutdown().await;
+            // Whoever hung up has left a call behind that still runs.
+            gateway.drained().await
+        };
+        match tokio::time::timeout(settings.drain, finished).await {
+            Ok(true) => Stopped::Drained,
+            Ok(false) | Err(_) => Stopped::CutOff,
+        }
+    }
+}
+
+/// Waits for room first: what is not accepted costs nothing.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let slot = slots.clone().acquire_owned().await;
+    let slot = slot.map_err(|_| io::Error::other("the server has stopped"))?;
+    let (stream, _) = listener.accept().await?;
+    // Answers are small and whole: waiting for more to send only delays them.
+    stream.set_nodelay(true)?;
+    Ok((stream, slot))
+}
+
+struct Connections {
+    router: Router,
+    builder: http1::Builder,
+    graceful: GracefulShutdown,
+    patience: Duration,
+}
+
+impl Connections {
+    fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        let service = TowerToHyperService::new(self.router.clone());
+        let io = TokioIo::new(Stall::new(stream, self.patience));
+        let connection = self.builder.serve_connection(io, service);
+        let watched = self.graceful.watch(connection);
+        tokio::spawn(async move {
+            // A client that sends no HTTP, hangs up or is too slow is no event of ours.
+            if let Err(error) = watched.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(slot);
+        });
+    }
+}
+
+fn builder(head_bytes_max: usize, read_timeout: Duration) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // Also for how long a connection may wait between two requests.
+        .header_read_timeout(read_timeout)
+        // A head that is too long gets an answer of ours up to here, and hyper's own beyond.
+        .max_buf_size(head_bytes_max.saturating_mul(2).max(HEAD_BYTES_MIN))
+        .half_close(true);
+    builder
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("listener", &self.listener)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,240 @@
+//! Calls over HTTP: bare and with an envelope, once and again, and what is told to those who err.
+
+use insta::assert_snapshot;
+
+use crate::http_client::{get, post, send};
+use crate::world::World;
+
+/// A1, A2: a bare call works; what is missing is filled in.
+#[tokio::test]
+async fn a_bare_call_is_answered() {
+    let world = World::start().await;
+    let answer = post(
+        &world,
+        "/v1/tools/memory.search",
+        r#"{"arguments": {"query": "milk"}}"#,
+    )
+    .await;
+    assert_snapshot!(answer.shown(), @r#"
+    200
+    content-type: application/json
+    x-request-id: r_1
+    {
+      "data": [
+        {
+          "score": 1.0,
+          "text": "buy milk"
+        }
+      ],
+      "evidence": {
+        "snapshot_id": "…",
+        "sources": [
+          {
+            "hash": "…",
+            "name": "memory.search",
+            "ts": "…",
+            "type": "tool"
+          }
+        ]
+      },
+      "ok": true,
+      "request_id": "r_1",
+      "warnings": []
+    }
+    "#);
+    let nothing = send(&world, "POST", "/v1/tools/notes.list", &[], "").await;
+    assert_eq!(nothing.status, 200, "{nothing:?}");
+    let request_id = nothing.json()["request_id"].clone();
+    assert_eq!(nothing.header("x-request-id"), request_id.as_str());
+}
+
+/// B1: what a model wrote is bound, as a string or as the whole body.
+#[tokio::test]
+async fn sloppy_text_is_bound() {
+    let world = World::start().await;
+    let path = "/v1/tools/memory.search";
+    let as_string = post(
+        &world,
+        path,
+        r#"{"arguments": "{query: 'milk', limit: '2',}"}"#,
+    )
+    .await;
+    let headers = [("content-type", "text/plain"), ("x-request-id", "r_1")];
+    let as_body = send(
+        &world,
+        "POST",
+        path,
+        &headers,
+        "{query: 'milk', limit: '2',}",
+    )
+    .await;
+    let (as_string, as_body) = (as_string.json(), as_body.json());
+    assert_eq!(as_string["data"], as_body["data"]);
+    assert_eq!(as_string["warnings"], as_body["warnings"]);
+    assert!(as_string["ok"] == true && as_string["warnings"] != serde_json::json!([]));
+}
+
+/// A5, A18: the key comes from the body or from the header, bare or quoted, and says so when the answer is
+/// the stored one.
+#[tokio::test]
+async fn a_repeat_gets_the_stored_answer() {
+    let world = World::start().await;
+    let path = "/v1/tools/notes.add";
+    let first = post(
+        &world,
+        path,
+        r#"{"arguments": {"text": "tea"}, "idempotency_key": "k_1"}"#,
+    )
+    .await;
+    assert_eq!(
+        (first.status, first.header("idempotent-replayed")),
+        (200, None)
+    );
+    for key in ["k_1", "\"k_1\""] {
+        let headers = [("idempotency-key", key), ("x-request-id", "r_2")];
+        let body = r#"{"arguments": {"text": "tea"}}"#;
+        let again = send(&world, "POST", path, &headers, body).await;
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        assert_eq!(again.json()["data"], first.json()["data"]);
+    }
+    let headers = [("idempotency-key", "k_1")];
+    let other = send(
+        &world,
+        "POST",
+        path,
+        &headers,
+        r#"{"arguments": {"text": "milk"}}"#,
+    )
+    .await;
+    assert_eq!((other.status, other.code().as_str()), (409, "CONFLICT"));
+    let both = r#"{"arguments": {"text": "tea"}, "idempotency_key": "k_2"}"#;
+    let both = send(&world, "POST", path, &headers, both).await;
+    assert_eq!(
+        (both.status, both.code().as_str()),
+        (400, "INVALID_ARGUMENT")
+    );
+}
+
+/// Every member of the envelope that is of another type is refused by its place, and null is none.
+#[tokio::test]
+async fn wrong_members_are_named() {
+    let world = World::start().await;
+    let path = "/v1/tools/notes.list";
+    for (member, wrong) in [
+        ("request_id", "7"),
+        ("request_id", "\"with space\""),
+        ("actor", "\"me\""),
+        ("actor", "{\"type\": \"god\", \"id\": \"x\"}"),
+        ("actor", "{\"type\": \"user\"}"),
+        ("user_id", "[]"),
+        ("session_id", "{}"),
+        ("locale", "1"),
+        ("currency", "false"),
+        ("timezone", "[1]"),
+        ("client", "\"web\""),
+        ("client", "{\"app\": \"web\", \"os\": \"x\"}"),
+        ("dry_run", "\"yes\""),
+        ("idempotency_key", "1"),
+        ("trace", "\"00-1-2-01\""),
+    ] {
+        let answer = post(&world, path, &format!("{{\"{member}\": {wrong}}}")).await;
+        assert_eq!(answer.code(), "INVALID_ARGUMENT", "{member} {wrong}");
+        let field = answer.json()["error"]["details"]["field"].clone();
+        assert_eq!(field, format!("/{member}"), "{wrong}");
+        let null = post(&world, path, &format!("{{\"{member}\": null}}")).await;
+        assert_eq!(null.status, 200, "{member}: {null:?}");
+    }
+}
+
+#[tokio::test]
+async fn mistakes_are_explained() {
+    let world = World::start().await;
+    let path = "/v1/tools/memory.search";
+    let check = async |body: &str| post(&world, path, body).await.told();
+    assert_snapshot!(check(r#"{"query": "milk"}"#).await, @r#"400 INVALID_ARGUMENT /query: "query" is no member of a call; what the tool is to get goes into "arguments""#);
+    assert_snapshot!(check(r#"{"argument": {"query": "milk"}}"#).await, @r#"400 INVALID_ARGUMENT /argument: "argument" is no member of a call; did you mean arguments?"#);
+    assert_snapshot!(check("{\"arguments\": {\"query\": \"milk\",}\n}").await, @r#"400 INVALID_ARGUMENT : the body is no JSON, see line 1 column 32; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
+    assert_snapshot!(check("{\"arguments\": {").await, @r#"400 INVALID_ARGUMENT : the body is no JSON: it ends early, at line 1 column 15; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
+    assert_snapshot!(check("[]").await, @r#"400 INVALID_ARGUMENT : the body is no JSON object; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
+    assert_snapshot!(check(r#"{"dry_run": true, "dry_run": false}"#).await, @"400 INVALID_ARGUMENT /dry_run: dry_run is there twice; send it once");
+    let wrong_tool = post(&world, "/v1/tools/memory.serach", "{}").await;
+    assert_snapshot!(wrong_tool.told(), @r#"404 NOT_FOUND : there is no tool "memory.serach"; did you mean memory.search?"#);
+    assert_snapshot!(get(&world, "/v1/tolls").await.told(), @r#"404 NOT_FOUND : there is no "/v1/tolls" here; GET /openapi.json lists what there is"#);
+    let wrong_method = send(&world, "DELETE", "/v1/tools", &[], "").await;
+    assert_snapshot!(wrong_method.told(), @"405 INVALID_ARGUMENT : DELETE is not possible here; the header Allow names the methods that are");
+    assert_eq!(wrong_method.header("allow"), Some("GET,HEAD"));
+    let headers = [("content-type", "text/html"), ("x-request-id", "r_1")];
+    let wrong_type = send(&world, "POST", path, &headers, "<p>").await;
+    assert_snapshot!(wrong_type.shown(), @r#"
+    415
+    content-type: application/json
+    x-request-id: r_1
+    {
+      "data": null,
+      "error": {
+        "code": "INVALID_ARGUMENT",
+        "details": {
+          "hint": "send JSON, or the bare argument text as text/plain",
+          "retryable": false
+        },
+        "message": "the type of the body is neither application/json nor text/plain"
+      },
+      "ok": false,
+      "request_id": "r_1",
+      "warnings": []
+    }
+    "#);
+}
+
+/// B17: the list is in the words of whoever asks.
+#[tokio::test]
+async fn tools_are_listed_in_every_form() {
+    let world = World::start().await;
+    let names: Vec<String> = get(&world, "/v1/tools")
+        .await
+        .json()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    for dialect in ["openai", "openai-responses", "anthropic", "gemini", "mcp"] {
+        let list = get(
+            &world,
+            &format!("/v1/tools?format={dialect}&max_tokens=2000"),
+        )
+        .await;
+        assert_eq!(list.status, 200, "{list:?}");
+        assert!(list.header("x-countersign-tokens").is_some());
+    }
+    let one = get(&world, "/v1/tools/notes_add?format=jsonschema")
+        .await
+        .json();
+    assert_eq!(one["required"], serde_json::json!(["text"]));
+    let page = get(&world, "/v1/tools/notes.add?format=markdown").await;
+    assert!(page.body.starts_with("# notes.add"), "{page:?}");
+    for wrong in [
+        "?format=xml",
+        "?strict=true",
+        "?formt=json",
+        "?max_tokens=many&format=mcp",
+    ] {
+        let answer = get(&world, &format!("/v1/tools{wrong}")).await;
+        assert_eq!(answer.code(), "INVALID_ARGUMENT", "{wrong}");
+    }
+    assert_eq!(
+        get(&world, "/v1/tools/notes.ad").await.json()["error"]["details"]["did_you_mean"],
+        "notes.add"
+    );
+}
+
+#[tokio::test]
+async fn probes_answer() {
+    let world = World::start().await;
+    assert_eq!(get(&world, "/healthz").await.body, "ok\n");
+    assert_eq!(get(&world, "/readyz").await.body, "ready\n");
+    world.gateway.health().log_stopped();
+    assert_eq!(get(&world, "/readyz").await.status, 503);
+    assert_eq!(get(&world, "/healthz").await.status, 200);
+}
