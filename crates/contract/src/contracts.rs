@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::evidence::Payload;
 use crate::{
-    CallRecord, ErrorBody, ErrorCode, EvidenceRecord, Issue, Parameter, ReplyEnvelope,
+    Approval, CallRecord, ErrorBody, ErrorCode, EvidenceRecord, Issue, Parameter, ReplyEnvelope,
     RequestEnvelope, ToolSpec, canonical,
 };
 
@@ -35,6 +35,7 @@ pub fn files() -> Vec<ContractFile> {
         schema::<CallRecord>("call-record.schema.json", &written),
         schema::<EvidenceRecord>("evidence-record.schema.json", &written),
         schema::<Payload>("evidence-payload.schema.json", &written),
+        schema::<Approval>("approval.schema.json", &written),
         ContractFile::new("error-codes.json", &error_codes()),
     ]
 }

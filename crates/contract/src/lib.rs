@@ -9,7 +9,8 @@
 //! 4. [`issue`]: what the binder changed or refused, machine readable;
 //! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
 //! 6. [`record`]: what stays behind of every call; [`evidence`]: what the log keeps of it;
-//! 7. [`id`], [`trace`], [`freshness`]: the small types inside those; [`markdown`]: a tool's page for
+//! 7. [`approval`]: a question that a person answers before a call runs;
+//! 8. [`id`], [`trace`], [`freshness`]: the small types inside those; [`markdown`]: a tool's page for
 //!    people.
 //!
 //! # Example
@@ -38,6 +39,7 @@
 //! assert_eq!(ErrorCode::RateLimited.http_status(), 429);
 //! ```
 
+pub mod approval;
 pub mod canonical;
 #[cfg(feature = "schemars")]
 pub mod contracts;
@@ -56,6 +58,7 @@ pub mod schema;
 pub mod tool;
 pub mod trace;
 
+pub use approval::{Approval, ApprovalDecision, ApprovalState};
 pub use digest::Digest;
 pub use envelope::{Actor, ActorType, Evidence, ReplyEnvelope, RequestEnvelope, Source, Warning};
 pub use error::{ConflictReason, ErrorBody, ErrorDetails, FaultSource};

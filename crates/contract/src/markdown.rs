@@ -12,7 +12,8 @@ use crate::parameter::{
 };
 use crate::schema;
 use crate::tool::{
-    Behaviour, Confirmation, Effect, EvidenceRule, Input, KeyRule, ToolSpec, UnknownKeys,
+    Behaviour, Confirmation, Effect, EvidenceRule, Input, KeyRule, Payment, Terms, ToolSpec,
+    UnknownKeys,
 };
 
 /// A tool's declaration as a Markdown page: what it does, how it behaves, what it takes, and a call
@@ -84,10 +85,24 @@ fn behaviour(behaviour: &Behaviour) -> Vec<String> {
             "**Acts elsewhere**: what it changes lies outside this system.".to_owned()
         }
     }];
-    match behaviour.confirmation {
+    match &behaviour.confirmation {
         Confirmation::Never => {}
         Confirmation::Always => {
             sentences.push("**Confirmation**: the user confirms every call.".into());
+        }
+        Confirmation::Terms(Terms { exact, ceiling }) => sentences.push(format!(
+            "**Confirmation**: the user confirms `{}` up to the amount in `{}`; a lower one needs no new \
+             answer.",
+            exact.join("`, `"),
+            ceiling.amount
+        )),
+    }
+    match behaviour.payment {
+        Payment::None => {}
+        Payment::Intent => sentences
+            .push("**Payment**: it prepares a payment that the user still has to make.".into()),
+        Payment::Capture => {
+            sentences.push("**Payment**: it takes the money; no agent may call it.".into());
         }
     }
     if behaviour.effect.changes_something() {

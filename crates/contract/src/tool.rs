@@ -69,6 +69,9 @@ pub struct Behaviour {
     pub ttl_seconds: Option<u32>,
     /// Whether the user must confirm first (A13).
     pub confirmation: Confirmation,
+    /// What it has to do with money that changes hands (A13).
+    #[serde(skip_serializing_if = "Payment::is_none")]
+    pub payment: Payment,
     /// Whether a call needs a key, and for how long its result is kept.
     pub idempotency: Idempotency,
     /// What is done about an external effect of which nobody knows whether it happened.
@@ -120,15 +123,86 @@ pub enum EvidenceRule {
 }
 
 /// Whether the user must confirm a call before it runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confirmation {
     /// Never.
     #[default]
     Never,
-    /// Every call: payments and sensitive operations.
+    /// Every call: payments and sensitive operations. The answer counts for these arguments only.
     Always,
+    /// Every call, and the answer counts for these terms: purchases whose price may still fall.
+    Terms(Terms),
+}
+
+/// What a user agrees to, where that is less than every argument.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::tool::{Ceiling, Confirmation, Terms};
+///
+/// let confirmation = Confirmation::Terms(Terms {
+///     exact: vec!["/merchant".into(), "/items".into()],
+///     ceiling: Ceiling { amount: "/total".into(), currency: "/currency".into() },
+/// });
+/// assert!(confirmation.is_asked());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// JSON pointers into the arguments, of what has to stay exactly as it was. What no pointer names
+    /// may change.
+    pub exact: Vec<String>,
+    /// What may fall and not rise.
+    pub ceiling: Ceiling,
+}
+
+/// An amount that a user agrees to pay at most.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Ceiling {
+    /// JSON pointer to the amount: a number, or a decimal as text.
+    pub amount: String,
+    /// JSON pointer to its currency, which has to stay as it was.
+    pub currency: String,
+}
+
+/// What a tool has to do with money that changes hands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Payment {
+    /// Nothing.
+    #[default]
+    None,
+    /// It prepares a payment that a person still has to make: a draft order, a payment link.
+    Intent,
+    /// It takes the money. No agent may, so no catalog takes such a tool.
+    Capture,
+}
+
+impl Confirmation {
+    /// Whether the user is asked at all.
+    pub const fn is_asked(&self) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always | Self::Terms(_) => true,
+        }
+    }
+}
+
+impl Payment {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands a reference to the field"
+    )]
+    fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
 }
 
 /// The key of a call: whether it is needed, and what becomes of it.
@@ -239,6 +313,7 @@ impl Default for Behaviour {
             evidence: EvidenceRule::default(),
             ttl_seconds: None,
             confirmation: Confirmation::default(),
+            payment: Payment::default(),
             idempotency: Idempotency::default(),
             recovery: Recovery::default(),
             replay: Replay::default(),

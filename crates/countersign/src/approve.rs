@@ -1,18 +1,67 @@
-//! Whether the user has confirmed a call (A13). A confirmation counts for exactly one call: this
-//! principal, this user, this tool, these arguments, once.
+//! Whether the user has confirmed a call (A13).
+//!
+//! A confirmation is a document in the store. It counts for exactly one call: this principal, this user,
+//! this tool as it is declared, these bound arguments (or declared [terms](crate::contract::tool::Terms)),
+//! this revision of the policy, once, and not for long. Whoever keeps the store keeps the questions: a
+//! restart loses none.
+//!
+//! ```text
+//!            approve                 commit of the effect, or durably before it
+//!  pending ───────────► approved ─────────────────────────────────────────────► used
+//!     │                     │
+//!     │ deny                └────────────┐ time
+//!     ├───────► denied ────────────────► expired ──► removed a day later
+//!     └──────────────────────────────────┘
+//! ```
+//!
+//! # Single use, and what a crash leaves behind
+//!
+//! An approval is used by writing its document with the version that was read, so of two calls that race
+//! for it one wins on every store. When that happens depends on where the effect is:
+//!
+//! - **In the store** (`Effect::Write`, and reads that have to be confirmed): the use is part of the
+//!   commit of the effect. There is no moment at which one is there without the other. A call that loses
+//!   the race has changed nothing, and is asked about again.
+//! - **Elsewhere** (`Effect::External`): the key is claimed, then the use is committed, bound to that key,
+//!   then the tool runs.
+//!   - A crash before the use: the claim is abandoned, the approval is untouched; a retry takes both.
+//!   - A crash after the use, before or after the effect: a retry under the same key finds an approval that
+//!     is bound to this very key and goes on as the tool's recovery says. Any other call is asked about.
+//!   - A failure without an effect releases the key; the approval stays bound to it and good for a retry
+//!     until it expires.
+//!   - Without a key the use is final: after a crash or a failure the user is asked again. That is the
+//!     safe side: nobody can tell whether the first one had its effect.
+//!
+//! An answer and its record are one commit, and so are a question and its record: no answer counts of which
+//! there is no evidence.
+//!
+//! Whether something has expired is decided by the clock of the process that asks; processes of one store
+//! should agree about the time to within seconds. Single use does not depend on any clock.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_contract::approval::ApprovedAmount;
+use countersign_contract::evidence::Link;
 use countersign_contract::{Actor, Digest, RequestId, ToolName};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::BoxFuture;
-use crate::ids::IdSource;
+use crate::ledger::{DocumentRead, DocumentWrite, KeyDigest};
 use crate::unavailable::Unavailable;
+
+mod answer;
+mod inbox;
+mod question;
+mod record;
+mod stored;
+mod terms;
+
+pub use answer::{Error, SCOPE_ANSWER};
+pub use inbox::Wanted;
+use question::Question;
+pub use stored::{COLLECTION, Limits, StoredApprovals};
+pub(crate) use terms::agreed;
 
 /// What a person is asked to confirm.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,160 +70,135 @@ pub struct Confirm {
     pub request_id: RequestId,
     /// Who triggered it.
     pub actor: Actor,
+    /// Whose credential proved it.
+    pub principal: Actor,
     /// Who has to confirm.
     pub user_id: String,
     /// What is to be called.
     pub tool: ToolName,
-    /// With exactly these bound arguments.
-    pub arguments_digest: Digest,
-    /// The arguments for display, with every sensitive value replaced.
+    /// The tool's name for people.
+    pub title: Option<String>,
+    /// What the tool does.
+    pub description: String,
+    /// The tool's own version.
+    pub tool_version: String,
+    /// Digest of the tool's declaration.
+    pub definition: Digest,
+    /// What has to stay exactly as it is: all arguments, or the declared terms.
+    pub exact: Digest,
+    /// What may fall and not rise, where the tool declares it.
+    pub ceiling: Option<ApprovedAmount>,
+    /// The arguments for display, defaults included, with every sensitive value replaced.
     pub arguments_redacted: Value,
-    /// When it was asked.
-    pub at: Timestamp,
+    /// Which revision of the policy let the call come so far.
+    pub policy_revision: String,
+    /// The call's key, where it has one.
+    pub key: Option<KeyDigest>,
+    /// Whether a call with this key may have had its effect already.
+    pub is_resumed: bool,
+    /// For how long the question can be answered, and the answer be used, where the policy says so.
+    pub valid_for: Option<Duration>,
+    /// How long the caller waits for the answer.
+    pub wait: Duration,
 }
 
 /// Asks the user, or looks up what the user has answered.
 pub trait Approver: Send + Sync + 'static {
-    /// Answers at once or waits for a person; an approval that it reports is used up by that.
-    fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Approval, Unavailable>>;
+    /// Answers at once, or waits for a person as long as the caller does.
+    fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>>;
 }
 
 /// What became of the question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Approval {
+#[derive(Debug)]
+pub enum Answer {
     /// The user has confirmed exactly this call.
-    Approved,
+    Approved(Permit),
     /// The user has not answered yet.
     Pending {
         /// Under which the answer is given.
         approval_id: String,
-        /// How the user can answer.
-        hint: String,
+        /// Until when.
+        expires_at: Timestamp,
+        /// Why an earlier answer does not count, where there was one.
+        because: Option<Because>,
     },
     /// The user has declined.
-    Denied,
+    Denied {
+        /// Under which it was asked.
+        approval_id: String,
+        /// Until when the same call is refused.
+        until: Timestamp,
+    },
+    /// The user has too many open questions already.
+    TooMany {
+        /// How many there may be.
+        pending_max: usize,
+        /// When the first of them is over.
+        retry_after_ms: u64,
+    },
 }
 
-/// Questions and answers in memory.
-pub struct MemoryApprovals {
-    ids: Arc<dyn IdSource>,
-    valid_for: SignedDuration,
-    questions: Mutex<HashMap<Subject, Question>>,
+/// Why an earlier answer does not count for a call. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Because {
+    /// It was given for other arguments.
+    ArgumentsChanged,
+    /// It was given for less money.
+    AmountRose,
+    /// It is too old.
+    Expired,
+    /// Another call has used it.
+    Used,
+    /// It was given to somebody else.
+    OtherPrincipal,
+    /// The policy has changed since.
+    PolicyChanged,
+    /// The tool has changed since.
+    ToolChanged,
 }
 
-/// What a confirmation is bound to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Subject {
-    actor: Actor,
-    user_id: String,
-    tool: ToolName,
-    arguments_digest: Digest,
-}
-
-#[derive(Debug, Clone)]
-struct Question {
-    approval_id: String,
-    confirm: Confirm,
-    answer: Option<bool>,
-}
-
-/// No open question has this id: it was never asked, it has been answered, or it is too old.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no open question {0:?}")]
-pub struct UnknownApproval(pub String);
-
-impl MemoryApprovals {
-    /// Questions are open for fifteen minutes.
-    pub fn new(ids: Arc<dyn IdSource>) -> Self {
-        Self {
-            ids,
-            valid_for: SignedDuration::from_mins(15),
-            questions: Mutex::default(),
+impl Because {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ArgumentsChanged => "arguments_changed",
+            Self::AmountRose => "amount_rose",
+            Self::Expired => "expired",
+            Self::Used => "used",
+            Self::OtherPrincipal => "other_principal",
+            Self::PolicyChanged => "policy_changed",
+            Self::ToolChanged => "tool_changed",
         }
     }
-
-    /// Questions, and the answers to them, hold for so long.
-    pub fn valid_for(mut self, window: Duration) -> Self {
-        self.valid_for = SignedDuration::try_from(window).unwrap_or(SignedDuration::MAX);
-        self
-    }
-
-    /// The open questions, oldest first.
-    pub fn pending(&self) -> Vec<(String, Confirm)> {
-        let questions = self.lock();
-        let mut open: Vec<_> = questions
-            .values()
-            .filter(|question| question.answer.is_none())
-            .map(|question| (question.approval_id.clone(), question.confirm.clone()))
-            .collect();
-        open.sort_by(|(a_id, a), (b_id, b)| (a.at, a_id).cmp(&(b.at, b_id)));
-        open
-    }
-
-    /// The user confirms.
-    pub fn approve(&self, approval_id: &str) -> Result<(), UnknownApproval> {
-        self.answer(approval_id, true)
-    }
-
-    /// The user declines.
-    pub fn deny(&self, approval_id: &str) -> Result<(), UnknownApproval> {
-        self.answer(approval_id, false)
-    }
-
-    fn answer(&self, approval_id: &str, approved: bool) -> Result<(), UnknownApproval> {
-        self.lock()
-            .values_mut()
-            .find(|question| question.answer.is_none() && question.approval_id == approval_id)
-            .map(|question| question.answer = Some(approved))
-            .ok_or_else(|| UnknownApproval(approval_id.to_owned()))
-    }
-
-    fn look_up(&self, confirm: &Confirm) -> Approval {
-        let subject = Subject {
-            actor: confirm.actor.clone(),
-            user_id: confirm.user_id.clone(),
-            tool: confirm.tool.clone(),
-            arguments_digest: confirm.arguments_digest,
-        };
-        let mut questions = self.lock();
-        // Old questions and answers are forgotten here, which also bounds the map.
-        questions.retain(|_, asked| confirm.at.duration_since(asked.confirm.at) < self.valid_for);
-        let Some(approved) = questions.get(&subject).and_then(|asked| asked.answer) else {
-            let question = questions.entry(subject).or_insert_with(|| Question {
-                approval_id: self.ids.approval_id(),
-                confirm: confirm.clone(),
-                answer: None,
-            });
-            return Approval::Pending {
-                approval_id: question.approval_id.clone(),
-                hint: "let the user confirm, then send the same call again".to_owned(),
-            };
-        };
-        // Single use, whichever way it was answered.
-        questions.remove(&subject);
-        if approved {
-            Approval::Approved
-        } else {
-            Approval::Denied
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Subject, Question>> {
-        self.questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl fmt::Debug for MemoryApprovals {
-    /// Only how many: a question holds arguments.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MemoryApprovals({})", self.lock().len())
-    }
+/// The right to make one call; what is left to do is to use it up.
+#[derive(Debug)]
+pub struct Permit(Option<Box<Ticket>>);
+
+/// An approval that is still to be used.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) link: Option<Link>,
+    /// Writes the approval as used; none where it is bound to this very call already.
+    pub(crate) using: Option<Using>,
 }
 
-impl Approver for MemoryApprovals {
-    fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Approval, Unavailable>> {
-        Box::pin(std::future::ready(Ok(self.look_up(confirm))))
+/// The document of an approval, as it becomes used.
+#[derive(Debug)]
+pub(crate) struct Using {
+    pub(crate) read: DocumentRead,
+    pub(crate) write: DocumentWrite,
+    question: Question,
+}
+
+impl Permit {
+    /// A permit that the approver has used up itself: for those who keep their approvals elsewhere.
+    pub const fn used() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn into_ticket(self) -> Option<Box<Ticket>> {
+        self.0
     }
 }

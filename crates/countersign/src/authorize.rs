@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign_contract::{ToolName, ToolSpec};
 
@@ -28,6 +29,11 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Which policy said so; it is part of the record and of the log.
     pub policy_revision: Arc<str>,
+    /// Whether the user has to confirm the call, whatever the tool declares (A13).
+    pub must_confirm: bool,
+    /// For how long an approval of the call can be given and used; as the executor is set up where it
+    /// says nothing.
+    pub approval_valid_for: Option<Duration>,
 }
 
 /// The three answers of a policy.
@@ -84,6 +90,8 @@ impl Authorizer for AllowAll {
         let decision = Decision {
             verdict: Verdict::Allow,
             policy_revision: self.revision.clone(),
+            must_confirm: false,
+            approval_valid_for: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }
@@ -149,6 +157,8 @@ impl Authorizer for Rules {
         let decision = Decision {
             verdict: self.verdict(principal, &tool.name),
             policy_revision: self.revision.clone(),
+            must_confirm: false,
+            approval_valid_for: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

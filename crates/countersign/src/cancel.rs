@@ -1,7 +1,10 @@
 //! Cancellation: one side says stop, the executor and the tool hear it.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use tokio::sync::Notify;
 
@@ -49,6 +52,17 @@ impl Cancellation {
             switch.thrown.store(true, Ordering::Release);
             switch.waiting.notify_waiters();
         }
+    }
+
+    /// The outcome of some work; none where the switch is thrown first, and then the work is given up.
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let mut thrown = pin!(self.cancelled());
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => thrown.as_mut().poll(cx).map(|()| None),
+        })
+        .await
     }
 
     /// Whether it has been thrown.

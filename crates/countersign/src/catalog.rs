@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use arc_swap::ArcSwap;
 use countersign_args::{Binder, SchemaError};
 use countersign_contract::id::InvalidId;
+use countersign_contract::tool::{Confirmation, Terms};
 use countersign_contract::{Digest, ToolName, ToolSpec, canonical};
 
 use crate::adapter::{Handler, HandlerTool};
@@ -14,6 +15,8 @@ use crate::alias::alias;
 use crate::defaults::Defaults;
 use crate::redact::Redaction;
 use crate::tool::{self, DynTool, Tool};
+
+mod payment;
 
 /// A set of tools. Clones share it.
 ///
@@ -106,6 +109,32 @@ pub enum Error {
         name: ToolName,
         /// Where and why.
         source: canonical::Error,
+    },
+    /// The tool takes money. A person pays; an agent never does (A13).
+    #[error(
+        "the tool {name} captures or confirms a payment, which no agent may do; let it prepare one \
+         (`Payment::Intent`), and let the user pay"
+    )]
+    TakesMoney {
+        /// The tool.
+        name: ToolName,
+    },
+    /// The name says that the tool takes money, and the declaration says nothing about payments.
+    #[error(
+        "the name of {name} says that it captures or confirms a payment, which no agent may do; where it \
+         does not, declare what it does with payments (`Payment::Intent`), or rename it"
+    )]
+    SoundsLikePayment {
+        /// The tool.
+        name: ToolName,
+    },
+    /// The terms that a user is to agree to cannot be found in any arguments.
+    #[error("the terms of {name} name {pointer:?}, which is not a JSON pointer")]
+    Terms {
+        /// The tool.
+        name: ToolName,
+        /// What is wrong.
+        pointer: String,
     },
     /// No such tool.
     #[error("there is no tool {name:?}")]
@@ -226,6 +255,8 @@ impl Entry {
     fn new(tool: Arc<dyn DynTool>) -> Result<Self, Error> {
         let spec = tool.spec();
         let name = &spec.name;
+        payment::check(spec)?;
+        check_terms(spec)?;
         let unusable = |source| Error::Schema {
             name: name.clone(),
             source,
@@ -277,6 +308,25 @@ impl Entry {
     /// The prepared declaration.
     pub fn binder(&self) -> &Binder {
         &self.binder
+    }
+}
+
+/// A pointer that never points anywhere would bind nothing.
+fn check_terms(spec: &ToolSpec) -> Result<(), Error> {
+    let Terms { exact, ceiling } = match &spec.behaviour.confirmation {
+        Confirmation::Never | Confirmation::Always => return Ok(()),
+        Confirmation::Terms(terms) => terms,
+    };
+    let pointers = exact.iter().chain([&ceiling.amount, &ceiling.currency]);
+    let wrong = pointers
+        .into_iter()
+        .find(|pointer| !pointer.starts_with('/'));
+    match wrong {
+        None => Ok(()),
+        Some(pointer) => Err(Error::Terms {
+            name: spec.name.clone(),
+            pointer: pointer.clone(),
+        }),
     }
 }
 

@@ -150,6 +150,7 @@ impl State {
         prefix: &str,
         limit: usize,
     ) -> Result<Vec<(String, T)>, ToolError> {
+        check_name(collection)?;
         check_tracked(collection)?;
         let user_id = self.owner(collection);
         let wanted = self.wanted(user_id, collection, limit);
@@ -173,6 +174,7 @@ impl State {
         value: impl Into<Value>,
         limit: usize,
     ) -> Result<Vec<(String, T)>, ToolError> {
+        check_name(collection)?;
         let pointer = collection.pointer_of(index).ok_or_else(|| {
             misuse(format!(
                 "the collection {} has no index {index:?}",
@@ -287,6 +289,7 @@ impl State {
     }
 
     fn key(&self, collection: &Collection, id: &str) -> Result<DocumentKey, ToolError> {
+        check_name(collection)?;
         if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
             return Err(misuse(format!(
                 "an id in {} has to have 1 to {ID_BYTES_MAX} bytes, none of them zero",
@@ -326,7 +329,7 @@ impl std::fmt::Debug for State {
 }
 
 /// What a document is sealed for, so that one cannot be passed off as another.
-fn aad(key: &DocumentKey) -> Vec<u8> {
+pub(crate) fn document_aad(key: &DocumentKey) -> Vec<u8> {
     let DocumentKey {
         user_id,
         collection,
@@ -338,7 +341,7 @@ fn aad(key: &DocumentKey) -> Vec<u8> {
 }
 
 fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Value, ToolError> {
-    let opened = keys.open(&aad(key), body).map_err(|error| {
+    let opened = keys.open(&document_aad(key), body).map_err(|error| {
         let what = format!("the document {:?} of {}", key.id, key.collection);
         store_failed(ledger::Error::Damaged { what }).with_source(error)
     })?;
@@ -349,6 +352,15 @@ fn read_as<T: DeserializeOwned>(value: Value) -> Result<T, ToolError> {
     serde_json::from_value(value).map_err(|error| {
         misuse("a stored document does not fit the tool's type".to_owned()).with_source(error)
     })
+}
+
+/// What the gateway keeps for itself, such as approvals, no tool can reach.
+fn check_name(collection: &Collection) -> Result<(), ToolError> {
+    let name = collection.name();
+    if name.starts_with('$') {
+        return Err(misuse(format!("the collection {name} is not a tool's")));
+    }
+    Ok(())
 }
 
 fn check_tracked(collection: &Collection) -> Result<(), ToolError> {

@@ -144,6 +144,8 @@ impl Policy {
         Decision {
             verdict: self.verdict(principal, tool),
             policy_revision: self.revision.clone(),
+            must_confirm: self.demands_confirmation(tool.name.as_str()),
+            approval_valid_for: self.file.approvals.valid_for.map(Period::duration),
         }
     }
 

@@ -122,8 +122,8 @@ fn hints(spec: &ToolSpec) -> Value {
     if let Some(seconds) = behaviour.ttl_seconds {
         meta.insert(vendor("ttl_seconds"), seconds.into());
     }
-    if behaviour.confirmation == Confirmation::Always {
-        meta.insert(vendor("confirmation"), "always".into());
+    if behaviour.confirmation != Confirmation::Never {
+        meta.insert(vendor("confirmation"), json!(behaviour.confirmation));
     }
     if behaviour.effect.changes_something() {
         meta.insert(vendor("idempotency"), json!(behaviour.idempotency));

@@ -206,7 +206,9 @@ fn hints(behaviour: &Behaviour) -> Option<String> {
         .map(|seconds| format!("The answer holds for {seconds} seconds."));
     let confirmation = match behaviour.confirmation {
         Confirmation::Never => None,
-        Confirmation::Always => Some("The user has to confirm each call.".to_owned()),
+        Confirmation::Always | Confirmation::Terms(_) => {
+            Some("The user has to confirm each call.".to_owned())
+        }
     };
     match (ttl, confirmation) {
         (Some(ttl), Some(confirmation)) => Some(format!("{ttl} {confirmation}")),

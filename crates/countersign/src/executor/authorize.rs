@@ -1,6 +1,7 @@
 //! Step 2: whether this principal may. Who the envelope claims to be must be who was proved (A3).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign_contract::{ErrorBody, ErrorCode};
 
@@ -21,6 +22,9 @@ pub(super) struct Allowed {
     pub(super) entry: Arc<Entry>,
     pub(super) request: Request,
     pub(super) call: Box<CallParts>,
+    /// Whether the policy wants the user to confirm, whatever the tool declares.
+    pub(super) must_confirm: bool,
+    pub(super) approval_valid_for: Option<Duration>,
 }
 
 impl Executor {
@@ -40,6 +44,8 @@ impl Executor {
                     entry,
                     request,
                     call,
+                    must_confirm: decision.must_confirm,
+                    approval_valid_for: decision.approval_valid_for,
                 };
                 return Ok(Box::new(allowed));
             }

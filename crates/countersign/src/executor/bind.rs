@@ -29,8 +29,6 @@ pub(super) struct Bound {
     /// With defaults.
     pub(super) arguments: Arguments,
     pub(super) issues: Vec<Issue>,
-    /// Of the canonical bound arguments, before defaults: what an approval counts for.
-    pub(super) digest: Digest,
     /// What the call will claim.
     pub(super) key: Option<KeyedCall>,
     /// Whether a dry run has found the key answered.
@@ -102,7 +100,6 @@ impl Executor {
             keys,
             arguments,
             issues,
-            digest,
             key,
             would_replay,
         })

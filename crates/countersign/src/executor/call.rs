@@ -40,6 +40,7 @@ pub(super) struct CallParts {
     pub(super) extensions: Extensions,
     pub(super) cancellation: Cancellation,
     pub(super) timeout: Option<Duration>,
+    pub(super) wait_for_approval: Duration,
     /// Why the arguments must not be bound, whatever they look like.
     pub(super) refusal: Option<Box<ErrorBody>>,
 }
@@ -63,6 +64,7 @@ impl ToolCall {
                 extensions: Extensions::new(),
                 cancellation: Cancellation::never(),
                 timeout: None,
+                wait_for_approval: Duration::ZERO,
                 refusal: None,
             }),
         }
@@ -121,6 +123,13 @@ impl ToolCall {
     /// A switch by which the caller stops the call.
     pub fn cancellation(mut self, cancellation: Cancellation) -> Self {
         self.parts.cancellation = cancellation;
+        self
+    }
+
+    /// Where the user has to confirm, the caller waits for the answer for so long instead of coming back
+    /// later. The tool's own deadline, and the caller's, begin to count after that.
+    pub fn wait_for_approval(mut self, wait: Duration) -> Self {
+        self.parts.wait_for_approval = wait;
         self
     }
 

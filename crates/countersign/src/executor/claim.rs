@@ -12,7 +12,7 @@ use countersign_contract::{Behaviour, ConflictReason, Effect, ErrorBody, ErrorCo
 use countersign_evidence::seal::UserKey;
 
 use super::bind::KeyedCall;
-use super::confirm::Confirmed;
+use super::confirm::{Approved, Confirmed};
 use super::joins::{Joined, Patience, Waited};
 use super::print::{Fingerprint, StoredReply};
 use super::queue::Turn;
@@ -35,7 +35,11 @@ pub(super) struct Claimed {
     pub(super) would_replay: bool,
     /// What the first call did, where it could be looked up; the tool is not run again.
     pub(super) found: Option<Reply>,
-    /// How long the caller waits, from arrival on.
+    /// The user's confirmation, where there has to be one.
+    pub(super) approved: Option<Approved>,
+    /// Why the tool must not run after all, though its key is claimed.
+    pub(super) barred: Option<ErrorBody>,
+    /// How long the caller waits, from arrival on, the time of waiting for the user left out.
     pub(super) patience: Duration,
     /// How often the tool was run again because something moved underneath it.
     pub(super) reruns: u32,
@@ -79,8 +83,7 @@ impl Executor {
         confirmed: Confirmed,
         trail: &mut Trail,
     ) -> Result<Claimed, Stop> {
-        let Confirmed(bound) = confirmed;
-        let (mut claimed, key) = self.context_of(bound, trail);
+        let (mut claimed, key) = self.context_of(confirmed, trail);
         // A dry run takes nothing (A4).
         let key = key.filter(|_| !claimed.ctx.is_dry_run());
         let Some(mut key) = key else {
@@ -176,7 +179,7 @@ impl Executor {
     /// What is left of the time that the caller waits, counted from arrival.
     pub(super) fn left_of(&self, patience: Duration, trail: &Trail) -> Duration {
         let elapsed = self.parts.clock.monotonic().saturating_sub(trail.arrived);
-        patience.saturating_sub(elapsed)
+        patience.saturating_sub(elapsed.saturating_sub(trail.awaited()))
     }
 
     async fn take(&self, claimed: &Claimed, key: &KeyedCall) -> Result<Taking, Stop> {

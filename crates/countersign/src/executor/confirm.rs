@@ -1,60 +1,207 @@
-//! Step 5: whether the user has confirmed exactly this call (A13).
+//! Step 5: whether the user has confirmed exactly this call (A13). What an approval is, and what a crash
+//! leaves of it, is told in [`crate::approve`].
 
-use countersign_contract::tool::Confirmation;
-use countersign_contract::{ErrorBody, ErrorCode};
+use std::time::Duration;
+
+use countersign_contract::{Effect, ErrorBody, ErrorCode};
+use serde_json::json;
 
 use super::bind::Bound;
+use super::claim::Claimed;
 use super::stop::Stop;
 use super::trail::{Trail, micros};
-use super::{Executor, gateway_fault};
-use crate::approve::{Approval, Confirm};
+use super::{Executor, gateway_fault, store_fault};
+use crate::approve::{Answer, Confirm, Ticket, agreed};
+use crate::ledger::HeldState;
 
 /// A call that needs no confirmation, or has one.
-pub(super) struct Confirmed(pub(super) Bound);
+pub(super) struct Confirmed {
+    pub(super) bound: Bound,
+    pub(super) approved: Option<Approved>,
+}
+
+/// A confirmation, and the question that it answers.
+pub(super) struct Approved {
+    question: Box<Confirm>,
+    /// None where the approver keeps none.
+    pub(super) ticket: Option<Box<Ticket>>,
+}
 
 impl Executor {
     pub(super) async fn confirm(&self, bound: Bound, trail: &mut Trail) -> Result<Confirmed, Stop> {
         let behaviour = &bound.allowed.entry.spec().behaviour;
         // A dry run of a write changes nothing; one of a read would show what has to be confirmed.
         let is_harmless = bound.allowed.request.dry_run && behaviour.effect.changes_something();
-        match behaviour.confirmation {
-            Confirmation::Always if !is_harmless => self.ask(&bound, trail).await?,
-            Confirmation::Always | Confirmation::Never => {}
-        }
-        Ok(Confirmed(bound))
+        let is_asked = behaviour.confirmation.is_asked() || bound.allowed.must_confirm;
+        let approved = if is_asked && !is_harmless {
+            Some(self.ask(&bound, trail).await?)
+        } else {
+            None
+        };
+        Ok(Confirmed { bound, approved })
     }
 
-    async fn ask(&self, bound: &Bound, trail: &mut Trail) -> Result<(), Stop> {
-        let parts = &self.parts;
-        let request = &bound.allowed.request;
-        let confirm = Confirm {
-            request_id: request.request_id.clone(),
-            actor: request.actor.clone(),
-            user_id: request.user_id.clone(),
-            tool: bound.allowed.entry.name().clone(),
-            arguments_digest: bound.digest,
-            arguments_redacted: trail.record.arguments_redacted.clone(),
-            at: parts.clock.now(),
+    async fn ask(&self, bound: &Bound, trail: &mut Trail) -> Result<Approved, Stop> {
+        let question = Box::new(question(bound, trail));
+        let clock = &self.parts.clock;
+        let asked = clock.monotonic();
+        let cancellation = &bound.allowed.call.cancellation;
+        let answer = self.parts.approver.ask(&question);
+        let Some(answer) = cancellation.unless_cancelled(answer).await else {
+            return Err(given_up(&question));
         };
-        let asked = parts.clock.monotonic();
-        let approval = parts.approver.ask(&confirm).await;
-        let waited = parts.clock.monotonic().saturating_sub(asked);
+        let waited = clock.monotonic().saturating_sub(asked);
         trail.record.phases.awaiting_approval_us = micros(waited);
-        match approval.map_err(|error| gateway_fault(&error))? {
-            Approval::Approved => Ok(()),
-            Approval::Pending { approval_id, hint } => {
-                let message = format!("the user has to confirm this call of {}", confirm.tool);
-                Err(ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
-                    .hint(hint)
-                    .detail("approval_id", approval_id)
-                    .into())
-            }
-            Approval::Denied => {
-                let message = format!("the user has declined this call of {}", confirm.tool);
-                Err(ErrorBody::new(ErrorCode::Forbidden, message)
-                    .hint("do not send it again unless the user asks for it")
-                    .into())
-            }
+        let ticket = granted(&question, answer.map_err(|error| gateway_fault(&error))?)?;
+        let link = ticket.as_ref().and_then(|ticket| ticket.link.clone());
+        trail.facts.links.extend(link);
+        Ok(Approved { question, ticket })
+    }
+
+    /// Uses the approval of a call up that has its effect elsewhere: after its key was claimed, before the
+    /// tool runs. Where somebody else was faster the tool does not run, and the key is released.
+    pub(super) async fn use_approval(&self, claimed: &mut Claimed) -> Result<(), Stop> {
+        let is_elsewhere = match claimed.entry.spec().behaviour.effect {
+            Effect::External => true,
+            // The commit of the effect uses it up.
+            Effect::Read | Effect::Write => false,
+        };
+        let Some(approved) = claimed.approved.as_mut().filter(|_| is_elsewhere) else {
+            return Ok(());
+        };
+        let ticket = approved.ticket.as_mut();
+        let Some(using) = ticket.and_then(|ticket| ticket.using.take()) else {
+            return Ok(());
+        };
+        let by = &approved.question.actor;
+        let barred = match self.parts.approvals.use_up(using, by).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => self.ask_again(&approved.question).await,
+            Err(error) => store_fault(&error),
+        };
+        claimed.barred = Some(barred);
+        Ok(())
+    }
+
+    /// What a call is told whose approval somebody else has used.
+    pub(super) async fn ask_again(&self, question: &Confirm) -> ErrorBody {
+        let question = Confirm {
+            wait: Duration::ZERO,
+            ..question.clone()
+        };
+        let answer = match self.parts.approver.ask(&question).await {
+            Ok(answer) => answer,
+            Err(error) => return gateway_fault(&error),
+        };
+        match granted(&question, answer) {
+            Err(body) => *body,
+            // It was answered anew in this very moment; the next call has it.
+            Ok(_) => ErrorBody::new(
+                ErrorCode::NeedsUserConfirmation,
+                format!(
+                    "the approval of this call of {} was used by another",
+                    question.tool
+                ),
+            )
+            .hint("send the same call again"),
         }
     }
+}
+
+impl Approved {
+    pub(super) fn question(&self) -> &Confirm {
+        &self.question
+    }
+}
+
+/// What the user is asked: what the tool would be given, defaults included.
+fn question(bound: &Bound, trail: &Trail) -> Confirm {
+    let allowed = &bound.allowed;
+    let (request, entry) = (&allowed.request, &allowed.entry);
+    let spec = entry.spec();
+    let arguments = bound.arguments.to_value();
+    // The same arguments in another currency or time zone are another matter.
+    let circumstances = json!([request.currency, request.timezone]);
+    // Where only the policy asks, nothing less than all arguments has been declared.
+    let (exact, ceiling) = agreed(&spec.behaviour.confirmation, &arguments, &circumstances);
+    let mut arguments_redacted = arguments;
+    entry.redaction.apply(&mut arguments_redacted);
+    let is_resumed = bound.key.as_ref().is_some_and(|key| {
+        key.held.as_ref().is_some_and(|held| match held.state {
+            HeldState::Running { .. } | HeldState::Abandoned | HeldState::InDoubt => true,
+            HeldState::Released
+            | HeldState::Succeeded(_)
+            | HeldState::Failed(_)
+            | HeldState::Expired => false,
+        })
+    });
+    Confirm {
+        request_id: request.request_id.clone(),
+        actor: request.actor.clone(),
+        principal: trail.facts.principal.actor.clone(),
+        user_id: request.user_id.clone(),
+        tool: entry.name().clone(),
+        title: spec.title.clone(),
+        description: spec.description.clone(),
+        tool_version: spec.version.clone(),
+        definition: entry.digest(),
+        exact,
+        ceiling,
+        arguments_redacted,
+        policy_revision: trail.record.policy_revision.clone().unwrap_or_default(),
+        key: bound.key.as_ref().map(|key| key.scope.key),
+        is_resumed,
+        valid_for: allowed.approval_valid_for,
+        wait: allowed.call.wait_for_approval,
+    }
+}
+
+/// The ticket, or what the caller is told in its place.
+fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Box<ErrorBody>> {
+    let tool = &question.tool;
+    let body = match answer {
+        Answer::Approved(permit) => return Ok(permit.into_ticket()),
+        Answer::Pending {
+            approval_id,
+            expires_at,
+            because,
+        } => {
+            let message = format!("the user has to confirm this call of {tool}");
+            let body = ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
+                .hint("let the user confirm, then send the same call again")
+                .detail("approval_id", approval_id)
+                .detail("expires_at", expires_at.to_string());
+            match because {
+                Some(because) => body.detail("asked_because", because.as_str()),
+                None => body,
+            }
+        }
+        Answer::Denied { approval_id, until } => {
+            let message = format!("the user has declined this call of {tool}");
+            ErrorBody::new(ErrorCode::Forbidden, message)
+                .hint("do not send it again unless the user asks for it")
+                .detail("approval_id", approval_id)
+                .detail("denied_until", until.to_string())
+        }
+        Answer::TooMany {
+            pending_max,
+            retry_after_ms,
+        } => {
+            let message = format!("{pending_max} calls wait for the user's answer already");
+            ErrorBody::new(ErrorCode::RateLimited, message)
+                .retry_after_ms(retry_after_ms)
+                .hint("let the user answer those first")
+        }
+    };
+    Err(Box::new(body))
+}
+
+fn given_up(question: &Confirm) -> Stop {
+    let message = format!(
+        "the call of {} was cancelled before the user answered",
+        question.tool
+    );
+    ErrorBody::new(ErrorCode::Timeout, message)
+        .hint("send the same call again; the question stays open")
+        .into()
 }

@@ -27,7 +27,12 @@ impl Executor {
             sources,
             ..
         } = &recorded.notes;
-        let blank = self.blank(RecordKind::Call, keys, record, facts);
+        // A call that was barred after its key was claimed has not reached its tool.
+        let kind = match facts.circumstances.ran_at {
+            Some(_) => RecordKind::Call,
+            None => RecordKind::Denial,
+        };
+        let blank = self.blank(kind, keys, record, facts);
         Draft::call(CallDraft {
             id: recorded.id.clone(),
             answered_at: recorded.at,
@@ -36,7 +41,7 @@ impl Executor {
             warnings: recorded.reply.warnings.clone(),
             ttl_seconds: recorded.reply.ttl_seconds,
             rules: rules.clone(),
-            links: links.clone(),
+            links: facts.links.iter().chain(links).cloned().collect(),
             sources: sources.clone(),
             ..blank
         })

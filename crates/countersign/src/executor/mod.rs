@@ -29,7 +29,7 @@ use countersign_evidence::seal::Kms;
 use tracing::Instrument;
 
 use crate::BoxFuture;
-use crate::approve::{Approver, MemoryApprovals};
+use crate::approve::{self, Approver, StoredApprovals};
 use crate::authorize::{AllowAll, Authorizer};
 use crate::catalog::{Catalog, Entry};
 use crate::clock::{Clock, SystemClock};
@@ -106,6 +106,7 @@ struct Parts {
     limiter: Arc<dyn Limiter>,
     breaker: Arc<Breaker>,
     approver: Arc<dyn Approver>,
+    approvals: Arc<StoredApprovals>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     vault: Arc<Vault>,
@@ -133,6 +134,7 @@ impl Executor {
             limiter: None,
             breaker: None,
             approver: None,
+            approval_limits: approve::Limits::default(),
             clock: None,
             ids: None,
             kms: None,
@@ -170,6 +172,7 @@ impl Executor {
         let bound = self.bind(admitted, trail).await?;
         let confirmed = self.confirm(bound, trail).await?;
         let mut claimed = self.claim(confirmed, trail).await?;
+        self.use_approval(&mut claimed).await?;
         loop {
             let done = self.run(&mut claimed, trail).await;
             let recorded = self.record(done, &claimed, trail);
@@ -194,6 +197,12 @@ impl Executor {
     /// The tools, allowed or not.
     pub fn catalog(&self) -> &Catalog {
         &self.parts.catalog
+    }
+
+    /// The questions that users have to answer. Where another approver was given, it is the one that is
+    /// asked, and these are none.
+    pub fn approvals(&self) -> &Arc<StoredApprovals> {
+        &self.parts.approvals
     }
 
     /// The users' keys as this executor holds them: whoever erases a user in the same process has to
@@ -235,6 +244,7 @@ pub struct ExecutorBuilder {
     limiter: Option<Arc<dyn Limiter>>,
     breaker: Option<Arc<Breaker>>,
     approver: Option<Arc<dyn Approver>>,
+    approval_limits: approve::Limits,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn IdSource>>,
     kms: Option<Arc<dyn Kms>>,
@@ -270,9 +280,15 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Who asks the user.
+    /// Who asks the user; without one, questions are kept in the store.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
+        self
+    }
+
+    /// The bounds of the questions that are kept in the store.
+    pub fn approval_limits(mut self, limits: approve::Limits) -> Self {
+        self.approval_limits = limits;
         self
     }
 
@@ -336,18 +352,21 @@ impl ExecutorBuilder {
             .unwrap_or_else(|| Arc::new(MemoryStore::with_clock(clock.clone())));
         let kms = self.kms.unwrap_or_else(|| Vault::ephemeral_master(&*ids));
         let vault = Vault::new(store.clone(), kms, clock.clone(), ids.clone());
+        let vault = Arc::new(vault);
+        let approvals =
+            StoredApprovals::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
+        let approvals = Arc::new(approvals.limits(self.approval_limits));
         let parts = Parts {
             catalog: self.catalog,
             store,
             authorizer: self.authorizer.unwrap_or_else(|| Arc::new(AllowAll::new())),
             limiter: self.limiter.unwrap_or_else(|| Arc::new(Unlimited)),
             breaker: self.breaker.unwrap_or_default(),
-            approver: self
-                .approver
-                .unwrap_or_else(|| Arc::new(MemoryApprovals::new(ids.clone()))),
+            approver: self.approver.unwrap_or_else(|| approvals.clone()),
+            approvals,
             clock,
             ids,
-            vault: Arc::new(vault),
+            vault,
             rules: self.rules,
             retention: self.retention,
             build: self.build,

@@ -11,8 +11,9 @@ use countersign_contract::{Effect, ErrorBody, ErrorCode, FaultSource};
 
 use super::Executor;
 use super::authorize::Allowed;
-use super::bind::{Bound, KeyedCall};
+use super::bind::KeyedCall;
 use super::claim::Claimed;
+use super::confirm::Confirmed;
 use super::trail::{Trail, micros};
 use crate::BoxFuture;
 use crate::cancel::Cancellation;
@@ -34,14 +35,17 @@ impl Executor {
     /// What the tool will be given, before its key is taken.
     pub(super) fn context_of(
         &self,
-        bound: Bound,
+        confirmed: Confirmed,
         trail: &mut Trail,
     ) -> (Claimed, Option<KeyedCall>) {
         let parts = &self.parts;
+        let Confirmed { bound, approved } = confirmed;
         let Allowed {
             entry,
             request,
             call,
+            must_confirm: _,
+            approval_valid_for: _,
         } = *bound.allowed;
         let may_write = match entry.spec().behaviour.effect {
             Effect::Read => false,
@@ -86,6 +90,8 @@ impl Executor {
             key: None,
             would_replay: bound.would_replay,
             found: None,
+            approved,
+            barred: None,
             patience: call.timeout.unwrap_or(Duration::MAX),
             reruns: 0,
             turn: None,
@@ -102,9 +108,14 @@ impl Executor {
                 .saturating_sub(phases.awaiting_approval_us);
             // All runs of one call share its deadline.
             let own = Duration::from_millis(claimed.entry.spec().behaviour.deadline_ms);
-            claimed.ctx.deadline = started
-                .saturating_add(own)
-                .min(trail.arrived.saturating_add(claimed.patience));
+            claimed.ctx.deadline = started.saturating_add(own).min(
+                claimed
+                    .patience
+                    .saturating_add(trail.arrived + trail.awaited()),
+            );
+        }
+        if let Some(body) = claimed.barred.take() {
+            return barred(claimed, body, started);
         }
         // Each run has its own time; a pure one sees nothing else, so that it can be computed again.
         let ran_at = trail.time_at(started);
@@ -151,6 +162,19 @@ impl Executor {
         }
         let start = || entry.tool().call(ctx, arguments.clone());
         guarded(start, left, &ctx.cancellation).await
+    }
+}
+
+/// A call whose key is claimed and whose tool must not run: it ends like one that failed without an
+/// effect, so that the key is free again.
+fn barred(claimed: &Claimed, body: ErrorBody, ended: Duration) -> Done {
+    let error = ToolError::from(body).without_effect();
+    let (warnings, notes, answer) = with_notes(&claimed.ctx, Err(error));
+    Done {
+        warnings,
+        notes,
+        answer,
+        ended,
     }
 }
 

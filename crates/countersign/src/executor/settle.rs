@@ -10,6 +10,7 @@ use super::record::{Recorded, Verdict, forbid_repeat, is_harmless_again, may_rep
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, store_fault};
+use crate::approve::COLLECTION;
 use crate::ledger::{Commit, CommitAnswer, Error, Held, HeldState, KeyChange, Outcome};
 use crate::scribe::Draft;
 use crate::state::Changes;
@@ -33,8 +34,9 @@ impl Executor {
         claimed: &mut Claimed,
         trail: &mut Trail,
     ) -> Result<Option<Settled>, Stop> {
-        let changes = self.changes(&recorded, claimed, trail).await?;
+        let mut changes = self.changes(&recorded, claimed, trail).await?;
         let key = self.key_change(&recorded, claimed, trail);
+        let uses_approval = take_approval(&mut changes, &recorded, claimed);
         if key.is_none() && changes.writes.is_empty() {
             return Ok(Some(Settled::RecordOnly(Box::new(recorded))));
         }
@@ -55,6 +57,13 @@ impl Executor {
         let answer = self.parts.store.commit(commit).await;
         match answer {
             Ok(CommitAnswer::Committed) => Ok(Some(Settled::Committed(recorded.reply))),
+            // Another call has used the approval. What this one did is not there, and stays so.
+            Ok(CommitAnswer::Moved { collection, .. })
+                if uses_approval && collection == COLLECTION =>
+            {
+                trail.key_stands("refused");
+                Err(self.approval_lost(claimed).await)
+            }
             Ok(CommitAnswer::Moved { collection, id }) => {
                 let what = (collection.as_str(), id.as_str());
                 self.moved(recorded, claimed, trail, what).await
@@ -62,6 +71,13 @@ impl Executor {
             Ok(CommitAnswer::Held(held)) => overtaken(&held, claimed, trail).map(|()| None),
             Ok(CommitAnswer::Fenced) => Err(self.fenced(claimed, trail).await),
             Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
+        }
+    }
+
+    async fn approval_lost(&self, claimed: &Claimed) -> Stop {
+        match &claimed.approved {
+            Some(approved) => self.ask_again(approved.question()).await.into(),
+            None => in_flight(RETRY_MS),
         }
     }
 
@@ -270,6 +286,23 @@ impl Executor {
         let recovery = claimed.entry.spec().behaviour.recovery;
         held.and_then(|held| key.standing(&held, &claimed.keys, recovery))
             .unwrap_or_else(|| in_flight(RETRY_MS))
+    }
+}
+
+/// Adds the use of the call's approval to its commit, where it worked; a failure leaves the approval as it
+/// is. Whether there is one.
+fn take_approval(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) -> bool {
+    let ticket = claimed.approved.as_ref().and_then(|it| it.ticket.as_ref());
+    let Some(using) = ticket.and_then(|ticket| ticket.using.as_ref()) else {
+        return false;
+    };
+    match recorded.verdict {
+        Verdict::Succeeded => {
+            changes.reads.push(using.read.clone());
+            changes.writes.push(using.write.clone());
+            true
+        }
+        Verdict::Failed | Verdict::Released | Verdict::InDoubt => false,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::evidence::RecordedKey;
+use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{CallRecord, TraceContext, TraceState};
@@ -46,6 +46,8 @@ pub(super) struct Facts {
     /// What the tool is given, as canonical JSON; none until it is bound.
     pub(super) given: Option<String>,
     pub(super) key: Option<RecordedKey>,
+    /// The records that let the call through: who has confirmed it.
+    pub(super) links: Vec<Link>,
 }
 
 /// The longest excerpt of an unknown tool name that is kept; a known one is no longer.
@@ -99,6 +101,7 @@ impl Executor {
                 circumstances: Circumstances::default(),
                 given: None,
                 key: None,
+                links: Vec::new(),
             },
         }
     }
@@ -141,6 +144,11 @@ impl Trail {
             .ok()
             .and_then(|elapsed| self.facts.at.checked_add(elapsed).ok())
             .unwrap_or(self.facts.at)
+    }
+
+    /// For how long the call has waited for the user.
+    pub(super) fn awaited(&self) -> Duration {
+        Duration::from_micros(self.record.phases.awaiting_approval_us)
     }
 
     /// How the call's key stands, for the record.

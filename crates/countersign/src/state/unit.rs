@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_evidence::seal::UserKey;
 use serde_json::Value;
 
-use super::{Collection, DOCUMENT_BYTES_MAX, READS_MAX, WRITES_MAX, aad, misuse};
+use super::{Collection, DOCUMENT_BYTES_MAX, READS_MAX, WRITES_MAX, document_aad, misuse};
 use crate::ids::IdSource;
 use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, ShapeRead};
 use crate::tool::ToolError;
@@ -187,7 +187,7 @@ impl Buffered {
             body: self
                 .value
                 .is_some()
-                .then(|| keys.seal(nonce, &aad(&key), &self.bytes)),
+                .then(|| keys.seal(nonce, &document_aad(&key), &self.bytes)),
             key,
             version: self.version,
             entries,

@@ -8,7 +8,7 @@ use countersign::adapter::{
 use countersign::catalog::Error;
 use countersign::contract::{Input, Parameter, ToolName, ToolSpec, ValueKind};
 use countersign::sample::{Diagnostics, MemorySearch};
-use countersign::{BoxFuture, CallContext, Catalog, Executor, Principal, ToolCall};
+use countersign::{BoxFuture, CallContext, Catalog, DynTool, Executor, Principal, ToolCall};
 use serde_json::{Value, json};
 
 use crate::world::{Probe, World, check_error};
@@ -286,5 +286,47 @@ async fn a_tool_serves_as_a_handler() {
     for refused in ["not at all", r#"{"limit": 1, "query": "mil"#] {
         let error = execute(refused).await.unwrap_err();
         assert_eq!(error.body.code.as_str(), "INVALID_ARGUMENT", "{refused}");
+    }
+}
+
+/// A13: no catalog takes a tool that captures or confirms a payment, however it gets there.
+#[test]
+fn a_tool_that_takes_money_cannot_be_registered() {
+    use countersign::contract::tool::Payment;
+    let probe = |name: &str, payment| {
+        let probe = Probe::external(name).with(|behaviour| behaviour.payment = payment);
+        Arc::new(probe) as Arc<dyn DynTool>
+    };
+    let cases = [
+        (
+            "shop.pay",
+            Payment::Capture,
+            Some("the tool shop.pay captures or confirms a payment"),
+        ),
+        (
+            "payment.confirm",
+            Payment::None,
+            Some("the name of payment.confirm says that it"),
+        ),
+        ("payment.confirm", Payment::Intent, None),
+        ("shop.pay", Payment::Intent, None),
+    ];
+    for (name, payment, refusal) in cases {
+        let built = Catalog::builder().dyn_tool(probe(name, payment)).build();
+        let open = Catalog::builder().build().unwrap();
+        let added = open.add(probe(name, payment));
+        let calm =
+            Arc::new(Probe::read(name).with(|behaviour| behaviour.payment = Payment::Intent));
+        let other = Catalog::builder().dyn_tool(calm).build().unwrap();
+        let replaced = other.replace(probe(name, payment));
+        for outcome in [built.map(drop), added, replaced] {
+            match (outcome, refusal) {
+                (Ok(()), None) => {}
+                (Err(error), Some(refusal)) => {
+                    assert!(error.to_string().starts_with(refusal), "{error}");
+                }
+                (outcome, refusal) => panic!("{name}: {outcome:?} instead of {refusal:?}"),
+            }
+        }
     }
 }

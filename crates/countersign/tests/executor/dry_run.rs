@@ -65,7 +65,7 @@ async fn a_dry_run_takes_no_key_and_asks_nobody() {
         let reply = world.send("pay.send", &json!({}), &keyed).await;
         assert_eq!(reply["data"], json!({ "run": run }), "nothing is replayed");
     }
-    assert_eq!(world.approvals.pending(), vec![]);
+    assert_eq!(world.asked().await, vec![]);
 
     let wet = json!({"idempotency_key": "k1"});
     check_error(

@@ -224,7 +224,7 @@ async fn a_refusal_leaves_the_key_alone() {
     let reply = world.send("pay.send", &json!({"n": 1}), &key("k1")).await;
     check_error(&reply, "NEEDS_USER_CONFIRMATION", &json!({}));
     world.send("pay.send", &json!({"n": 2}), &key("k1")).await;
-    world.approvals.approve("ap_2").unwrap();
+    world.approve("ap_2").await;
     let reply = world.send("pay.send", &json!({"n": 2}), &key("k1")).await;
     check_ok(&reply, "req_3", &json!({"run": 1}));
     runs.check(1);
@@ -242,7 +242,7 @@ async fn a_replay_comes_before_budget_and_confirmation() {
     });
     let send = async || world.send("pay.send", &json!({}), &key("k1")).await;
     send().await;
-    world.approvals.approve("ap_1").unwrap();
+    world.approve("ap_1").await;
     check_ok(&send().await, "req_2", &json!({"run": 1}));
     for _ in 0..3 {
         assert_eq!(send().await["replayed"], true);

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod approvals;
 mod catalog;
 mod claims;
 mod dry_run;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::approve::{Approval, Approver, Confirm};
+use countersign::approve::{Answer, Approver, Confirm, Permit};
 use countersign::clock::ManualClock;
 use countersign::contract::parameter::Sensitivity;
 use countersign::contract::{Digest, Input, Parameter, ValueKind};
@@ -94,9 +94,9 @@ async fn repairs_are_told_and_counted() {
 struct Slow(Arc<ManualClock>);
 
 impl Approver for Slow {
-    fn ask<'a>(&'a self, _: &'a Confirm) -> BoxFuture<'a, Result<Approval, Unavailable>> {
+    fn ask<'a>(&'a self, _: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>> {
         self.0.advance(Duration::from_millis(40));
-        Box::pin(async { Ok(Approval::Approved) })
+        Box::pin(async { Ok(Answer::Approved(Permit::used())) })
     }
 }
 
@@ -136,7 +136,7 @@ async fn sensitive_arguments_are_redacted() {
     world.send("parcel.send", &arguments, &json!({})).await;
     let hidden = json!({"to": [{"street": "[personal]"}], "pin": "[secret]"});
     assert_eq!(world.record()["arguments_redacted"], hidden);
-    assert_eq!(world.approvals.pending()[0].1.arguments_redacted, hidden);
+    assert_eq!(world.asked().await[0].arguments, hidden);
     let canonical = br#"{"pin":"0451","to":[{"street":"1 Main St"}]}"#;
     let digest = Digest::of_bytes(canonical).to_string();
     assert_eq!(world.record()["arguments_digest"], digest);

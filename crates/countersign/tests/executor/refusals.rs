@@ -195,7 +195,7 @@ async fn a_confirmation_counts_for_one_call_with_the_same_arguments() {
         "NEEDS_USER_CONFIRMATION",
         &json!({"approval_id": "ap_1"}),
     );
-    world.approvals.approve("ap_1").unwrap();
+    world.approve("ap_1").await;
     check_error(
         &send("10").await,
         "NEEDS_USER_CONFIRMATION",
@@ -209,9 +209,11 @@ async fn a_confirmation_counts_for_one_call_with_the_same_arguments() {
         "NEEDS_USER_CONFIRMATION",
         &json!({"approval_id": "ap_3"}),
     );
-    assert!(world.approvals.approve("ap_1").is_err(), "it has been used");
+    let by = Principal::user("u_1");
+    let used = world.approvals().approve("ap_1", &by, None).await;
+    assert!(used.is_err(), "it has been used");
 
-    world.approvals.deny("ap_2").unwrap();
+    world.approvals().deny("ap_2", &by, None).await.unwrap();
     check_error(&send("10").await, "FORBIDDEN", &json!({}));
     runs.check(1);
 }
@@ -222,7 +224,7 @@ async fn a_confirmation_belongs_to_its_user_and_ends() {
     let world = World::new(Probe::write("pay.send").confirmed());
     let mine = async || world.send("pay.send", &json!({}), &json!({})).await;
     mine().await;
-    world.approvals.approve("ap_1").unwrap();
+    world.approve("ap_1").await;
     let theirs = call_as(Principal::user("u_2"), "pay.send", &json!({}), &json!({}));
     let reply = world.execute(theirs).await;
     check_error(

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use countersign::approve::MemoryApprovals;
+use countersign::approve::{StoredApprovals, Wanted};
 use countersign::clock::ManualClock;
 use countersign::contract::tool::{Behaviour, Confirmation, EvidenceRule, KeyRule};
-use countersign::contract::{Effect, Input, RequestEnvelope, ToolName, ToolSpec};
+use countersign::contract::{Approval, Effect, Input, RequestEnvelope, ToolName, ToolSpec};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::SequentialIds;
 use countersign::ledger::{Log, LogQuery, MemoryStore, Store, StoredRecord};
@@ -154,7 +154,6 @@ pub(crate) struct World {
     pub(crate) executor: Executor,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) approvals: Arc<MemoryApprovals>,
     ids: Arc<SequentialIds>,
 }
 
@@ -183,17 +182,24 @@ impl World {
 
     /// Another process with the same store.
     pub(crate) fn replica(&self, probes: impl IntoIterator<Item = Probe>) -> Self {
+        self.replica_with(probes, |builder| builder)
+    }
+
+    /// The same, with other parts.
+    pub(crate) fn replica_with(
+        &self,
+        probes: impl IntoIterator<Item = Probe>,
+        change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
+    ) -> Self {
         let builder = Executor::builder(catalog(probes))
             .clock(self.clock.clone())
             .ids(self.ids.clone())
             .store(self.store.clone())
-            .kms(Arc::new(MasterKey::from_bytes(&MASTER)))
-            .approver(self.approvals.clone());
+            .kms(Arc::new(MasterKey::from_bytes(&MASTER)));
         Self {
-            executor: builder.build(),
+            executor: change(builder).build(),
             store: self.store.clone(),
             clock: self.clock.clone(),
-            approvals: self.approvals.clone(),
             ids: self.ids.clone(),
         }
     }
@@ -215,18 +221,15 @@ impl World {
         ));
         let ids = Arc::new(SequentialIds::new());
         let store = Arc::new(store(MemoryStore::with_clock(clock.clone())));
-        let approvals = Arc::new(MemoryApprovals::new(ids.clone()));
         let builder = Executor::builder(catalog(probes))
             .clock(clock.clone())
             .ids(ids.clone())
             .store(store.clone())
-            .kms(Arc::new(MasterKey::from_bytes(&MASTER)))
-            .approver(approvals.clone());
+            .kms(Arc::new(MasterKey::from_bytes(&MASTER)));
         Self {
             executor: change(builder, store.clone()).build(),
             store,
             clock,
-            approvals,
             ids,
         }
     }
@@ -262,6 +265,26 @@ impl World {
     /// The newest record.
     pub(crate) fn record(&self) -> Value {
         serde_json::to_value(self.store.records().last().unwrap()).unwrap()
+    }
+
+    pub(crate) fn approvals(&self) -> &StoredApprovals {
+        self.executor.approvals()
+    }
+
+    /// The user of the call confirms.
+    pub(crate) async fn approve(&self, approval_id: &str) {
+        let by = Principal::user("u_1");
+        let answered = self.approvals().approve(approval_id, &by, None);
+        answered.await.unwrap();
+    }
+
+    /// What the user of the call is asked, newest first.
+    pub(crate) async fn asked(&self) -> Vec<Approval> {
+        let by = Principal::user("u_1");
+        self.approvals()
+            .list(&by, &Wanted::default())
+            .await
+            .unwrap()
     }
 
     pub(crate) fn advance_seconds(&self, seconds: u64) {

@@ -1,0 +1,130 @@
+//! A question that a person has to answer before a call runs (A13), as inboxes show it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::envelope::Actor;
+use crate::id::{RequestId, SnapshotId, ToolName};
+
+/// One question, with what became of it. It counts for one call: this principal, this tool, these
+/// arguments or terms, this revision of the policy, once, and not for long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// Under which it is answered.
+    pub id: String,
+    /// What became of it.
+    pub state: ApprovalState,
+    /// Who has to answer.
+    pub user_id: String,
+    /// Who asks.
+    pub actor: Actor,
+    /// What is to be called.
+    pub tool: ToolName,
+    /// The tool's name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the tool does.
+    pub description: String,
+    /// What the tool would be given, defaults included, with every sensitive value replaced.
+    pub arguments: Value,
+    /// What it may cost at most, where the tool declares terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<ApprovedAmount>,
+    /// The call that asked first.
+    pub request_id: RequestId,
+    /// Which revision of the policy let the call come so far.
+    pub policy_revision: String,
+    /// When it was asked, RFC 3339.
+    pub asked_at: String,
+    /// Until when it can be answered, or the answer be used, RFC 3339.
+    pub expires_at: String,
+    /// Who answered, and what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ApprovalAnswer>,
+}
+
+/// What became of a question. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// Nobody has answered yet.
+    Pending,
+    /// The call may be made, once.
+    Approved,
+    /// The call is refused.
+    Denied,
+    /// The call was made.
+    Used,
+    /// It was not answered, or not used, in time.
+    Expired,
+}
+
+/// The two answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDecision {
+    /// The call may be made.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+/// An answer that was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalAnswer {
+    /// Which one.
+    pub decision: ApprovalDecision,
+    /// Who gave it; never an agent.
+    pub by: Actor,
+    /// When, RFC 3339.
+    pub at: String,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The record of the answer.
+    pub evidence: SnapshotId,
+}
+
+/// An amount as it stood in the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ApprovedAmount {
+    /// A decimal.
+    pub amount: String,
+    /// ISO 4217, or whatever the tool takes for it.
+    pub currency: String,
+}
+
+impl ApprovalState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Denied,
+        Self::Used,
+        Self::Expired,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Used => "used",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The state of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+}

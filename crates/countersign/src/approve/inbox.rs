@@ -1,0 +1,220 @@
+//! Which questions there are, for those who answer them and for those who clean up.
+
+use countersign_contract::approval::{Approval, ApprovalState};
+use countersign_contract::{Actor, ActorType};
+use jiff::SignedDuration;
+
+use super::answer::{Error, sees_all};
+use super::question::{Question, Writing, later};
+use super::record::{self, Event};
+use super::stored::{COLLECTION, Owner, StoredApprovals, is_done, opened, owner_key};
+use crate::ledger::{self, Commit, DocumentKey};
+use crate::principal::Principal;
+use crate::scribe::Draft;
+use crate::state::document_aad;
+use crate::vault::SHARED;
+
+/// Which questions are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of this user; of all whom the principal may see where there is none.
+    pub user_id: Option<String>,
+    /// In this state.
+    pub state: Option<ApprovalState>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            user_id: None,
+            state: None,
+            limit: 100,
+        }
+    }
+}
+
+/// How many questions one listing looks at.
+const SCANNED_MAX: usize = 10_000;
+
+const PAGE: usize = 256;
+
+/// For how long a question can still be looked at after it has expired; its records stay.
+const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+impl StoredApprovals {
+    /// The questions that a principal may see, newest first: those of its user, or all where it holds
+    /// [`SCOPE_ANSWER`](super::SCOPE_ANSWER) and is no agent.
+    pub async fn list(&self, by: &Principal, wanted: &Wanted) -> Result<Vec<Approval>, Error> {
+        let of = match &wanted.user_id {
+            Some(user_id) if *user_id == by.user_id || sees_all(by) => Some(user_id),
+            // Nobody learns whether somebody else has questions.
+            Some(_) => return Ok(Vec::new()),
+            None if sees_all(by) => None,
+            None => Some(&by.user_id),
+        };
+        let questions = match of {
+            Some(user_id) => self.of_user(user_id).await?,
+            None => self.of_all().await?,
+        };
+        let now = self.clock.now();
+        let mut questions: Vec<_> = questions
+            .into_iter()
+            .filter(|question| {
+                wanted
+                    .state
+                    .is_none_or(|state| question.state(now) == state)
+            })
+            .collect();
+        questions.sort_by(|a, b| (b.asked_at, &b.id).cmp(&(a.asked_at, &a.id)));
+        questions.truncate(wanted.limit);
+        Ok(questions
+            .into_iter()
+            .map(|question| question.shown(now))
+            .collect())
+    }
+
+    /// One question.
+    pub async fn show(&self, id: &str, by: &Principal) -> Result<Approval, Error> {
+        let (question, _) = self.visible(id, by).await?;
+        Ok(question.shown(self.clock.now()))
+    }
+
+    /// Removes questions that were over a day ago, and what erased users have left behind, at most
+    /// `limit`; answers how many.
+    pub async fn expire(&self, limit: usize) -> Result<usize, Error> {
+        let mut removed = 0;
+        let mut after = None;
+        while removed < limit {
+            let ids = self.ids_after(after.as_deref()).await?;
+            let Some(last) = ids.last() else { break };
+            after = Some(last.clone());
+            for id in ids {
+                removed += usize::from(removed < limit && self.remove_if_over(&id).await?);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// A question that a principal may see, and the version of its document.
+    pub(super) async fn visible(&self, id: &str, by: &Principal) -> Result<(Question, u64), Error> {
+        let unknown = || Error::Unknown(id.chars().take(ID_CHARS_SHOWN).collect());
+        let found = self.found(id).await?.and_then(|(_, found)| found);
+        let (question, version) = found.ok_or_else(unknown)?;
+        if question.user_id != by.user_id && !sees_all(by) {
+            return Err(unknown());
+        }
+        Ok((question, version))
+    }
+
+    /// Whose a question is, and the question where it is still there.
+    async fn found(
+        &self,
+        id: &str,
+    ) -> Result<Option<(Owner, Option<(Question, u64)>)>, ledger::Error> {
+        if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
+            return Ok(None);
+        }
+        let key = owner_key(id);
+        let Some(body) = self.store.document(&key).await?.body else {
+            return Ok(None);
+        };
+        let shared = self.vault.key(SHARED).await?;
+        let damaged = || ledger::Error::Damaged {
+            what: format!("the approval {id:?}"),
+        };
+        let opened = shared
+            .open(&document_aad(&key), &body)
+            .map_err(|_| damaged())?;
+        let owner: Owner = serde_json::from_slice(&opened).map_err(|_| damaged())?;
+        // An erased user has no key, and must not get a new one by being looked for.
+        let Some(keys) = self.vault.existing_key(&owner.user_id).await? else {
+            return Ok(Some((owner, None)));
+        };
+        let key = DocumentKey {
+            user_id: owner.user_id.clone(),
+            collection: COLLECTION.to_owned(),
+            id: owner.place.clone(),
+        };
+        let stored = self.store.document(&key).await?;
+        let Some(body) = stored.body else {
+            return Ok(Some((owner, None)));
+        };
+        let question = Question::open(&keys, &key, &body)?;
+        let question = (question.id == id).then_some((question, stored.version));
+        Ok(Some((owner, question)))
+    }
+
+    async fn of_user(&self, user_id: &str) -> Result<Vec<Question>, ledger::Error> {
+        let Some(keys) = self.vault.existing_key(user_id).await? else {
+            return Ok(Vec::new());
+        };
+        let scan = self.store.scan(user_id, COLLECTION, "", None, SCANNED_MAX);
+        let opened = opened(user_id, &keys, scan.await?.documents)?;
+        Ok(opened.into_iter().map(|(_, question)| question).collect())
+    }
+
+    async fn of_all(&self) -> Result<Vec<Question>, ledger::Error> {
+        let mut questions = Vec::new();
+        let mut after = None;
+        while questions.len() < SCANNED_MAX {
+            let ids = self.ids_after(after.as_deref()).await?;
+            let Some(last) = ids.last() else { break };
+            after = Some(last.clone());
+            for id in ids {
+                let found = self.found(&id).await?.and_then(|(_, found)| found);
+                questions.extend(found.map(|(question, _)| question));
+            }
+        }
+        Ok(questions)
+    }
+
+    async fn ids_after(&self, after: Option<&str>) -> Result<Vec<String>, ledger::Error> {
+        let page = self.store.scan(SHARED, COLLECTION, "", after, PAGE).await?;
+        Ok(page.documents.into_iter().map(|found| found.id).collect())
+    }
+
+    async fn remove_if_over(&self, id: &str) -> Result<bool, ledger::Error> {
+        let now = self.clock.now();
+        let Some((owner, found)) = self.found(id).await? else {
+            return Ok(false);
+        };
+        let keys = self.vault.existing_key(&owner.user_id).await?;
+        let by = Actor {
+            kind: ActorType::System,
+            id: "countersign".to_owned(),
+        };
+        let record_id = self.ids.snapshot_id();
+        let (mut writings, entry) = match (found, keys) {
+            (Some((question, _)), _) if now < later(question.expires_at, KEPT_FOR) => {
+                return Ok(false);
+            }
+            (Some((question, version)), Some(keys)) => {
+                let (entry, _) =
+                    record::entry(&question, Event::Removed, &by, now, record_id, &keys);
+                let key = question.place(&keys);
+                (vec![Writing::delete(key, version, true)], entry)
+            }
+            (Some(_) | None, None) | (None, Some(_)) => {
+                (Vec::new(), record::orphan(id, &by, now, record_id))
+            }
+        };
+        writings.extend(self.without_owner(id).await?);
+        let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
+        let commit = Commit {
+            key: None,
+            reads,
+            shapes: Vec::new(),
+            writes,
+            record: Draft::from(entry),
+        };
+        Ok(is_done(&self.store.commit(commit).await?))
+    }
+}
+
+/// The longest id that is looked for.
+const ID_BYTES_MAX: usize = 255;
+
+/// How much of an unknown id is shown.
+const ID_CHARS_SHOWN: usize = 64;

@@ -1,0 +1,377 @@
+//! A question as the store keeps it: sealed under the key of the user who has to answer.
+
+use countersign_contract::approval::{
+    Approval, ApprovalAnswer, ApprovalDecision, ApprovalState, ApprovedAmount,
+};
+use countersign_contract::evidence::Link;
+use countersign_contract::{Actor, Digest, RequestId, ToolName};
+use countersign_evidence::seal::UserKey;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::stored::COLLECTION;
+use super::terms::is_within;
+use super::{Because, Confirm};
+use crate::ids::IdSource;
+use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, Error, IndexEntry, KeyDigest};
+use crate::state::document_aad;
+
+/// One question, and how it stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Question {
+    pub(super) v: u8,
+    pub(super) id: String,
+    pub(super) actor: Actor,
+    pub(super) principal: Actor,
+    pub(super) user_id: String,
+    pub(super) tool: ToolName,
+    pub(super) title: Option<String>,
+    pub(super) description: String,
+    pub(super) tool_version: String,
+    pub(super) definition: Digest,
+    pub(super) exact: Digest,
+    pub(super) ceiling: Option<ApprovedAmount>,
+    pub(super) arguments_redacted: Value,
+    pub(super) policy_revision: String,
+    pub(super) request_id: RequestId,
+    pub(super) asked_at: Timestamp,
+    pub(super) valid_for: SignedDuration,
+    pub(super) expires_at: Timestamp,
+    pub(super) standing: Standing,
+    /// Calls with a key that have used earlier answers to this question: one of them may still have to
+    /// be finished.
+    #[serde(default)]
+    pub(super) begun: Vec<Begun>,
+}
+
+/// A call with a key that has used an answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Begun {
+    key: String,
+    link: Link,
+}
+
+/// How many calls are remembered that may still have to be finished.
+const BEGUN_MAX: usize = 8;
+
+/// How a question stands. That it has expired is not written: time alone decides it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Standing {
+    Pending,
+    Approved(Given),
+    Denied(Given),
+    Used(Given, Use),
+}
+
+/// An answer that was given.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Given {
+    pub(super) by: Actor,
+    pub(super) at: Timestamp,
+    pub(super) reason: Option<String>,
+    pub(super) link: Link,
+}
+
+/// The call that has used an approval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Use {
+    pub(super) request_id: RequestId,
+    /// Digest of its key; none where it has none, and then no other call is this one.
+    pub(super) key: Option<String>,
+    pub(super) at: Timestamp,
+}
+
+/// What a question means for a call that it was found for.
+pub(super) enum Meaning {
+    Approved(Link),
+    /// A call with this very key has used it and may go on.
+    Resumed(Link),
+    Denied,
+    Pending,
+    /// It does not count; where an answer had been given, this is why.
+    Void(Option<Because>),
+}
+
+impl Question {
+    pub(super) fn of(
+        confirm: &Confirm,
+        id: String,
+        at: Timestamp,
+        valid_for: SignedDuration,
+        replaced: Option<&Self>,
+    ) -> Self {
+        Self {
+            v: 1,
+            id,
+            actor: confirm.actor.clone(),
+            principal: confirm.principal.clone(),
+            user_id: confirm.user_id.clone(),
+            tool: confirm.tool.clone(),
+            title: confirm.title.clone(),
+            description: confirm.description.clone(),
+            tool_version: confirm.tool_version.clone(),
+            definition: confirm.definition,
+            exact: confirm.exact,
+            ceiling: confirm.ceiling.clone(),
+            arguments_redacted: confirm.arguments_redacted.clone(),
+            policy_revision: confirm.policy_revision.clone(),
+            request_id: confirm.request_id.clone(),
+            asked_at: at,
+            valid_for,
+            expires_at: later(at, valid_for),
+            standing: Standing::Pending,
+            begun: replaced.map(Self::begun).unwrap_or_default(),
+        }
+    }
+
+    /// The calls with a key that have used this question or those before it, newest first.
+    fn begun(&self) -> Vec<Begun> {
+        let newest = match &self.standing {
+            Standing::Used(given, used) => used.key.clone().map(|key| Begun {
+                key,
+                link: given.link.clone(),
+            }),
+            Standing::Pending | Standing::Approved(_) | Standing::Denied(_) => None,
+        };
+        let begun = newest.into_iter().chain(self.begun.iter().cloned());
+        begun.take(BEGUN_MAX).collect()
+    }
+
+    /// What it means for a call of the same principal with the same bound terms.
+    pub(super) fn meaning(&self, confirm: &Confirm, now: Timestamp) -> Meaning {
+        let is_within = is_within(confirm.ceiling.as_ref(), self.ceiling.as_ref());
+        let is_expired = now >= self.expires_at;
+        let key = confirm.key.map(|key| key.to_string());
+        // What may have happened is finished under the answer that it was begun with, however old.
+        if confirm.is_resumed
+            && let Some(ours) = self.begun().iter().find(|it| Some(&it.key) == key.as_ref())
+        {
+            return Meaning::Resumed(ours.link.clone());
+        }
+        if let Standing::Used(given, used) = &self.standing {
+            // What has failed without an effect is a new call, for which the answer must still count.
+            let is_ours = key.is_some() && key == used.key;
+            if is_ours && is_within && !is_expired {
+                return Meaning::Resumed(given.link.clone());
+            }
+            return Meaning::Void(Some(Because::Used));
+        }
+        let changed = if is_expired {
+            Some(Because::Expired)
+        } else if !is_within {
+            Some(Because::AmountRose)
+        } else if self.definition != confirm.definition {
+            Some(Because::ToolChanged)
+        } else if self.policy_revision != confirm.policy_revision {
+            Some(Because::PolicyChanged)
+        } else {
+            None
+        };
+        match (&self.standing, changed) {
+            (Standing::Approved(given), None) => Meaning::Approved(given.link.clone()),
+            (Standing::Pending, None) => Meaning::Pending,
+            (Standing::Pending | Standing::Approved(_), Some(because)) => {
+                Meaning::Void(Some(because))
+            }
+            // A refusal is the user's will, whatever the policy says since; less money is a new question.
+            (Standing::Denied(_), _) if self.denies(confirm, now) => Meaning::Denied,
+            (Standing::Denied(_) | Standing::Used(..), _) => Meaning::Void(None),
+        }
+    }
+
+    /// Whether the user has declined this call, whoever makes it.
+    pub(super) fn denies(&self, confirm: &Confirm, now: Timestamp) -> bool {
+        let is_denied = match self.standing {
+            Standing::Denied(_) => true,
+            Standing::Pending | Standing::Approved(_) | Standing::Used(..) => false,
+        };
+        is_denied
+            && now < self.expires_at
+            && self.exact == confirm.exact
+            && is_within(self.ceiling.as_ref(), confirm.ceiling.as_ref())
+    }
+
+    pub(super) fn is_open(&self, now: Timestamp) -> bool {
+        self.state(now) == ApprovalState::Pending
+    }
+
+    pub(super) fn state(&self, now: Timestamp) -> ApprovalState {
+        let is_expired = now >= self.expires_at;
+        match self.standing {
+            Standing::Used(..) => ApprovalState::Used,
+            Standing::Pending | Standing::Approved(_) | Standing::Denied(_) if is_expired => {
+                ApprovalState::Expired
+            }
+            Standing::Pending => ApprovalState::Pending,
+            Standing::Approved(_) => ApprovalState::Approved,
+            Standing::Denied(_) => ApprovalState::Denied,
+        }
+    }
+
+    /// As an inbox shows it.
+    pub(super) fn shown(self, now: Timestamp) -> Approval {
+        let state = self.state(now);
+        let answer = match self.standing {
+            Standing::Pending => None,
+            Standing::Approved(given) | Standing::Used(given, _) => {
+                Some(given.shown(ApprovalDecision::Approve))
+            }
+            Standing::Denied(given) => Some(given.shown(ApprovalDecision::Deny)),
+        };
+        Approval {
+            id: self.id,
+            state,
+            user_id: self.user_id,
+            actor: self.actor,
+            tool: self.tool,
+            title: self.title,
+            description: self.description,
+            arguments: self.arguments_redacted,
+            ceiling: self.ceiling,
+            request_id: self.request_id,
+            policy_revision: self.policy_revision,
+            asked_at: self.asked_at.to_string(),
+            expires_at: self.expires_at.to_string(),
+            answer,
+        }
+    }
+
+    /// The name of its document: of all questions of this user about this call of this principal.
+    pub(super) fn place(&self, keys: &UserKey) -> DocumentKey {
+        place(
+            keys,
+            &self.user_id,
+            &self.tool,
+            [&self.actor, &self.principal],
+            self.exact,
+        )
+    }
+
+    /// What a store has kept.
+    pub(super) fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Self, Error> {
+        let damaged = || Error::Damaged {
+            what: format!("the approval {:?}", key.id),
+        };
+        let opened = keys.open(&document_aad(key), body).map_err(|_| damaged())?;
+        serde_json::from_slice(&opened).map_err(|_| damaged())
+    }
+
+    /// What a store keeps, in the place of a version of it.
+    pub(super) fn write(&self, keys: &UserKey, version: u64, ids: &dyn IdSource) -> Writing {
+        let key = self.place(keys);
+        let mut nonce = [0; 12];
+        ids.fill(&mut nonce);
+        let plain = serde_json::to_vec(self).expect("names, texts and JSON values");
+        let body = keys.seal(nonce, &document_aad(&key), &plain);
+        let mut entries = vec![
+            by_call(keys, &self.tool, self.exact),
+            by_tool(keys, &self.tool),
+        ];
+        if matches!(self.standing, Standing::Pending) {
+            entries.push(pending(keys));
+        }
+        entries.sort();
+        Writing {
+            read: DocumentRead {
+                key: key.clone(),
+                version,
+            },
+            write: DocumentWrite {
+                key,
+                version,
+                body: Some(body),
+                entries,
+                tracked: true,
+            },
+        }
+    }
+}
+
+/// A document that a commit reads and writes.
+pub(super) struct Writing {
+    pub(super) read: DocumentRead,
+    pub(super) write: DocumentWrite,
+}
+
+impl Writing {
+    /// Deletes it.
+    pub(super) fn delete(key: DocumentKey, version: u64, tracked: bool) -> Self {
+        Self {
+            read: DocumentRead {
+                key: key.clone(),
+                version,
+            },
+            write: DocumentWrite {
+                key,
+                version,
+                body: None,
+                entries: Vec::new(),
+                tracked,
+            },
+        }
+    }
+}
+
+impl Given {
+    fn shown(self, decision: ApprovalDecision) -> ApprovalAnswer {
+        ApprovalAnswer {
+            decision,
+            by: self.by,
+            at: self.at.to_string(),
+            reason: self.reason,
+            evidence: self.link.id,
+        }
+    }
+}
+
+/// The document of a principal's question about a call. The name tells the store nothing.
+pub(super) fn place(
+    keys: &UserKey,
+    user_id: &str,
+    tool: &ToolName,
+    [actor, principal]: [&Actor; 2],
+    exact: Digest,
+) -> DocumentKey {
+    let who = serde_json::to_string(&(actor, principal)).expect("names");
+    let named = ["approval", tool.as_str(), &exact.to_string(), &who].join("\0");
+    let digest = keys.index(named.as_bytes());
+    DocumentKey {
+        user_id: user_id.to_owned(),
+        collection: COLLECTION.to_owned(),
+        id: KeyDigest(digest).to_string(),
+    }
+}
+
+/// All questions about a call, whoever makes it.
+pub(super) fn by_call(keys: &UserKey, tool: &ToolName, exact: Digest) -> IndexEntry {
+    entry(
+        keys,
+        "call",
+        &[tool.as_str(), &exact.to_string()].join("\0"),
+    )
+}
+
+/// All questions about a tool.
+pub(super) fn by_tool(keys: &UserKey, tool: &ToolName) -> IndexEntry {
+    entry(keys, "tool", tool.as_str())
+}
+
+/// All questions that nobody has answered.
+pub(super) fn pending(keys: &UserKey) -> IndexEntry {
+    entry(keys, "pending", "")
+}
+
+fn entry(keys: &UserKey, index: &str, value: &str) -> IndexEntry {
+    let named = [COLLECTION, index, value].join("\0");
+    IndexEntry {
+        index: index.to_owned(),
+        value: keys.index(named.as_bytes()),
+    }
+}
+
+/// A moment later than another.
+pub(super) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}

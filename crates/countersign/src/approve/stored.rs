@@ -1,0 +1,480 @@
+//! Approvals in the store, sealed under the keys of those who answer.
+//!
+//! Two documents a question, in a collection that no tool can name: the question itself among the user's
+//! documents, under a name that follows from what it is bound to, so that a call finds it in one read; and
+//! one among the shared documents, under the approval's id, that says whose it is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_contract::Actor;
+use countersign_evidence::seal::UserKey;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use super::question::{self, Meaning, Question, Standing, Use, Writing};
+use super::record::{self, Event};
+use super::{Answer, Approver, Because, Confirm, Permit, Ticket, Using};
+use crate::BoxFuture;
+use crate::clock::Clock;
+use crate::ids::IdSource;
+use crate::ledger::{
+    Commit, CommitAnswer, DocumentKey, DocumentRead, Error, ShapeRead, Store, StoredDocument,
+};
+use crate::scribe::Draft;
+use crate::state::document_aad;
+use crate::unavailable::Unavailable;
+use crate::vault::{SHARED, Vault};
+
+/// Where approvals are kept. No tool can name it: its name starts with a dollar sign.
+pub const COLLECTION: &str = "$approvals";
+
+/// Questions and answers in a store. Durable wherever the store is.
+pub struct StoredApprovals {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) vault: Arc<Vault>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) limits: Limits,
+    /// Rung with every answer of this process.
+    pub(super) answered: Notify,
+}
+
+/// The bounds of questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// For how long a question can be answered, and its answer be used.
+    pub valid_for: Duration,
+    /// How many open questions a user may have.
+    pub pending_max: usize,
+    /// The longest that a caller may wait for an answer.
+    pub wait_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            valid_for: Duration::from_mins(15),
+            pending_max: 20,
+            wait_max: Duration::from_mins(5),
+        }
+    }
+}
+
+/// The longest that a question can be open, whatever a policy says.
+const VALID_FOR_MAX: Duration = Duration::from_hours(24 * 30);
+
+/// How often a waiting caller looks whether another process has answered.
+const POLL: Duration = Duration::from_millis(500);
+
+/// How often a question is tried to write that others write at the same moment.
+pub(super) const TRIES_MAX: u32 = 32;
+
+/// How many questions about one tool are looked through to say why none of them counts.
+const NEIGHBOURS_MAX: usize = 32;
+
+/// How many questions that are over are removed when a new one is asked.
+const REMOVED_MAX: usize = 16;
+
+/// Whose a question is, under its id.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Owner {
+    pub(super) user_id: String,
+    /// The name of the document among the user's.
+    pub(super) place: String,
+}
+
+impl StoredApprovals {
+    /// Approvals in this store, under the keys of this vault.
+    pub fn new(
+        store: Arc<dyn Store>,
+        vault: Arc<Vault>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self {
+            store,
+            vault,
+            clock,
+            ids,
+            limits: Limits::default(),
+            answered: Notify::new(),
+        }
+    }
+
+    /// With these bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What the user has answered; a question that there is none for yet is asked.
+    async fn look(&self, confirm: &Confirm) -> Result<Answer, Error> {
+        let keys = self.vault.key(&confirm.user_id).await?;
+        for _ in 0..TRIES_MAX {
+            let now = self.clock.now();
+            let (key, stored) = self.find_own(confirm, &keys).await?;
+            let own = stored.body.as_ref();
+            let own = own
+                .map(|body| Question::open(&keys, &key, body))
+                .transpose()?;
+            let because = match own.as_ref().map(|own| (own, own.meaning(confirm, now))) {
+                None => None,
+                Some((own, Meaning::Approved(link))) => {
+                    let ticket = Ticket {
+                        link: Some(link),
+                        using: self.using(own, confirm, &keys, stored.version, now),
+                    };
+                    return Ok(Answer::Approved(Permit(Some(Box::new(ticket)))));
+                }
+                Some((_, Meaning::Resumed(link))) => {
+                    let ticket = Ticket {
+                        link: Some(link),
+                        using: None,
+                    };
+                    return Ok(Answer::Approved(Permit(Some(Box::new(ticket)))));
+                }
+                Some((own, Meaning::Denied)) => return Ok(denied(own)),
+                Some((own, Meaning::Pending)) => return Ok(pending(own, None)),
+                Some((_, Meaning::Void(because))) => because,
+            };
+            // Whoever else of the user's agents has been declined, this call has been as well.
+            if let Some(declined) = self.declined(confirm, &keys, now).await? {
+                return Ok(denied(&declined));
+            }
+            let because = match because {
+                Some(because) => Some(because),
+                None => self.nearest(confirm, &keys, now).await?,
+            };
+            let asked = self.create(confirm, &keys, (stored.version, own), because, now);
+            if let Some(answer) = asked.await? {
+                return Ok(answer);
+            }
+        }
+        Err(Unavailable::new("approvals", "the question keeps changing").into())
+    }
+
+    async fn find_own(
+        &self,
+        confirm: &Confirm,
+        keys: &UserKey,
+    ) -> Result<(DocumentKey, StoredDocument), Error> {
+        let who = [&confirm.actor, &confirm.principal];
+        let key = question::place(keys, &confirm.user_id, &confirm.tool, who, confirm.exact);
+        let stored = self.store.document(&key).await?;
+        Ok((key, stored))
+    }
+
+    /// The write that uses an approval up.
+    fn using(
+        &self,
+        own: &Question,
+        confirm: &Confirm,
+        keys: &UserKey,
+        version: u64,
+        now: Timestamp,
+    ) -> Option<Using> {
+        let given = match &own.standing {
+            Standing::Approved(given) => given.clone(),
+            Standing::Pending | Standing::Denied(_) | Standing::Used(..) => return None,
+        };
+        let used = Use {
+            request_id: confirm.request_id.clone(),
+            key: confirm.key.map(|key| key.to_string()),
+            at: now,
+        };
+        let question = Question {
+            standing: Standing::Used(given, used),
+            ..own.clone()
+        };
+        let Writing { read, write } = question.write(keys, version, &*self.ids);
+        Some(Using {
+            read,
+            write,
+            question,
+        })
+    }
+
+    /// Uses an approval up before an effect elsewhere, with its record; false where somebody else was
+    /// faster.
+    pub(crate) async fn use_up(&self, using: Using, by: &Actor) -> Result<bool, Error> {
+        let Using {
+            read,
+            write,
+            question,
+        } = using;
+        let keys = self.vault.key(&question.user_id).await?;
+        let id = self.ids.snapshot_id();
+        let at = self.clock.now();
+        let (entry, _) = record::entry(&question, Event::Used, by, at, id, &keys);
+        let commit = Commit {
+            key: None,
+            reads: vec![read],
+            shapes: Vec::new(),
+            writes: vec![write],
+            record: Draft::from(entry),
+        };
+        Ok(is_done(&self.store.commit(commit).await?))
+    }
+
+    /// A question about this call that the user has answered with no.
+    async fn declined(
+        &self,
+        confirm: &Confirm,
+        keys: &UserKey,
+        now: Timestamp,
+    ) -> Result<Option<Question>, Error> {
+        let entry = question::by_call(keys, &confirm.tool, confirm.exact);
+        let found = self
+            .store
+            .find(&confirm.user_id, COLLECTION, &entry, NEIGHBOURS_MAX)
+            .await?;
+        let found = opened(&confirm.user_id, keys, found.documents)?;
+        let mut found = found.into_iter().map(|(_, question)| question);
+        Ok(found.find(|question| question.denies(confirm, now)))
+    }
+
+    /// Why an answer that the user has given about this tool does not count for this call.
+    async fn nearest(
+        &self,
+        confirm: &Confirm,
+        keys: &UserKey,
+        now: Timestamp,
+    ) -> Result<Option<Because>, Error> {
+        let entry = question::by_tool(keys, &confirm.tool);
+        let found = self
+            .store
+            .find(&confirm.user_id, COLLECTION, &entry, NEIGHBOURS_MAX)
+            .await?;
+        let found = opened(&confirm.user_id, keys, found.documents)?;
+        let mut because = None;
+        for (_, question) in found {
+            let is_given = matches!(question.standing, Standing::Approved(_));
+            if !is_given || now >= question.expires_at {
+                continue;
+            }
+            if question.exact == confirm.exact {
+                return Ok(Some(Because::OtherPrincipal));
+            }
+            if (&question.actor, &question.principal) == (&confirm.actor, &confirm.principal) {
+                because = Some(Because::ArgumentsChanged);
+            }
+        }
+        Ok(because)
+    }
+
+    /// Asks. None where somebody was faster, and then everything is looked at again.
+    async fn create(
+        &self,
+        confirm: &Confirm,
+        keys: &UserKey,
+        (version, replaced): (u64, Option<Question>),
+        because: Option<Because>,
+        now: Timestamp,
+    ) -> Result<Option<Answer>, Error> {
+        let user_id = &confirm.user_id;
+        let pending_max = self.limits.pending_max;
+        let entry = question::pending(keys);
+        let wanted = pending_max.saturating_add(REMOVED_MAX);
+        let found = self.store.find(user_id, COLLECTION, &entry, wanted).await?;
+        let shape = ShapeRead {
+            user_id: user_id.clone(),
+            collection: COLLECTION.to_owned(),
+            shape: found.shape,
+        };
+        let found = opened(user_id, keys, found.documents)?;
+        let own = question::place(
+            keys,
+            user_id,
+            &confirm.tool,
+            [&confirm.actor, &confirm.principal],
+            confirm.exact,
+        );
+        let others = found.into_iter().filter(|(read, _)| read.key != own);
+        let (open, over): (Vec<_>, Vec<_>) =
+            others.partition(|(_, question)| question.is_open(now));
+        if open.len() >= pending_max {
+            let first = open.iter().map(|(_, question)| question.expires_at).min();
+            return Ok(Some(Answer::TooMany {
+                pending_max,
+                retry_after_ms: millis_until(first.unwrap_or(now), now),
+            }));
+        }
+        let question = Question::of(
+            confirm,
+            self.ids.approval_id(),
+            now,
+            self.valid_for(confirm),
+            replaced.as_ref(),
+        );
+        let shared = self.vault.key(SHARED).await?;
+        let mut writings = vec![
+            question.write(keys, version, &*self.ids),
+            self.owner_of(&question, &own, &shared),
+        ];
+        if let Some(replaced) = &replaced {
+            writings.extend(self.without_owner(&replaced.id).await?);
+        }
+        for (read, question) in over.into_iter().take(REMOVED_MAX) {
+            writings.push(Writing::delete(read.key, read.version, true));
+            writings.extend(self.without_owner(&question.id).await?);
+        }
+        let id = self.ids.snapshot_id();
+        let (entry, _) = record::entry(&question, Event::Asked, &confirm.actor, now, id, keys);
+        let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
+        let commit = Commit {
+            key: None,
+            reads,
+            shapes: vec![shape],
+            writes,
+            record: Draft::from(entry),
+        };
+        let is_asked = is_done(&self.store.commit(commit).await?);
+        Ok(is_asked.then(|| pending(&question, because)))
+    }
+
+    /// The document under the id of a question.
+    fn owner_of(&self, question: &Question, own: &DocumentKey, shared: &UserKey) -> Writing {
+        let key = owner_key(&question.id);
+        let owner = Owner {
+            user_id: question.user_id.clone(),
+            place: own.id.clone(),
+        };
+        let mut nonce = [0; 12];
+        self.ids.fill(&mut nonce);
+        let plain = serde_json::to_vec(&owner).expect("names");
+        let body = shared.seal(nonce, &document_aad(&key), &plain);
+        let mut writing = Writing::delete(key, 0, false);
+        writing.write.body = Some(body);
+        writing
+    }
+
+    /// Takes the document under the id of a question away.
+    pub(super) async fn without_owner(&self, id: &str) -> Result<Option<Writing>, Error> {
+        let key = owner_key(id);
+        let stored = self.store.document(&key).await?;
+        let version = stored.version;
+        Ok(stored.body.map(|_| Writing::delete(key, version, false)))
+    }
+
+    fn valid_for(&self, confirm: &Confirm) -> SignedDuration {
+        let valid_for = confirm.valid_for.unwrap_or(self.limits.valid_for);
+        SignedDuration::try_from(valid_for.min(VALID_FOR_MAX)).unwrap_or(SignedDuration::ZERO)
+    }
+
+    /// Returns when a question is no longer open.
+    async fn until_answered(&self, confirm: &Confirm, approval_id: &str) -> Result<(), Error> {
+        let keys = self.vault.key(&confirm.user_id).await?;
+        loop {
+            let rung = self.answered.notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            let (key, stored) = self.find_own(confirm, &keys).await?;
+            let own = stored.body.as_ref();
+            let own = own
+                .map(|body| Question::open(&keys, &key, body))
+                .transpose()?;
+            let is_open =
+                own.is_some_and(|own| own.id == approval_id && own.is_open(self.clock.now()));
+            if !is_open {
+                return Ok(());
+            }
+            // Other processes answer without ringing here.
+            let _ = tokio::time::timeout(POLL, rung).await;
+        }
+    }
+
+    async fn answer(&self, confirm: &Confirm) -> Result<Answer, Error> {
+        let answer = self.look(confirm).await?;
+        let wait = confirm.wait.min(self.limits.wait_max);
+        let approval_id = match &answer {
+            Answer::Pending { approval_id, .. } if !wait.is_zero() => approval_id,
+            Answer::Pending { .. }
+            | Answer::Approved(_)
+            | Answer::Denied { .. }
+            | Answer::TooMany { .. } => return Ok(answer),
+        };
+        let answered = self.until_answered(confirm, approval_id);
+        match tokio::time::timeout(wait, answered).await {
+            Ok(answered) => {
+                answered?;
+                self.look(confirm).await
+            }
+            Err(_) => Ok(answer),
+        }
+    }
+}
+
+impl Approver for StoredApprovals {
+    fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>> {
+        Box::pin(async move {
+            let answer = self.answer(confirm).await;
+            answer.map_err(|error| Unavailable::new("approvals", error))
+        })
+    }
+}
+
+impl fmt::Debug for StoredApprovals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredApprovals")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a commit has counted; the others have done nothing.
+pub(super) fn is_done(answer: &CommitAnswer) -> bool {
+    match answer {
+        CommitAnswer::Committed => true,
+        CommitAnswer::Moved { .. } | CommitAnswer::Held(_) | CommitAnswer::Fenced => false,
+    }
+}
+
+pub(super) fn owner_key(id: &str) -> DocumentKey {
+    DocumentKey {
+        user_id: SHARED.to_owned(),
+        collection: COLLECTION.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+fn pending(question: &Question, because: Option<Because>) -> Answer {
+    Answer::Pending {
+        approval_id: question.id.clone(),
+        expires_at: question.expires_at,
+        because,
+    }
+}
+
+fn denied(question: &Question) -> Answer {
+    Answer::Denied {
+        approval_id: question.id.clone(),
+        until: question.expires_at,
+    }
+}
+
+fn millis_until(then: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(then.duration_since(now).as_millis()).unwrap_or_default()
+}
+
+/// Questions that were found.
+pub(super) fn opened(
+    user_id: &str,
+    keys: &UserKey,
+    found: Vec<crate::ledger::FoundDocument>,
+) -> Result<Vec<(DocumentRead, Question)>, Error> {
+    let mut questions = Vec::with_capacity(found.len());
+    for document in found {
+        let key = DocumentKey {
+            user_id: user_id.to_owned(),
+            collection: COLLECTION.to_owned(),
+            id: document.id,
+        };
+        let question = Question::open(keys, &key, &document.body)?;
+        let version = document.version;
+        questions.push((DocumentRead { key, version }, question));
+    }
+    Ok(questions)
+}

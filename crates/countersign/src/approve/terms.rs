@@ -1,0 +1,174 @@
+//! What an approval is bound to: all arguments, or the terms that a tool declares.
+
+use std::cmp::Ordering;
+
+use countersign_contract::approval::ApprovedAmount;
+use countersign_contract::tool::{Confirmation, Terms};
+use countersign_contract::{Digest, canonical};
+use serde_json::{Value, json};
+
+/// What has to stay exactly as it is, and what may fall.
+///
+/// Arguments that do not have the declared amount, or an amount that cannot be compared, are bound as a
+/// whole: less is agreed to, never more.
+pub(crate) fn agreed(
+    confirmation: &Confirmation,
+    arguments: &Value,
+    circumstances: &Value,
+) -> (Digest, Option<ApprovedAmount>) {
+    let ceiling = match confirmation {
+        Confirmation::Never | Confirmation::Always => None,
+        Confirmation::Terms(terms) => amount_of(terms, arguments).map(|amount| (terms, amount)),
+    };
+    let (exact, ceiling) = match ceiling {
+        None => (json!({"arguments": arguments}), None),
+        Some((terms, amount)) => {
+            let bound: Vec<_> = terms
+                .exact
+                .iter()
+                .map(|pointer| json!([pointer, arguments.pointer(pointer)]))
+                .collect();
+            let exact = json!({"terms": bound, "currency": amount.currency});
+            (exact, Some(amount))
+        }
+    };
+    let whole = json!({"bound": exact, "circumstances": circumstances});
+    // Canonical JSON has no integers beyond 2^53; the plain text tells those apart as well.
+    let text = canonical::to_string(&whole).unwrap_or_else(|_| whole.to_string());
+    (Digest::of_bytes(text.as_bytes()), ceiling)
+}
+
+fn amount_of(terms: &Terms, arguments: &Value) -> Option<ApprovedAmount> {
+    let amount = match arguments.pointer(&terms.ceiling.amount)? {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    Decimal::read(&amount)?;
+    let currency = arguments.pointer(&terms.ceiling.currency)?.as_str()?;
+    let is_code = |byte: u8| byte.is_ascii_alphanumeric();
+    // It stands in the log, where free text has no place.
+    if currency.is_empty() || currency.len() > CURRENCY_BYTES_MAX || !currency.bytes().all(is_code)
+    {
+        return None;
+    }
+    Some(ApprovedAmount {
+        amount,
+        currency: currency.to_owned(),
+    })
+}
+
+/// The longest name of a currency.
+const CURRENCY_BYTES_MAX: usize = 8;
+
+/// Whether an amount is within what was agreed to.
+pub(super) fn is_within(amount: Option<&ApprovedAmount>, ceiling: Option<&ApprovedAmount>) -> bool {
+    match (amount, ceiling) {
+        (None, None) => true,
+        (Some(amount), Some(ceiling)) => {
+            let compared = Decimal::read(&amount.amount)
+                .zip(Decimal::read(&ceiling.amount))
+                .map(|(amount, ceiling)| amount.compare(&ceiling));
+            amount.currency == ceiling.currency
+                && matches!(compared, Some(Ordering::Less | Ordering::Equal))
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// A decimal that is not negative, as its digits: money is never a float.
+struct Decimal<'a> {
+    whole: &'a str,
+    fraction: &'a str,
+}
+
+impl<'a> Decimal<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        (is_digits(whole) && is_digits(fraction)).then(|| Self {
+            whole: whole.trim_start_matches('0'),
+            fraction: fraction.trim_end_matches('0'),
+        })
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        // Without leading zeros the longer one is the larger one; a fraction compares digit by digit.
+        (self.whole.len(), self.whole, self.fraction).cmp(&(
+            other.whole.len(),
+            other.whole,
+            other.fraction,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(amount: &str, ceiling: &str, expected: bool) {
+        let of = |amount: &str| ApprovedAmount {
+            amount: amount.to_owned(),
+            currency: "EUR".to_owned(),
+        };
+        let is = is_within(Some(&of(amount)), Some(&of(ceiling)));
+        assert_eq!(is, expected, "{amount} within {ceiling}");
+    }
+
+    /// A13: a price may fall; whatever cannot be compared is not within anything.
+    #[test]
+    fn an_amount_may_fall_and_not_rise() {
+        for (amount, ceiling, expected) in [
+            ("10", "10", true),
+            ("10.00", "10", true),
+            ("010", "10.0", true),
+            ("9.99", "10", true),
+            ("9", "10", true),
+            ("0", "0.01", true),
+            ("10.01", "10", false),
+            ("100", "99.99", false),
+            ("0.1", "0.09", false),
+            ("18446744073709551617", "18446744073709551616", false),
+            ("-1", "10", false),
+            ("1e3", "10000", false),
+            ("", "10", false),
+            ("1.", "10", false),
+            (" 1", "10", false),
+            ("NaN", "10", false),
+        ] {
+            check(amount, ceiling, expected);
+        }
+    }
+
+    /// A13: terms bind what they name; arguments without the amount are bound as a whole.
+    #[test]
+    fn what_is_bound() {
+        let terms = Confirmation::Terms(Terms {
+            exact: vec!["/shop".to_owned()],
+            ceiling: countersign_contract::tool::Ceiling {
+                amount: "/total".to_owned(),
+                currency: "/currency".to_owned(),
+            },
+        });
+        let of = |arguments: Value| agreed(&terms, &arguments, &Value::Null);
+        let (first, amount) = of(json!({"shop": "s", "total": "5", "currency": "EUR", "x": 1}));
+        assert_eq!(amount.map(|amount| amount.amount).as_deref(), Some("5"));
+        for (arguments, is_same) in [
+            (
+                json!({"shop": "s", "total": 4, "currency": "EUR", "x": 2}),
+                true,
+            ),
+            (json!({"shop": "t", "total": "5", "currency": "EUR"}), false),
+            (json!({"shop": "s", "total": "5", "currency": "USD"}), false),
+            (
+                json!({"shop": "s", "total": "-5", "currency": "EUR"}),
+                false,
+            ),
+            (json!({"shop": "s", "currency": "EUR"}), false),
+        ] {
+            assert_eq!(of(arguments.clone()).0 == first, is_same, "{arguments}");
+        }
+    }
+}
