@@ -9,6 +9,7 @@ use countersign_args::{Binder, SchemaError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::tool::{Confirmation, Terms};
 use countersign_contract::{Digest, ToolName, ToolSpec, canonical};
+use tokio::sync::watch;
 
 use crate::adapter::{Handler, HandlerTool};
 use crate::alias::alias;
@@ -47,6 +48,8 @@ struct Shared {
     current: ArcSwap<Snapshot>,
     /// Held while the next snapshot is built, so that two changes do not lose each other.
     changing: Mutex<()>,
+    /// The current revision, for those who wait for the next one.
+    revisions: watch::Sender<u64>,
 }
 
 #[derive(Clone, Default)]
@@ -165,6 +168,11 @@ impl Catalog {
         self.shared.current.load().revision
     }
 
+    /// The revision, for those who wait for the next one.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.shared.revisions.subscribe()
+    }
+
     /// Adds a tool while calls are running.
     pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
         let entry = Entry::new(tool)?;
@@ -194,7 +202,9 @@ impl Catalog {
         let mut next = Snapshot::clone(&self.shared.current.load());
         edit(&mut next)?;
         next.revision += 1;
+        let revision = next.revision;
         self.shared.current.store(Arc::new(next));
+        self.shared.revisions.send_replace(revision);
         Ok(())
     }
 }
@@ -244,6 +254,7 @@ impl CatalogBuilder {
         }
         Ok(Catalog {
             shared: Arc::new(Shared {
+                revisions: watch::Sender::new(snapshot.revision),
                 current: ArcSwap::from_pointee(snapshot),
                 changing: Mutex::new(()),
             }),

@@ -16,6 +16,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::extensions::Extensions;
 use crate::ids::{IdSource, RandomIds};
 use crate::principal::Principal;
+use crate::progress::ProgressSink;
 use crate::rules::{RuleSet, Rules};
 use crate::state::{Linked, State};
 use crate::tool::ToolError;
@@ -275,6 +276,14 @@ impl CallContext {
     /// Tells the caller something although the call worked: a code of the tool's own, one sentence.
     pub fn remark(&self, code: impl Into<String>, message: impl Into<String>) {
         self.note(|notes| notes.remarks.push((code.into(), message.into())));
+    }
+
+    /// Tells the caller how far the call has come, where the caller asked for it: `done` of `total`, and
+    /// what is being done. Reports that do not rise are left out, and none of them is kept.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: impl Into<String>) {
+        if let Some(sink) = self.extension::<ProgressSink>() {
+            sink.report(done, total, Some(message.into()));
+        }
     }
 
     /// Names something that the answer rests on: a rule set, a document, a rate table.

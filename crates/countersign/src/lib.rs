@@ -4,7 +4,7 @@
 //! Read the modules in this order:
 //!
 //! 1. [`tool`]: what people write; [`args`]: how its parameters are declared;
-//! 2. [`context`]: what a running call knows;
+//! 2. [`context`]: what a running call knows; [`progress`]: how it tells how far it has come;
 //! 3. [`catalog`]: which tools there are; [`alias`]: their names in front of a provider;
 //! 4. [`executor`]: the life of a call, one function on one screen;
 //! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: what the
@@ -100,6 +100,7 @@ pub mod newest;
 pub mod observe;
 pub mod pattern;
 pub mod principal;
+pub mod progress;
 pub mod redact;
 pub mod replay;
 pub mod retention;

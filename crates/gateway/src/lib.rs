@@ -13,6 +13,7 @@
 //! | [`policy`] | who may call what: the policy file |
 //! | [`recorder`] | records of what the operator changes |
 //! | [`metrics`] | what is counted, and `GET /metrics` |
+//! | [`mcp`] | the Model Context Protocol, over HTTP and over standard input and output |
 //! | [`routes`] | which path goes where |
 //! | [`server`] | the socket: how many may be connected, how long they may take, and how it ends |
 //! | [`settings`] | the bounds of everything that arrives |
@@ -22,6 +23,7 @@ pub mod gateway;
 pub mod health;
 pub mod http;
 pub mod identity;
+pub mod mcp;
 pub mod metrics;
 mod nearest;
 pub mod policy;

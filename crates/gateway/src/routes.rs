@@ -4,12 +4,14 @@ use axum::{Router, middleware};
 
 use crate::gateway::Gateway;
 use crate::http::edge;
-use crate::{http, identity, metrics};
+use crate::{http, identity, mcp, metrics};
 
 /// All routes of a gateway.
 pub fn router(gateway: &Gateway) -> Router {
     let identified = middleware::from_fn_with_state(gateway.clone(), identity::layer);
-    let for_callers = http::for_callers().layer(identified);
+    let for_callers = http::for_callers()
+        .merge(mcp::router(gateway))
+        .layer(identified);
     let at_the_edge = middleware::from_fn_with_state(gateway.clone(), edge::layer);
     let counted = middleware::from_fn_with_state(gateway.clone(), metrics::layer);
     Router::new()

@@ -16,6 +16,10 @@ pub struct Settings {
     pub connections_max: usize,
     /// How many calls may run at once; one more is refused with `RATE_LIMITED`.
     pub calls_max: usize,
+    /// How many MCP clients of the eras before 2026-07-28 may hold a session. With none, the default, each
+    /// of their requests stands alone and any replica can answer it; with some, a client can be asked
+    /// back, but has to come back to the same process.
+    pub mcp_sessions_max: usize,
     /// How long a client may take to send a head or a body.
     pub read_timeout: Duration,
     /// How long calls may go on after the server was told to stop.
@@ -30,6 +34,7 @@ impl Default for Settings {
             head_bytes_max: 16 << 10,
             connections_max: 1024,
             calls_max: 512,
+            mcp_sessions_max: 0,
             read_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(30),
         }

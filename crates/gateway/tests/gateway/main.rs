@@ -10,6 +10,7 @@
 
 mod http_calls;
 mod http_client;
+mod mcp;
 mod metrics;
 mod parts;
 mod policy;

@@ -1,0 +1,139 @@
+//! A `tools/call` from its message to its result.
+
+use std::time::Duration;
+
+use countersign::ToolCall;
+use countersign::cancel::Cancellation;
+use countersign::contract::ReplyEnvelope;
+use countersign::progress::{self, Progress};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::carriage;
+use super::handler::{self, Handler};
+use crate::gateway::Gateway;
+
+/// How often it is looked whether the connection of a client of the older eras is still there.
+pub(super) const CLOSED_LOOK: Duration = Duration::from_secs(30);
+
+impl Handler {
+    /// Runs a call. What went wrong with it is a result that the model reads; only what makes the
+    /// message itself wrong, such as a tool that does not exist, is an error of the protocol.
+    pub(super) async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = handler::caller(&context.extensions)?;
+        let headers = handler::head(&context.extensions).map(|parts| &parts.headers);
+        let said = carriage::read(&context.meta, headers)?;
+        let raw = handler::raw_arguments(&context.extensions);
+        let raw = raw.map_or_else(|| written_anew(&request), |raw| raw.0);
+        let mut call =
+            ToolCall::new(&*request.name, raw, caller.principal.clone()).envelope(said.envelope);
+        if let Some(trace) = said.trace {
+            call = call.trace(trace);
+        }
+        let reply = run(&self.shared.gateway, call, &context).await;
+        let catalog = self.shared.gateway.executor().catalog();
+        let Some(entry) = catalog.get(&request.name) else {
+            return Err(unknown_tool(&reply));
+        };
+        let declared = entry.spec().output.is_some();
+        let prepared = declared.then(|| self.shared.declarations.of(&entry));
+        let is_structured = prepared.is_none_or(|prepared| {
+            prepared.is_some_and(|prepared| !reply.ok || prepared.accepts(&reply.data))
+        });
+        if !is_structured {
+            let (tool, request_id) = (entry.name(), &reply.request_id);
+            tracing::warn!(%tool, %request_id, "an answer is not what the tool has declared");
+        }
+        Ok(carriage::result(reply, is_structured)?.into())
+    }
+}
+
+/// The arguments of a message that nobody took them out of.
+fn written_anew(request: &CallToolRequestParams) -> std::sync::Arc<str> {
+    let arguments = request.arguments.as_ref();
+    arguments.map_or_else(
+        || "{}".into(),
+        |arguments| json!(arguments).to_string().into(),
+    )
+}
+
+/// The one refusal that the protocol has an error of its own for.
+fn unknown_tool(reply: &ReplyEnvelope) -> ErrorData {
+    let body = reply.error.as_ref();
+    let message = body.map_or_else(
+        || "there is no such tool".to_owned(),
+        |body| match &body.details.hint {
+            Some(hint) => format!("{body}; {hint}"),
+            None => body.to_string(),
+        },
+    );
+    let data = json!({ "request_id": reply.request_id, "error": body });
+    ErrorData::invalid_params(message, Some(data))
+}
+
+/// Runs a call while its client is told how far it is and may stop it.
+///
+/// A client that goes away stops a read; a write that has begun finishes and is recorded.
+async fn run(
+    gateway: &Gateway,
+    call: ToolCall,
+    context: &RequestContext<RoleServer>,
+) -> ReplyEnvelope {
+    let cancellation = Cancellation::new();
+    let mut call = call.cancellation(cancellation.clone());
+    let token = context.meta.get_progress_token();
+    let mut reports = None;
+    if token.is_some() {
+        let (sink, receiver) = progress::channel();
+        call = call.extension(sink);
+        reports = Some(receiver);
+    }
+    let mut running = std::pin::pin!(gateway.call(call));
+    let mut is_stopped = false;
+    let reply = loop {
+        tokio::select! {
+            biased;
+            report = next(&mut reports) => tell(&context.peer, token.as_ref(), report).await,
+            reply = &mut running => break reply,
+            () = context.ct.cancelled(), if !is_stopped => {
+                cancellation.cancel();
+                is_stopped = true;
+            }
+        }
+    };
+    // What was reported before the end is told before the end, and nothing after it.
+    while let Some(Ok(report)) = reports.as_mut().map(mpsc::Receiver::try_recv) {
+        tell(&context.peer, token.as_ref(), report).await;
+    }
+    reply
+}
+
+/// The next report; never, where nobody asked for any or no more will come.
+async fn next(reports: &mut Option<mpsc::Receiver<Progress>>) -> Progress {
+    if let Some(receiver) = reports
+        && let Some(report) = receiver.recv().await
+    {
+        return report;
+    }
+    std::future::pending().await
+}
+
+async fn tell(peer: &Peer<RoleServer>, token: Option<&ProgressToken>, report: Progress) {
+    let Some(token) = token else {
+        return;
+    };
+    let mut param = ProgressNotificationParam::new(token.clone(), report.done);
+    param.total = report.total;
+    param.message = report.message;
+    // A client that has gone away is noticed by the transport.
+    let _gone = peer.notify_progress(param).await;
+}

@@ -1,0 +1,114 @@
+//! How the envelope travels: in `_meta` under our prefix, with headers as a fallback; and how a reply
+//! becomes a result. Parameters that people use and every library carries, instead of members beside
+//! `arguments` that most of them drop.
+
+use ::http::HeaderMap;
+use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext};
+use countersign::dialect::{Dialect, Provenance, ProviderCall, RawText};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
+use serde_json::{Map, Value};
+
+use super::VENDOR;
+use super::evidence;
+
+/// What a request says about itself.
+pub(super) struct Said {
+    pub(super) envelope: RequestEnvelope,
+    pub(super) trace: Option<TraceContext>,
+}
+
+/// The envelope of a request. What is malformed in it makes the request malformed.
+pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Said, ErrorData> {
+    let mut envelope = vendor_members(meta)?;
+    let header = |name: &str| headers?.get(name)?.to_str().ok();
+    if envelope.idempotency_key.is_none() {
+        envelope.idempotency_key = header("idempotency-key").map(str::to_owned);
+    }
+    if envelope.request_id.is_none()
+        && let Some(id) = header("x-request-id")
+    {
+        let id = RequestId::new(id);
+        let id = id.map_err(|error| malformed(&format!("the header X-Request-Id: {error}")))?;
+        envelope.request_id = Some(id);
+    }
+    // A malformed one starts a new trace, as W3C asks.
+    let own = meta.get("traceparent").and_then(Value::as_str);
+    let trace = own.or_else(|| header("traceparent"));
+    Ok(Said {
+        envelope,
+        trace: trace.and_then(|text| text.parse().ok()),
+    })
+}
+
+/// Our members of `_meta`, which are the envelope's own.
+fn vendor_members(meta: &JsonObject) -> Result<RequestEnvelope, ErrorData> {
+    let mut members = Map::new();
+    for (key, value) in meta {
+        let Some(name) = key.strip_prefix(VENDOR) else {
+            continue;
+        };
+        let value = match (name, value.as_str()) {
+            // Command lines can only send texts.
+            ("dry_run", Some("true")) => Value::Bool(true),
+            ("dry_run", Some("false")) => Value::Bool(false),
+            _ => value.clone(),
+        };
+        members.insert(name.to_owned(), value);
+    }
+    if members.is_empty() {
+        return Ok(RequestEnvelope::default());
+    }
+    serde_json::from_value(Value::Object(members))
+        .map_err(|error| malformed(&format!("a member {VENDOR}… of _meta: {error}")))
+}
+
+fn malformed(what: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("invalid params: {what}"), None)
+}
+
+/// A reply as a result. `is_structured` says whether its data may be sent as `structuredContent`.
+pub(super) fn result(
+    reply: ReplyEnvelope,
+    is_structured: bool,
+) -> Result<CallToolResult, ErrorData> {
+    let evidence = reply.evidence.as_ref();
+    let link = evidence.map(|evidence| evidence::link(&evidence.snapshot_id));
+    let ttl_ms = reply.ttl_seconds.map(|seconds| u64::from(seconds) * 1000);
+    // The dialect knows only the reply; which call it answers is the transport's to know.
+    let call = ProviderCall {
+        id: None,
+        name: String::new(),
+        arguments: RawText {
+            text: String::new(),
+            provenance: Provenance::AsSent,
+        },
+        opaque: Value::Null,
+        index: 0,
+        truncated: false,
+    };
+    let Value::Array(mut results) = Dialect::Mcp.results(&[(call, reply)]) else {
+        return Err(unwritable());
+    };
+    let written = results.pop().ok_or_else(unwritable)?;
+    let mut result: CallToolResult = serde_json::from_value(written).map_err(|_| unwritable())?;
+    if !is_structured {
+        result.structured_content = None;
+    }
+    if let Some(link) = link {
+        result.content.push(ContentBlock::resource_link(link));
+    }
+    if let (Some(ttl_ms), Some(meta)) = (ttl_ms, &mut result.meta) {
+        meta.insert(format!("{VENDOR}ttl_ms"), ttl_ms.into());
+    }
+    Ok(result)
+}
+
+/// A link that a host may follow and a model may cite.
+pub(super) fn linked(uri: String, name: String) -> Resource {
+    Resource::new(uri, name).with_mime_type("application/json")
+}
+
+fn unwritable() -> ErrorData {
+    ErrorData::internal_error("the reply could not be written", None)
+}

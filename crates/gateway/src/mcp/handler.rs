@@ -1,0 +1,231 @@
+//! Which request goes where.
+
+use std::sync::Arc;
+
+use ::http::request::Parts;
+use countersign::catalog::Entry;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Extensions,
+    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::json;
+
+use super::raw::RawArguments;
+use super::tools::{self, Declarations, Prepared};
+use super::{ENVELOPE_EXTENSION, carriage, evidence};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+
+/// What a client is told about us.
+const INSTRUCTIONS: &str = "Every tool answers with its data, or with an error whose first line is \
+    CODE: message and what to do. Repeat a failed write with the same dev.countersign/idempotency_key \
+    in _meta. A result links to its evidence, which resources/read shows.";
+
+/// Answers the requests of all clients. Clones share everything.
+#[derive(Clone)]
+pub(super) struct Handler {
+    pub(super) shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) gateway: Gateway,
+    pub(super) declarations: Declarations,
+}
+
+impl Handler {
+    pub(super) fn new(gateway: &Gateway) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                gateway: gateway.clone(),
+                declarations: Declarations::default(),
+            }),
+        }
+    }
+
+    /// Whether the protocol has to see the arguments of this tool.
+    pub(super) fn needs_arguments(&self, name: &str) -> bool {
+        self.prepared(name)
+            .is_some_and(|prepared| prepared.has_header_arguments)
+    }
+
+    fn prepared(&self, name: &str) -> Option<Arc<Prepared>> {
+        let catalog = self.shared.gateway.executor().catalog();
+        self.shared.declarations.of(&*catalog.get(name)?)
+    }
+
+    async fn allowed(&self, caller: &Caller) -> Result<Vec<Tool>, ErrorData> {
+        let entries = self.shared.gateway.executor().list(&caller.principal).await;
+        let entries: Vec<Arc<Entry>> =
+            entries.map_err(|body| ErrorData::internal_error(body.message, None))?;
+        let declared = entries
+            .iter()
+            .filter_map(|entry| self.shared.declarations.of(entry));
+        let mut tools: Vec<Tool> = declared.map(|prepared| prepared.tool.clone()).collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(tools)
+    }
+}
+
+/// The head of the HTTP request that a message came with; none where it came without one.
+pub(super) fn head(extensions: &Extensions) -> Option<&Parts> {
+    extensions.get::<Parts>()
+}
+
+/// Something that was put beside a message on its way in.
+fn beside<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+    let of_head = head(extensions).and_then(|parts| parts.extensions.get::<T>());
+    of_head.or_else(|| extensions.get::<T>())
+}
+
+/// Who sent a request.
+pub(super) fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
+    let caller = beside::<Caller>(extensions).cloned();
+    caller.ok_or_else(|| {
+        tracing::error!("a request has no caller: the endpoint stands before the identity layer");
+        ErrorData::internal_error("the caller is not known", None)
+    })
+}
+
+/// What the caller wrote as arguments.
+pub(super) fn raw_arguments(extensions: &Extensions) -> Option<RawArguments> {
+    beside::<RawArguments>(extensions).cloned()
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .build();
+        let version = json!({ "version": 1 });
+        if let serde_json::Value::Object(version) = version {
+            let extensions = [(ENVELOPE_EXTENSION.to_owned(), version)];
+            capabilities.extensions = Some(extensions.into_iter().collect());
+        }
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(
+                "countersign",
+                env!("CARGO_PKG_VERSION"),
+            ))
+            .with_instructions(INSTRUCTIONS)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        // Only asked for the arguments that travel in headers.
+        let prepared = self.prepared(name)?;
+        prepared.has_header_arguments.then(|| prepared.tool.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.allowed(&caller(&context.extensions)?).await?;
+        let cursor = request.and_then(|request| request.cursor);
+        tools::page(tools, cursor.as_deref())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.call(request, context).await
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(Vec::new()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = vec![evidence::template()];
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        let headers = head(&context.extensions).map(|parts| &parts.headers);
+        let said = carriage::read(&context.meta, headers)?;
+        let principal = &caller.principal;
+        let user_id = match &said.envelope.user_id {
+            Some(user_id) if principal.may_act_for_others => user_id,
+            Some(_) | None => &principal.user_id,
+        };
+        let read = evidence::read(&self.shared.gateway, user_id, &request.uri).await?;
+        Ok(read.into())
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    /// Tells a client of the newer era about changes, as long as it listens.
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut revisions = self.shared.gateway.executor().catalog().watch();
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                changed = revisions.changed() => {
+                    if changed.is_err() || subscription.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells a client of the older eras about changes, as long as its connection is there.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let mut revisions = self.shared.gateway.executor().catalog().watch();
+        let mut look = tokio::time::interval(super::call::CLOSED_LOOK);
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = look.tick() => if context.peer.is_transport_closed() { return },
+                    changed = revisions.changed() => {
+                        if changed.is_err() || context.peer.notify_tool_list_changed().await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// A method that is known with parameters that are not is a malformed request.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let is_known = matches!(
+            request.method.as_str(),
+            "tools/call" | "tools/list" | "resources/read" | "resources/list" | "initialize"
+        );
+        if is_known {
+            let message = format!("the parameters of {} are malformed", request.method);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
+        Err(ErrorData::new(code, request.method, None))
+    }
+}

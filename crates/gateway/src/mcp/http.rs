@@ -1,0 +1,136 @@
+//! The endpoint: one path for both eras, bounded before anything is parsed.
+
+use std::sync::Arc;
+
+use ::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::routing::any;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+
+use super::PATH;
+use super::handler::Handler;
+use super::raw::{self, Kind};
+use crate::gateway::Gateway;
+use crate::settings::Settings;
+
+/// The names by which a machine reaches itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+#[derive(Clone)]
+struct Endpoint {
+    service: StreamableHttpService<Handler, LocalSessionManager>,
+    handler: Handler,
+    sessions: Arc<LocalSessionManager>,
+    body_bytes_max: usize,
+    sessions_max: usize,
+}
+
+/// The endpoint as a route. It has to stand behind [`identity::layer`](crate::identity::layer).
+pub fn router<S: Clone + Send + Sync + 'static>(gateway: &Gateway) -> Router<S> {
+    let handler = Handler::new(gateway);
+    let settings = gateway.settings();
+    let sessions = Arc::new(LocalSessionManager::default());
+    let made = handler.clone();
+    let service =
+        StreamableHttpService::new(move || Ok(made.clone()), sessions.clone(), config(settings));
+    let endpoint = Endpoint {
+        service,
+        handler,
+        sessions,
+        body_bytes_max: settings.body_bytes_max,
+        sessions_max: settings.mcp_sessions_max,
+    };
+    Router::new().route(PATH, any(serve).with_state(endpoint))
+}
+
+/// Without sessions every request stands alone, so any replica can answer it.
+fn config(settings: &Settings) -> StreamableHttpServerConfig {
+    let mut hosts: Vec<String> = LOOPBACK.map(str::to_owned).to_vec();
+    let mut origins: Vec<String> = LOOPBACK
+        .iter()
+        .flat_map(|host| ["http", "https"].map(|scheme| format!("{scheme}://{host}:*")))
+        .collect();
+    if let Some(public) = settings.public_url.as_deref()
+        && let Ok(uri) = public.parse::<::http::Uri>()
+        && let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority())
+    {
+        hosts.push(authority.host().to_owned());
+        let port = authority.port_u16();
+        let port = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
+        origins.push(format!("{scheme}://{}:{port}", authority.host()));
+    }
+    StreamableHttpServerConfig::default()
+        .with_json_response(true)
+        .with_legacy_session_mode(settings.mcp_sessions_max > 0)
+        .with_max_request_body_bytes(settings.body_bytes_max)
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .enforce_origin_validation()
+}
+
+async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<Body> {
+    let (mut parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return answer(&endpoint, Request::from_parts(parts, body)).await;
+    }
+    let Ok(bytes) = axum::body::to_bytes(body, endpoint.body_bytes_max).await else {
+        let message = format!(
+            "the message is longer than {} bytes",
+            endpoint.body_bytes_max
+        );
+        return refusal(StatusCode::PAYLOAD_TOO_LARGE, -32600, &message);
+    };
+    let message = raw::take_arguments(bytes, |name| endpoint.handler.needs_arguments(name));
+    let message = match message {
+        Ok(message) => message,
+        Err(malformed) => {
+            return refusal(
+                StatusCode::BAD_REQUEST,
+                malformed.code(),
+                &malformed.to_string(),
+            );
+        }
+    };
+    if message.kind == Kind::Initialize && !endpoint.has_room().await {
+        let text = "there is no room for another session; try again later";
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, -32603, text);
+    }
+    if let Some(arguments) = message.arguments {
+        parts.extensions.insert(arguments);
+    }
+    // The length of the message has changed with its arguments.
+    parts.headers.remove(header::CONTENT_LENGTH);
+    answer(
+        &endpoint,
+        Request::from_parts(parts, Body::from(message.bytes)),
+    )
+    .await
+}
+
+async fn answer(endpoint: &Endpoint, request: Request) -> Response<Body> {
+    endpoint.service.handle(request).await.map(Body::new)
+}
+
+impl Endpoint {
+    async fn has_room(&self) -> bool {
+        self.sessions_max == 0 || self.sessions.sessions.read().await.len() < self.sessions_max
+    }
+}
+
+/// What is answered in the place of the protocol; nothing is known of the message, not even its id.
+fn refusal(status: StatusCode, code: i32, message: &str) -> Response<Body> {
+    let error = json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": { "code": code, "message": message },
+    });
+    let mut response = Response::new(Body::from(error.to_string()));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,39 @@
+//! The Model Context Protocol: the same tools, for clients that speak it.
+//!
+//! One endpoint serves both eras: the stateless protocol of 2026-07-28 and the older ones that start
+//! with `initialize`. The protocol itself is `rmcp`'s, and no type of it leaves this module; what a
+//! call means is the executor's. In between:
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `http` | the endpoint: bounds, `Host` and `Origin`, sessions |
+//! | `stdio` | the same over standard input and output |
+//! | `raw` | the text of the arguments, kept before anybody parses it |
+//! | `handler` | which request goes where |
+//! | `call` | a `tools/call` from its message to its result, with progress and cancellation |
+//! | `carriage` | the envelope in `_meta` and headers, the reply as a result |
+//! | `tools` | declarations as clients see them, and the pages of their list |
+//! | `evidence` | records as resources |
+//!
+//! See `docs/mcp.md` for what a client has to know.
+
+mod call;
+mod carriage;
+mod evidence;
+mod handler;
+mod http;
+mod raw;
+mod stdio;
+mod tools;
+
+pub use http::router;
+pub use stdio::{StdioError, serve_stdio};
+
+/// Where the endpoint is.
+pub const PATH: &str = "/mcp";
+
+/// The prefix of our own members of `_meta`.
+const VENDOR: &str = "dev.countersign/";
+
+/// The extension that says that the envelope travels in `_meta`.
+const ENVELOPE_EXTENSION: &str = "dev.countersign/tool-envelope";

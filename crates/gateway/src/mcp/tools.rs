@@ -1,0 +1,150 @@
+//! Declarations as clients see them: made once for each version of a tool, listed in pages.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::catalog::Entry;
+use countersign::contract::parameter::Leniency;
+use countersign::contract::tool::{BindPolicy, UnknownKeys};
+use countersign::contract::{BindStatus, Digest};
+use countersign::dialect::{Dialect, ToolListOptions};
+use countersign_args::Binder;
+use rmcp::ErrorData;
+use rmcp::model::{CacheScope, ListToolsResult, Tool};
+use serde_json::Value;
+
+/// How many tools a page has.
+const PAGE_TOOLS: usize = 100;
+
+/// For how long a list may be kept; a client that listens hears of changes at once.
+const LIST_TTL_MS: u64 = 60_000;
+
+/// How many declarations are kept ready.
+const PREPARED_MAX: usize = 4096;
+
+/// A declaration, ready to be sent.
+pub(super) struct Prepared {
+    pub(super) tool: Tool,
+    /// Accepts what the tool has promised to answer; none where it has promised nothing.
+    output: Option<Binder>,
+    /// Whether some of its arguments have to be sent as headers too.
+    pub(super) has_header_arguments: bool,
+}
+
+/// The declarations that have been asked for.
+#[derive(Default)]
+pub(super) struct Declarations {
+    prepared: Mutex<HashMap<Digest, Arc<Prepared>>>,
+}
+
+impl Declarations {
+    /// The declaration of a tool; none where it cannot be written for this protocol.
+    pub(super) fn of(&self, entry: &Entry) -> Option<Arc<Prepared>> {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = prepared.get(&entry.digest()) {
+            return Some(known.clone());
+        }
+        let made = Arc::new(Prepared::new(entry)?);
+        if prepared.len() >= PREPARED_MAX {
+            prepared.clear();
+        }
+        prepared.insert(entry.digest(), made.clone());
+        Some(made)
+    }
+}
+
+impl Prepared {
+    fn new(entry: &Entry) -> Option<Self> {
+        let list = Dialect::Mcp.tools(&[entry.spec()], &ToolListOptions::default());
+        let list = match list {
+            Ok(list) => list,
+            Err(error) => {
+                tracing::warn!(tool = %entry.name(), %error, "a tool cannot be listed over MCP");
+                return None;
+            }
+        };
+        let Value::Array(definitions) = list.json else {
+            return None;
+        };
+        let definition = definitions.into_iter().next()?;
+        let mut tool: Tool = serde_json::from_value(definition).ok()?;
+        let output = tool.output_schema.as_deref().map(checker);
+        let output = match output.transpose() {
+            Ok(output) => output,
+            Err(error) => {
+                // A promise that cannot be checked is not made: clients refuse what breaks it.
+                tracing::warn!(tool = %entry.name(), %error, "an output schema is not listed");
+                tool.output_schema = None;
+                None
+            }
+        };
+        let has_header_arguments = mentions_header(&Value::Object((*tool.input_schema).clone()));
+        Some(Self {
+            tool,
+            output,
+            has_header_arguments,
+        })
+    }
+
+    /// Whether this is what the tool has promised to answer.
+    pub(super) fn accepts(&self, data: &Value) -> bool {
+        let Some(output) = &self.output else {
+            return true;
+        };
+        match output.bind(&data.to_string()).status {
+            BindStatus::Exact => true,
+            BindStatus::Repaired | BindStatus::Incomplete | BindStatus::Refused => false,
+        }
+    }
+}
+
+/// What checks an answer: nothing is repaired in it.
+fn checker(schema: &rmcp::model::JsonObject) -> Result<Binder, countersign_args::SchemaError> {
+    let policy = BindPolicy {
+        leniency: Leniency::Strict,
+        unknown_keys: UnknownKeys::Keep,
+        ..BindPolicy::default()
+    };
+    Binder::from_schema(&Value::Object(schema.clone()), policy)
+}
+
+fn mentions_header(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key("x-mcp-header") || members.values().any(mentions_header)
+        }
+        Value::Array(items) => items.iter().any(mentions_header),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// One page of a list that is sorted by name.
+pub(super) fn page(tools: Vec<Tool>, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+    let after = cursor.map(decode).transpose()?;
+    let is_next = |tool: &Tool| after.as_deref().is_none_or(|after| &*tool.name > after);
+    let mut rest = tools.into_iter().filter(is_next);
+    let page: Vec<Tool> = rest.by_ref().take(PAGE_TOOLS).collect();
+    let last = page.last().map(|tool| encode(&tool.name));
+    let next_cursor = last.filter(|_| rest.next().is_some());
+    let mut listed = ListToolsResult::with_all_items(page)
+        .with_ttl_ms(LIST_TTL_MS)
+        // Which tools there are depends on who asks.
+        .with_cache_scope(CacheScope::Private);
+    listed.next_cursor = next_cursor;
+    Ok(listed)
+}
+
+fn encode(name: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("after:{name}"))
+}
+
+fn decode(cursor: &str) -> Result<String, ErrorData> {
+    let decoded = URL_SAFE_NO_PAD.decode(cursor).ok();
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    let after = text.as_deref().and_then(|text| text.strip_prefix("after:"));
+    after.map(str::to_owned).ok_or_else(|| {
+        ErrorData::invalid_params("the cursor is none of ours: start again without one", None)
+    })
+}

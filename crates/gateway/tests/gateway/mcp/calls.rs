@@ -1,0 +1,360 @@
+//! Calls: what goes in, what comes out.
+
+use insta::assert_json_snapshot;
+use serde_json::json;
+
+use super::{Modern, settled};
+use crate::world::World;
+
+#[tokio::test]
+async fn a_call_answers_with_text_data_and_evidence() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let result = client
+        .call("notes_add", json!({ "text": "buy milk" }))
+        .await;
+    assert_json_snapshot!(settled(result), @r#"
+    {
+      "_meta": {
+        "dev.countersign/evidence": {
+          "snapshot_id": "[snapshot_id]",
+          "sources": [
+            {
+              "hash": "[digest]",
+              "name": "notes.add",
+              "ts": "[time]",
+              "type": "tool"
+            }
+          ]
+        },
+        "dev.countersign/request_id": "[request_id]"
+      },
+      "content": [
+        {
+          "text": "{\"id\":\"n_0001\",\"text\":\"buy milk\"}",
+          "type": "text"
+        },
+        {
+          "mimeType": "application/json",
+          "name": "[snapshot_id]",
+          "type": "resource_link",
+          "uri": "evidence://[snapshot_id]"
+        }
+      ],
+      "isError": false,
+      "resultType": "complete",
+      "structuredContent": {
+        "id": "n_0001",
+        "text": "buy milk"
+      }
+    }
+    "#);
+}
+
+/// B5, B7: a text in the place of an object, and what is wrong in it, is the binder's to read.
+#[tokio::test]
+async fn arguments_as_text_are_bound() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let written = r#"{query: 'milk', "limit": "2",}"#;
+    let result = client.call("memory.search", json!(written)).await;
+    assert_json_snapshot!(settled(result["content"].clone()), @r#"
+    [
+      {
+        "text": "[{\"score\":1.0,\"text\":\"buy milk\"}]",
+        "type": "text"
+      },
+      {
+        "annotations": {
+          "audience": [
+            "assistant"
+          ]
+        },
+        "text": "Warnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: another quote than \" was read as one (QUOTE_STYLE)\n- arguments: a comma with nothing behind it was ignored (TRAILING_COMMA)\n- /limit: a text was read as the integer it spells (TEXT_TO_INTEGER)",
+        "type": "text"
+      },
+      {
+        "mimeType": "application/json",
+        "name": "[snapshot_id]",
+        "type": "resource_link",
+        "uri": "evidence://[snapshot_id]"
+      }
+    ]
+    "#);
+    let warnings = result["_meta"]["dev.countersign/warnings"]
+        .as_array()
+        .unwrap();
+    let codes: Vec<_> = warnings.iter().map(|warning| &warning["code"]).collect();
+    assert_eq!(
+        codes,
+        [
+            "KEY_UNQUOTED",
+            "QUOTE_STYLE",
+            "TRAILING_COMMA",
+            "TEXT_TO_INTEGER"
+        ]
+    );
+}
+
+/// B7: what typed parsing would lose reaches the tool.
+#[tokio::test]
+async fn the_text_of_arguments_is_kept() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let arguments = r#"{"payload": {"price": 1.10, "id": 12345678901234567890123}}"#;
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"_meta":{meta},"name":"diagnostics_echo","arguments":{arguments}}}}}"#
+    );
+    let (_, message) = client.post("tools/call", "diagnostics_echo", &body).await;
+    let data = &message["result"]["structuredContent"];
+    assert_eq!(data["raw_bytes"], arguments.len(), "{message}");
+}
+
+/// A12, B15: what went wrong is a result that the model reads, its code first.
+#[tokio::test]
+async fn a_refusal_is_a_result() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let result = client
+        .call("memory_search", json!({ "qurey": "milk" }))
+        .await;
+    assert_json_snapshot!(settled(result), @r#"
+    {
+      "_meta": {
+        "dev.countersign/error": {
+          "code": "INVALID_ARGUMENT",
+          "details": {
+            "field": "/qurey",
+            "hint": "correct each issue and send the call again",
+            "issues": [
+              {
+                "before": "\"milk\"",
+                "code": "UNKNOWN_KEY",
+                "expected": "one of the names limit, query",
+                "message": "the declaration does not know this name: expected one of the names limit, query",
+                "path": "/qurey",
+                "severity": "error",
+                "span": [
+                  9,
+                  15
+                ],
+                "suggestion": "leave it out"
+              },
+              {
+                "code": "MISSING_REQUIRED",
+                "expected": "a text",
+                "message": "a required parameter is missing: expected a text",
+                "path": "/query",
+                "severity": "error",
+                "span": [
+                  16,
+                  16
+                ],
+                "suggestion": "send \"query\""
+              }
+            ],
+            "retryable": false
+          },
+          "message": "the declaration does not know this name: expected one of the names limit, query"
+        },
+        "dev.countersign/evidence": {
+          "snapshot_id": "[snapshot_id]",
+          "sources": []
+        },
+        "dev.countersign/request_id": "[request_id]"
+      },
+      "content": [
+        {
+          "text": "INVALID_ARGUMENT: the declaration does not know this name: expected one of the names limit, query. Correct each issue and send the call again.\n- /qurey: the declaration does not know this name: expected one of the names limit, query (UNKNOWN_KEY; leave it out)\n- /query: a required parameter is missing: expected a text (MISSING_REQUIRED; send \"query\")",
+          "type": "text"
+        },
+        {
+          "text": "{\"data\":null,\"error\":{\"code\":\"INVALID_ARGUMENT\",\"details\":{\"field\":\"/qurey\",\"hint\":\"correct each issue and send the call again\",\"issues\":[{\"before\":\"\\\"milk\\\"\",\"code\":\"UNKNOWN_KEY\",\"expected\":\"one of the names limit, query\",\"message\":\"the declaration does not know this name: expected one of the names limit, query\",\"path\":\"/qurey\",\"severity\":\"error\",\"span\":[9,15],\"suggestion\":\"leave it out\"},{\"code\":\"MISSING_REQUIRED\",\"expected\":\"a text\",\"message\":\"a required parameter is missing: expected a text\",\"path\":\"/query\",\"severity\":\"error\",\"span\":[16,16],\"suggestion\":\"send \\\"query\\\"\"}],\"retryable\":false},\"message\":\"the declaration does not know this name: expected one of the names limit, query\"},\"evidence\":{\"snapshot_id\":\"[snapshot_id]\",\"sources\":[]},\"ok\":false,\"request_id\":\"[request_id]\",\"warnings\":[]}",
+          "type": "text"
+        },
+        {
+          "mimeType": "application/json",
+          "name": "[snapshot_id]",
+          "type": "resource_link",
+          "uri": "evidence://[snapshot_id]"
+        }
+      ],
+      "isError": true,
+      "resultType": "complete"
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_an_error_of_the_protocol() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let params = json!({ "name": "memory_serch", "arguments": {} });
+    let (status, message) = client.ask("tools/call", params).await;
+    assert_eq!(status, 200);
+    assert_json_snapshot!(settled(message), @r#"
+    {
+      "error": {
+        "code": -32602,
+        "data": {
+          "error": {
+            "code": "NOT_FOUND",
+            "details": {
+              "hint": "list the tools to see which there are",
+              "retryable": false
+            },
+            "message": "there is no tool \"memory_serch\""
+          },
+          "request_id": "[request_id]"
+        },
+        "message": "NOT_FOUND: there is no tool \"memory_serch\"; list the tools to see which there are"
+      },
+      "id": 1,
+      "jsonrpc": "2.0"
+    }
+    "#);
+}
+
+/// A2, A4, A5, A6: the envelope in `_meta`.
+#[tokio::test]
+async fn the_envelope_travels_in_meta() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let params = json!({
+        "name": "notes_add",
+        "arguments": { "text": "buy milk" },
+        "_meta": {
+            "dev.countersign/request_id": "r_1",
+            "dev.countersign/idempotency_key": "k_1",
+            "dev.countersign/user_id": "u_7",
+            "dev.countersign/locale": "de-DE",
+        },
+    });
+    let (_, first) = client.ask("tools/call", params.clone()).await;
+    let (_, second) = client.ask("tools/call", params).await;
+    assert_eq!(
+        first["result"]["_meta"]["dev.countersign/request_id"],
+        "r_1"
+    );
+    assert_eq!(
+        second["result"]["_meta"]["dev.countersign/idempotent_replay"],
+        true
+    );
+    assert_eq!(
+        first["result"]["structuredContent"]["id"],
+        second["result"]["structuredContent"]["id"]
+    );
+    let params = json!({ "name": "notes_list", "_meta": { "dev.countersign/user_id": "u_7" } });
+    let (_, listed) = client.ask("tools/call", params).await;
+    let notes = listed["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(notes.matches("buy milk").count(), 1, "{notes}");
+}
+
+#[tokio::test]
+async fn a_malformed_envelope_is_a_malformed_request() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let params = json!({ "name": "notes_list", "_meta": { "dev.countersign/dry_run": 7 } });
+    let (_, message) = client.ask("tools/call", params).await;
+    assert_json_snapshot!(message, @r#"
+    {
+      "error": {
+        "code": -32602,
+        "message": "invalid params: a member dev.countersign/… of _meta: invalid type: integer `7`, expected a boolean"
+      },
+      "id": 1,
+      "jsonrpc": "2.0"
+    }
+    "#);
+}
+
+/// A9: evidence is a resource of its user, and of nobody else.
+#[tokio::test]
+async fn evidence_is_read_by_its_user() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let result = client
+        .call("notes_add", json!({ "text": "buy milk" }))
+        .await;
+    let link = result["content"].as_array().unwrap().last().unwrap();
+    assert_eq!(link["type"], "resource_link");
+    let (_, read) = client
+        .ask("resources/read", json!({ "uri": link["uri"] }))
+        .await;
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    let shown: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(shown["record"]["tool"]["name"], "notes.add");
+    assert_eq!(read["result"]["cacheScope"], "private");
+    assert!(
+        !text.contains("milk"),
+        "what is personal stays sealed: {text}"
+    );
+
+    let foreign = json!({ "uri": link["uri"], "_meta": { "dev.countersign/user_id": "u_other" } });
+    let (_, refused) = client.ask("resources/read", foreign).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let missing = json!({ "uri": "evidence://ev_0" });
+    let (_, missing) = client.ask("resources/read", missing).await;
+    assert_eq!(missing["error"]["message"], refused["error"]["message"]);
+}
+
+#[tokio::test]
+async fn tools_are_listed_for_everybody() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let (_, message) = client.ask("tools/list", json!({})).await;
+    let result = &message["result"];
+    assert_eq!(result["cacheScope"], "private");
+    let tools = result["tools"].as_array().unwrap();
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names.join(" "),
+        "diagnostics_echo memory_search notes_add notes_list sample_vat"
+    );
+    assert_json_snapshot!(tools[2], @r#"
+    {
+      "_meta": {
+        "dev.countersign/idempotency": {
+          "attempts_max": 10,
+          "final_codes": [],
+          "join_ms": 5000,
+          "key": "optional",
+          "retention_seconds": 86400
+        },
+        "dev.countersign/name": "notes.add",
+        "dev.countersign/version": "0.1.0"
+      },
+      "annotations": {
+        "destructiveHint": true,
+        "idempotentHint": false,
+        "openWorldHint": false,
+        "readOnlyHint": false
+      },
+      "description": "Keeps a note.",
+      "inputSchema": {
+        "additionalProperties": false,
+        "properties": {
+          "text": {
+            "description": "What to keep.",
+            "examples": [
+              "buy milk"
+            ],
+            "maxLength": 2000,
+            "type": "string"
+          }
+        },
+        "required": [
+          "text"
+        ],
+        "type": "object"
+      },
+      "name": "notes_add"
+    }
+    "#);
+    let (_, refused) = client.ask("tools/list", json!({ "cursor": "x" })).await;
+    assert_eq!(refused["error"]["code"], -32602);
+}

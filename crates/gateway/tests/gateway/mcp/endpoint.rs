@@ -1,0 +1,96 @@
+//! The endpoint: who may reach it, and how the older eras use it.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Modern;
+use crate::world::World;
+
+async fn initialize(world: &World, headers: &[(&str, &str)]) -> (StatusCode, String) {
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        },
+    });
+    post(world, headers, body.to_string()).await
+}
+
+async fn post(world: &World, headers: &[(&str, &str)], body: String) -> (StatusCode, String) {
+    let mut request = reqwest::Client::new()
+        .post(world.url("/mcp"))
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = request.body(body).send().await.unwrap();
+    (answer.status(), answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn an_evil_origin_or_host_is_refused() {
+    let world = World::start().await;
+    let check = async |headers: &[(&str, &str)], expected: u16| {
+        let (status, text) = initialize(&world, headers).await;
+        assert_eq!(status, expected, "{headers:?}: {text}");
+    };
+    check(&[], 200).await;
+    check(&[("origin", "http://localhost:5173")], 200).await;
+    check(&[("origin", "http://evil.example")], 403).await;
+    check(&[("origin", "null")], 403).await;
+    check(&[("host", "evil.example")], 403).await;
+}
+
+/// Two replicas, or one that was restarted: no request of the older eras depends on another.
+#[tokio::test]
+async fn older_clients_need_no_session() {
+    let world = World::start().await;
+    let (status, text) = initialize(&world, &[]).await;
+    assert_eq!(status, 200);
+    let message: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(message["result"]["protocolVersion"], "2025-06-18");
+    let extension =
+        &message["result"]["capabilities"]["extensions"]["dev.countersign/tool-envelope"];
+    assert_eq!(extension["version"], 1);
+
+    let other = World::start().await;
+    let call = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": { "name": "memory.search", "arguments": "{\"query\": \"milk\"}" },
+    });
+    let headers = [("mcp-protocol-version", "2025-06-18")];
+    let (status, text) = post(&other, &headers, call.to_string()).await;
+    assert_eq!(status, 200);
+    let message: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(message["result"]["isError"], false, "{text}");
+}
+
+#[tokio::test]
+async fn hostile_messages_are_answered() {
+    let world = World::start().await;
+    let check = async |body: String, status: u16, code: i32| {
+        let (found, text) = post(&world, &[], body).await;
+        let message: Value = serde_json::from_str(&text).unwrap_or_default();
+        assert_eq!(
+            (found.as_u16(), &message["error"]["code"]),
+            (status, &json!(code)),
+            "{text}"
+        );
+    };
+    check("{".to_owned(), 400, -32700).await;
+    check("[]".to_owned(), 400, -32600).await;
+    check(format!("\"{}\"", "x".repeat(1 << 20)), 413, -32600).await;
+    let client = Modern::new(&world);
+    let (status, _) = client.ask("tools/unknown", json!({})).await;
+    assert_eq!(status, 404);
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"memory_search","arguments":{deep}}}}}"#
+    );
+    let (status, text) = post(&world, &[], call).await;
+    assert_eq!(status, 200);
+    let message: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(message["result"]["isError"], true, "{text}");
+}
