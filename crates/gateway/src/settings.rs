@@ -20,6 +20,8 @@ pub struct Settings {
     /// of their requests stands alone and any replica can answer it; with some, a client can be asked
     /// back, but has to come back to the same process.
     pub mcp_sessions_max: usize,
+    /// Whether MCP clients also find the fixtures of the official conformance suite. Never for real use.
+    pub conformance: bool,
     /// How long a client may take to send a head or a body.
     pub read_timeout: Duration,
     /// How long calls may go on after the server was told to stop.
@@ -35,6 +37,7 @@ impl Default for Settings {
             connections_max: 1024,
             calls_max: 512,
             mcp_sessions_max: 0,
+            conformance: false,
             read_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(30),
         }

@@ -1,19 +1,30 @@
 //! Which request goes where.
 
+#![expect(
+    deprecated,
+    reason = "the older eras have methods that the newer one has not"
+)]
+
 use std::sync::Arc;
 
 use ::http::request::Parts;
 use countersign::catalog::Entry;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Extensions,
-    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ConstString, CustomRequest, CustomResult, Extensions, GetPromptRequestMethod,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
+use tokio::sync::watch;
 
+use super::conformance::{self, Pack};
 use super::raw::RawArguments;
 use super::tools::{self, Declarations, Prepared};
 use super::{ENVELOPE_EXTENSION, carriage, evidence};
@@ -34,14 +45,22 @@ pub(super) struct Handler {
 pub(super) struct Shared {
     pub(super) gateway: Gateway,
     pub(super) declarations: Declarations,
+    /// The fixtures of the conformance suite, where they are switched on.
+    pub(super) fixtures: Option<Arc<Pack>>,
 }
 
 impl Handler {
     pub(super) fn new(gateway: &Gateway) -> Self {
+        let fixtures = gateway.settings().conformance.then(|| {
+            let mut key = [0; 32];
+            gateway.ids().fill(&mut key);
+            Pack::new(key)
+        });
         Self {
             shared: Arc::new(Shared {
                 gateway: gateway.clone(),
                 declarations: Declarations::default(),
+                fixtures,
             }),
         }
     }
@@ -57,6 +76,12 @@ impl Handler {
         self.shared.declarations.of(&*catalog.get(name)?)
     }
 
+    /// The fixtures; without them nobody knows this method.
+    fn fixtures<M: ConstString>(&self) -> Result<&Arc<Pack>, ErrorData> {
+        let fixtures = self.shared.fixtures.as_ref();
+        fixtures.ok_or_else(ErrorData::method_not_found::<M>)
+    }
+
     async fn allowed(&self, caller: &Caller) -> Result<Vec<Tool>, ErrorData> {
         let entries = self.shared.gateway.executor().list(&caller.principal).await;
         let entries: Vec<Arc<Entry>> =
@@ -65,9 +90,22 @@ impl Handler {
             .iter()
             .filter_map(|entry| self.shared.declarations.of(entry));
         let mut tools: Vec<Tool> = declared.map(|prepared| prepared.tool.clone()).collect();
+        if let Some(fixtures) = &self.shared.fixtures {
+            tools.extend_from_slice(fixtures.tools());
+        }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(tools)
     }
+}
+
+/// Returns with the next change; never, where nothing changes.
+async fn change(revisions: &mut Option<watch::Receiver<u64>>) {
+    if let Some(revisions) = revisions
+        && revisions.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 /// The head of the HTTP request that a message came with; none where it came without one.
@@ -107,6 +145,9 @@ impl ServerHandler for Handler {
             let extensions = [(ENVELOPE_EXTENSION.to_owned(), version)];
             capabilities.extensions = Some(extensions.into_iter().collect());
         }
+        if self.shared.fixtures.is_some() {
+            Pack::extend(&mut capabilities);
+        }
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new(
                 "countersign",
@@ -137,6 +178,13 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.shared.fixtures
+            && fixtures.has(&request.name)
+        {
+            let raw = raw_arguments(&context.extensions);
+            let raw = raw.as_ref().map_or("{}", |raw| &raw.0);
+            return fixtures.call(request, raw, &context).await;
+        }
         self.call(request, context).await
     }
 
@@ -145,6 +193,9 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        if self.shared.fixtures.is_some() {
+            return conformance::list_resources();
+        }
         Ok(ListResourcesResult::with_all_items(Vec::new()))
     }
 
@@ -153,7 +204,10 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let templates = vec![evidence::template()];
+        let mut templates = vec![evidence::template()];
+        if self.shared.fixtures.is_some() {
+            templates.extend(conformance::templates()?);
+        }
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
@@ -162,6 +216,11 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if self.shared.fixtures.is_some()
+            && let Some(read) = conformance::read_resource(&request.uri)
+        {
+            return read.map(Into::into);
+        }
         let caller = caller(&context.extensions)?;
         let headers = head(&context.extensions).map(|parts| &parts.headers);
         let said = carriage::read(&context.meta, headers)?;
@@ -174,21 +233,90 @@ impl ServerHandler for Handler {
         Ok(read.into())
     }
 
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.fixtures::<ListPromptsRequestMethod>()?;
+        conformance::list_prompts()
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.fixtures::<GetPromptRequestMethod>()?;
+        conformance::get_prompt(&request)
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.fixtures::<CompleteRequestMethod>()?;
+        conformance::complete()
+    }
+
+    async fn set_level(
+        &self,
+        _: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.fixtures::<SetLevelRequestMethod>().map(drop)
+    }
+
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.fixtures::<SubscribeRequestMethod>().map(drop)
+    }
+
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.fixtures::<UnsubscribeRequestMethod>().map(drop)
+    }
+
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
+        let accepted = SubscriptionFilter::builder().tools_list_changed();
+        let accepted = match &self.shared.fixtures {
+            Some(_) => accepted.prompts_list_changed(),
+            None => accepted,
+        };
+        Some(accepted.build())
     }
 
     /// Tells a client of the newer era about changes, as long as it listens.
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let sink = subscription.sink();
+        let accepted = sink.accepted().clone();
+        let of_tools = accepted.tools_list_changed == Some(true);
+        let of_prompts = accepted.prompts_list_changed == Some(true);
+        let fixtures = self.shared.fixtures.as_ref();
         let mut revisions = self.shared.gateway.executor().catalog().watch();
+        let mut tools = fixtures.map(|fixtures| fixtures.watch_tools());
+        let mut prompts = fixtures.map(|fixtures| fixtures.watch_prompts());
         loop {
-            tokio::select! {
+            let told = tokio::select! {
                 () = subscription.cancelled() => return Ok(()),
-                changed = revisions.changed() => {
-                    if changed.is_err() || subscription.sink().notify_tool_list_changed().await.is_err() {
+                changed = revisions.changed(), if of_tools => {
+                    if changed.is_err() {
                         return Ok(());
                     }
+                    sink.notify_tool_list_changed().await
                 }
+                () = change(&mut tools), if of_tools => sink.notify_tool_list_changed().await,
+                () = change(&mut prompts), if of_prompts => sink.notify_prompt_list_changed().await,
+            };
+            if told.is_err() {
+                return Ok(());
             }
         }
     }
@@ -219,7 +347,7 @@ impl ServerHandler for Handler {
     ) -> Result<CustomResult, ErrorData> {
         let is_known = matches!(
             request.method.as_str(),
-            "tools/call" | "tools/list" | "resources/read" | "resources/list" | "initialize"
+            "tools/call" | "tools/list" | "resources/read" | "resources/list"
         );
         if is_known {
             let message = format!("the parameters of {} are malformed", request.method);

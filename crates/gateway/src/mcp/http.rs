@@ -20,6 +20,9 @@ use crate::settings::Settings;
 /// The names by which a machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
+/// How many sessions the conformance suite gets.
+const CONFORMANCE_SESSIONS: usize = 256;
+
 #[derive(Clone)]
 struct Endpoint {
     service: StreamableHttpService<Handler, LocalSessionManager>,
@@ -42,9 +45,18 @@ pub fn router<S: Clone + Send + Sync + 'static>(gateway: &Gateway) -> Router<S> 
         handler,
         sessions,
         body_bytes_max: settings.body_bytes_max,
-        sessions_max: settings.mcp_sessions_max,
+        sessions_max: sessions_max(settings),
     };
     Router::new().route(PATH, any(serve).with_state(endpoint))
+}
+
+/// The conformance suite asks older clients back, which needs a session.
+fn sessions_max(settings: &Settings) -> usize {
+    if settings.conformance {
+        settings.mcp_sessions_max.max(CONFORMANCE_SESSIONS)
+    } else {
+        settings.mcp_sessions_max
+    }
 }
 
 /// Without sessions every request stands alone, so any replica can answer it.
@@ -65,7 +77,7 @@ fn config(settings: &Settings) -> StreamableHttpServerConfig {
     }
     StreamableHttpServerConfig::default()
         .with_json_response(true)
-        .with_legacy_session_mode(settings.mcp_sessions_max > 0)
+        .with_legacy_session_mode(sessions_max(settings) > 0)
         .with_max_request_body_bytes(settings.body_bytes_max)
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)

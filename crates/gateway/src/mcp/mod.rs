@@ -14,11 +14,13 @@
 //! | `carriage` | the envelope in `_meta` and headers, the reply as a result |
 //! | `tools` | declarations as clients see them, and the pages of their list |
 //! | `evidence` | records as resources |
+//! | `conformance` | what the official test suite expects to find, off by default |
 //!
 //! See `docs/mcp.md` for what a client has to know.
 
 mod call;
 mod carriage;
+mod conformance;
 mod evidence;
 mod handler;
 mod http;
