@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod evidence;
 pub(crate) mod keys;
 pub(crate) mod replay;
+pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod tools;
 pub(crate) mod verify;

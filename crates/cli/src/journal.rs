@@ -1,6 +1,6 @@
 //! The log of a place while a command works: what it commits is in the signed tree when it ends.
 
-use countersign::sequencer::{self, LastStop, Sequencer};
+use countersign::sequencer::{self, LastStop, Sequencer, SequencerBuilder};
 
 use crate::failure::Failure;
 use crate::keys;
@@ -17,25 +17,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Nothing is signed for a log that is not the continuation of the checkpoint in the folder.
     pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
-        let key = keys::log(&place.folder)?;
-        let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
-        let held = place.folder.read(CHECKPOINT)?;
-        let folder = place.folder.clone();
-        let builder = Sequencer::builder(place.store(), key)
-            .clock(place.clock.clone())
-            .ids(place.ids.clone())
-            .newest(place.newest.clone())
-            .briefly()
-            .on_checkpoint(move |note| {
-                let written = folder.write(CHECKPOINT, note, 0o644);
-                written.map_err(|failure| failure.error.into())
-            });
-        let last = LastStop {
-            held: held.as_deref(),
-            is_unclean: place.backend.was_lost(),
-        };
-        let sequencer = place.runtime.block_on(builder.start(last));
-        let sequencer = sequencer.map_err(failed)?;
+        let sequencer = sequencer(place, SequencerBuilder::briefly)?;
         Ok(Self { sequencer })
     }
 
@@ -50,7 +32,33 @@ impl Journal {
     }
 }
 
-fn failed(error: sequencer::Error) -> Failure {
+/// What signs the log of a place, for a command or for a server.
+pub(crate) fn sequencer(
+    place: &Place,
+    how: impl FnOnce(SequencerBuilder) -> SequencerBuilder,
+) -> Result<Sequencer, Failure> {
+    let key = keys::log(&place.folder)?;
+    let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
+    let held = place.folder.read(CHECKPOINT)?;
+    let folder = place.folder.clone();
+    let builder = Sequencer::builder(place.store(), key)
+        .clock(place.clock.clone())
+        .ids(place.ids.clone())
+        .newest(place.newest.clone())
+        .on_checkpoint(move |note| {
+            let written = folder.write(CHECKPOINT, note, 0o644);
+            written.map_err(|failure| failure.error.into())
+        });
+    let last = LastStop {
+        held: held.as_deref(),
+        is_unclean: place.backend.was_lost(),
+    };
+    let sequencer = place.runtime.block_on(how(builder).start(last));
+    sequencer.map_err(failed)
+}
+
+/// Why nothing is signed, with what to do about it.
+pub(crate) fn failed(error: sequencer::Error) -> Failure {
     match error {
         sequencer::Error::Store(error) => store_failed(error),
         sequencer::Error::NotGrown(_) | sequencer::Error::Held(_) | sequencer::Error::Stored(_) => {

@@ -25,6 +25,7 @@ mod moment;
 mod nearest;
 mod place;
 mod progress;
+mod running;
 mod samples;
 mod table;
 mod terminal;
@@ -63,6 +64,7 @@ enum Command {
     Evidence(commands::evidence::Evidence),
     Keys(commands::keys::Keys),
     Replay(commands::replay::Replay),
+    Serve(commands::serve::Serve),
     Store(commands::store::Store),
     Tools(commands::tools::Tools),
     Verify(commands::verify::Verify),
@@ -91,6 +93,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Evidence(evidence) => evidence.run(place, terminal),
         Command::Keys(keys) => keys.run(place, terminal),
         Command::Replay(replay) => replay.run(place, terminal),
+        Command::Serve(serve) => serve.run(place, terminal),
         Command::Store(store) => store.run(place, terminal),
         Command::Tools(tools) => tools.run(terminal),
         Command::Verify(verify) => verify.run(place, terminal),

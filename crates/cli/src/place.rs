@@ -6,6 +6,7 @@ use std::sync::Arc;
 use countersign::archive::{self, Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
 use countersign::clock::{Clock, SystemClock};
 use countersign::contract::{Actor, ActorType, Digest};
+use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{self, Store};
 use countersign::newest::NewestCheckpoint;
@@ -21,6 +22,7 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
 use crate::keys::{self, MasterSource};
+use crate::running::Running;
 use crate::terminal::Terminal;
 
 /// Where data is, for every command.
@@ -83,6 +85,15 @@ impl PlaceOptions {
         }
     }
 
+    /// The server that works in the folder, where one does.
+    pub(crate) fn running(&self) -> Result<Option<Running>, Failure> {
+        let (data, _) = self.names()?;
+        match Folder::existing(data) {
+            Ok(folder) => Running::find(&folder),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// The place, made where it is missing.
     pub(crate) fn open_or_make(&self, terminal: &mut Terminal) -> Result<Place, Failure> {
         let (data, store) = self.names()?;
@@ -139,6 +150,17 @@ impl Place {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Result<Self, Failure> {
+        // A file has one owner; one that serves does not go away by waiting.
+        if let StoreName::Sqlite(_) = store
+            && let Some(running) = Running::find(&folder)?
+        {
+            let message = format!("the server at {} works in this folder", running.url);
+            let hint = format!(
+                "stop it first (process {}), or ask it over HTTP",
+                running.pid
+            );
+            return Err(Failure::new(message).hint(hint));
+        }
         let master = keys::master(&folder)?;
         let (master, master_source) = master.ok_or_else(|| missing(&folder, keys::MASTER))?;
         let log_key = keys::log(&folder)?.ok_or_else(|| missing(&folder, keys::LOG))?;
@@ -166,6 +188,11 @@ impl Place {
 
     /// Runs calls on this store.
     pub(crate) fn executor(&self, catalog: Catalog) -> Result<Executor, Failure> {
+        Ok(self.executor_builder(catalog)?.build())
+    }
+
+    /// The same with room for more parts.
+    pub(crate) fn executor_builder(&self, catalog: Catalog) -> Result<ExecutorBuilder, Failure> {
         let executor = Executor::builder(catalog)
             .store(self.store())
             .kms(self.master.clone())
@@ -174,7 +201,7 @@ impl Place {
             .rules(Vat::rules()?)
             .build_digest(build_digest())
             .newest_checkpoint(self.newest.clone());
-        Ok(executor.build())
+        Ok(executor)
     }
 
     pub(crate) fn vault(&self) -> Vault {
@@ -188,9 +215,14 @@ impl Place {
 
     /// What operators do with the log.
     pub(crate) fn archive(&self) -> Archive {
+        self.archive_with(Arc::new(self.vault()))
+    }
+
+    /// The same beside an executor: who is erased has to be forgotten by its vault.
+    pub(crate) fn archive_with(&self, vault: Arc<Vault>) -> Archive {
         Archive::new(
             self.store(),
-            Arc::new(self.vault()),
+            vault,
             self.clock.clone(),
             self.ids.clone(),
             self.log_key.clone(),

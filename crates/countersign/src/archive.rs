@@ -23,6 +23,7 @@ mod export;
 pub(crate) mod growth;
 mod open;
 mod proof;
+mod published;
 mod reason;
 mod resolve;
 pub mod verify;

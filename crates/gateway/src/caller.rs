@@ -23,6 +23,8 @@ pub enum Proof {
     ApiKey,
     /// By a token that somebody else has signed.
     Token,
+    /// By the operator's token of this run.
+    Operator,
 }
 
 /// On whose behalf a program on this machine acts that names nobody.

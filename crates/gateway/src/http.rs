@@ -8,6 +8,11 @@
 //! | `members` | what a body may say: the members of the envelope, and the arguments as they were written |
 //! | `headers` | what the headers of a call say |
 //! | `tools` | `GET /v1/tools`: what the caller may call, in the words of whoever asks |
+//! | `calls` | `GET /v1/calls`: the calls that there were |
+//! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
+//! | `replay` | `POST /v1/evidence/{id}/replay` |
+//! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
+//! | `sight` | whose records a caller may see |
 //! | `probes` | `/healthz`, `/readyz` |
 //! | `origin` | keeps other people's web pages out |
 //! | `body` | a body as it arrives: bounded in length and in time |
@@ -21,19 +26,36 @@ use crate::gateway::Gateway;
 pub mod answer;
 mod body;
 mod call;
+mod calls;
 pub mod edge;
+mod evidence;
 mod headers;
+mod log;
 mod members;
 mod origin;
 mod probes;
 mod query;
+mod replay;
+mod sight;
 mod tools;
+
+/// Grants looking at the calls and records of others.
+pub const SCOPE_CALLS: &str = "calls:read";
 
 /// The routes that need a caller.
 pub(crate) fn for_callers() -> Router<Gateway> {
     Router::new()
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
+        .route("/v1/calls", get(calls::list))
+        .route("/v1/calls/{request_id}", get(calls::one))
+        .route("/v1/evidence/{id}", get(evidence::show))
+        .route("/v1/evidence/{id}/proof", get(evidence::proof))
+        .route("/v1/evidence/{id}/bundle", get(evidence::bundle))
+        .route("/v1/evidence/{id}/open", post(evidence::open))
+        .route("/v1/evidence/{id}/replay", post(replay::replay))
+        .route("/v1/log/checkpoint", get(log::checkpoint))
+        .route("/v1/log/tile/{*path}", get(log::tile))
 }
 
 /// The routes that anybody may ask.

@@ -10,6 +10,7 @@
 //! | [`health`] | whether the server can take calls |
 //! | [`http`] | the routes of plain HTTP: calls, tools, records, evidence, the log |
 //! | [`identity`] | credentials: what they prove, and how a missing one is answered |
+//! | [`operator`] | the operator's token: how commands talk to a server that holds the store |
 //! | [`policy`] | who may call what: the policy file |
 //! | [`recorder`] | records of what the operator changes |
 //! | [`metrics`] | what is counted, and `GET /metrics` |
@@ -26,6 +27,7 @@ pub mod identity;
 pub mod mcp;
 pub mod metrics;
 mod nearest;
+pub mod operator;
 pub mod policy;
 pub mod recorder;
 pub mod routes;

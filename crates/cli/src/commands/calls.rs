@@ -3,15 +3,17 @@
 use std::io::Write as _;
 
 use countersign::archive::{Shown, Standing};
+use countersign::clock::{Clock as _, SystemClock};
 use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::running::{Running, query};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
@@ -75,12 +77,41 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// The same question to a server. How long ago something was, it is told as a time.
+    fn path(&self, limit: usize, cursor: Option<&str>) -> String {
+        let now = SystemClock::new().now();
+        let code = self.code.map(|code| match code {
+            Ended::Ok => "OK",
+            Ended::Error(code) => code.as_str(),
+        });
+        let options = [
+            ("user", self.user.clone()),
+            ("tool", self.tool.clone()),
+            ("code", code.map(str::to_owned)),
+            (
+                "since",
+                self.since.map(|since| since.before(now).to_string()),
+            ),
+            ("limit", Some(limit.clamp(1, PAGE_MAX).to_string())),
+            ("cursor", cursor.map(str::to_owned)),
+        ];
+        query("/v1/calls", &options)
+    }
+}
+
+/// How many calls a server sends at once.
+const PAGE_MAX: usize = 200;
+
 impl Calls {
     pub(crate) fn run(
         &self,
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
+        if let Some(running) = options.running()? {
+            return self.ask(&running, terminal);
+        }
         let place = options.open()?;
         // A record is of a call where it has the call's id; that is asked for page by page, because the
         // store cannot be asked for two kinds at once.
@@ -96,43 +127,71 @@ impl Calls {
             rows.extend(page.into_iter().filter(|row| row.request_id.is_some()));
         }
         rows.truncate(self.wanted.limit);
-        let shown: Vec<ShownCall<'_>> = rows.iter().map(ShownCall::of).collect();
-        let mut table = Table::new(["AT", "USER", "TOOL", "CODE", "EVIDENCE", "REQUEST"]);
-        for call in &shown {
-            table.row([
-                &call.at,
-                call.user_id,
-                call.tool.unwrap_or("-"),
-                call.code,
-                call.evidence.as_str(),
-                call.request_id.map_or("", RequestId::as_str),
-            ]);
+        let shown: Vec<ShownCall> = rows.iter().map(ShownCall::of).collect();
+        write(terminal, &shown)
+    }
+
+    /// What a server that holds the store knows of them.
+    fn ask(&self, running: &Running, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut shown: Vec<ShownCall> = Vec::new();
+        let mut cursor = None;
+        while shown.len() < self.wanted.limit {
+            let left = self.wanted.limit.saturating_sub(shown.len());
+            let path = self.wanted.path(left, cursor.as_deref());
+            let page: Page = serde_json::from_value(running.ask("GET", &path, None)?)?;
+            shown.extend(page.calls);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
         }
-        write_table(terminal, &shown, &table, "there are no such calls")?;
-        Ok(Exit::Ok)
+        write(terminal, &shown)
     }
 }
 
-/// A call of a list.
-#[derive(Serialize)]
-struct ShownCall<'a> {
-    at: String,
-    user_id: &'a str,
-    tool: Option<&'a str>,
-    code: &'static str,
-    evidence: &'a SnapshotId,
-    request_id: Option<&'a RequestId>,
+fn write(terminal: &mut Terminal, shown: &[ShownCall]) -> Result<Exit, Failure> {
+    let mut table = Table::new(["AT", "USER", "TOOL", "CODE", "EVIDENCE", "REQUEST"]);
+    for call in shown {
+        table.row([
+            &call.at,
+            &call.user_id,
+            call.tool.as_deref().unwrap_or("-"),
+            &call.code,
+            &call.evidence,
+            call.request_id.as_deref().unwrap_or_default(),
+        ]);
+    }
+    write_table(terminal, &shown, &table, "there are no such calls")?;
+    Ok(Exit::Ok)
 }
 
-impl<'a> ShownCall<'a> {
-    fn of(row: &'a LogRow) -> Self {
+/// A call of a list.
+#[derive(Serialize, Deserialize)]
+struct ShownCall {
+    at: String,
+    user_id: String,
+    tool: Option<String>,
+    code: String,
+    evidence: String,
+    request_id: Option<String>,
+}
+
+/// A page of them, as a server sends it.
+#[derive(Deserialize)]
+struct Page {
+    calls: Vec<ShownCall>,
+    next_cursor: Option<String>,
+}
+
+impl ShownCall {
+    fn of(row: &LogRow) -> Self {
         Self {
             at: row.at.to_string(),
-            user_id: &row.user_id,
-            tool: row.tool.as_deref(),
-            code: row.code.map_or("OK", ErrorCode::as_str),
-            evidence: &row.id,
-            request_id: row.request_id.as_ref(),
+            user_id: row.user_id.clone(),
+            tool: row.tool.clone(),
+            code: row.code.map_or("OK", ErrorCode::as_str).to_owned(),
+            evidence: row.id.to_string(),
+            request_id: row.request_id.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -205,6 +205,11 @@ impl Executor {
         &self.parts.approvals
     }
 
+    /// The rule sets that tools may ask for.
+    pub fn rules(&self) -> &Rules {
+        &self.parts.rules
+    }
+
     /// The users' keys as this executor holds them: whoever erases a user in the same process has to
     /// make it forget that one.
     pub fn vault(&self) -> &Arc<Vault> {

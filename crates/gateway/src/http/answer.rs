@@ -181,7 +181,8 @@ impl From<archive::Error> for Refusal {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())
             }
             Error::NoCheckpoint | Error::NotSignedYet { .. } => {
-                let body = ErrorBody::new(ErrorCode::Conflict, error.to_string());
+                // There is no proof yet, and soon there will be.
+                let body = ErrorBody::new(ErrorCode::NotFound, error.to_string());
                 body.retry_after_ms(SIGNED_SOON_MS)
                     .hint("wait for retry_after_ms, then ask again")
                     .into()

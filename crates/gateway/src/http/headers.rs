@@ -31,7 +31,9 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
         let tail = tail.and_then(|at| essence.get(at..));
         tail.is_some_and(|tail| tail.eq_ignore_ascii_case("+json"))
     };
-    if is("application/json") || has_suffix() {
+    // What `curl -d` says of everything.
+    let is_form = is("application/x-www-form-urlencoded");
+    if is("application/json") || has_suffix() || is_form {
         return Ok(Kind::Json);
     }
     if is("text/plain") {
@@ -162,17 +164,12 @@ mod tests {
             "application/json",
             "Application/JSON; charset=utf-8",
             "application/vnd.x+json",
+            "application/x-www-form-urlencoded",
         ] {
             assert_eq!(read(text), Some(Kind::Json), "{text}");
         }
         assert_eq!(read("text/plain;charset=utf-8"), Some(Kind::Text));
-        for text in [
-            "",
-            "text/html",
-            "multipart/form-data",
-            "application/x-www-form-urlencoded",
-            "+jsonx",
-        ] {
+        for text in ["", "text/html", "multipart/form-data", "+jsonx"] {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -1,0 +1,236 @@
+//! `countersign serve`: answers calls over the network until it is told to stop.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use countersign::sequencer::{self, Sequencer};
+use countersign_gateway::identity::Identity;
+use countersign_gateway::operator::Operator;
+use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_gateway::recorder::Recorder;
+use countersign_gateway::server::Stopped;
+use countersign_gateway::{Gateway, Server, Settings};
+use serde_json::json;
+use tokio::sync::{oneshot, watch};
+
+use crate::answer::write_json;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal;
+use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::running::Running;
+use crate::samples;
+use crate::terminal::Terminal;
+
+/// Answer calls over HTTP until told to stop
+///
+/// Ctrl-C or SIGTERM stops it: what has begun is finished, and the log is signed to its end. A second one
+/// does not wait for what has begun.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign serve
+  countersign serve --listen 127.0.0.1:9000 --policy policy.toml
+  curl http://127.0.0.1:8787/v1/tools/memory.search -d '{\"arguments\": {\"query\": \"milk\"}}'")]
+pub(crate) struct Serve {
+    /// Where to listen; a port of 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
+    listen: SocketAddr,
+
+    /// Under which address clients reach it, such as <https://tools.example.com>
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+
+    /// Who may call what [default: everybody everything]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+impl Serve {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let policy = Arc::new(self.policy()?);
+        let place = options.open_or_make(terminal)?;
+        let token = Operator::draw(&*place.ids, operator());
+        let secret = token.token().to_owned();
+        let gateway = self.gateway(&place, &policy, self.identity()?.with_operator_token(token))?;
+        let sequencer = journal::sequencer(&place, |builder| builder)?;
+        announce_policy(&place, &policy)?;
+        hide_panics();
+
+        let bound = place
+            .runtime
+            .block_on(Server::bind(gateway.clone(), self.listen));
+        let server = bound.map_err(|error| {
+            let context = format!("cannot listen on {}", self.listen);
+            Failure::from(anyhow::Error::new(error).context(context))
+                .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
+        })?;
+        let url = format!("http://{}", server.address()?);
+        let running = Running::here(url, &secret);
+        running.announce(&place.folder)?;
+        self.say_where(terminal, &running, &policy)?;
+
+        let ended = place.runtime.block_on(serve(&gateway, server, sequencer));
+        running.withdraw(&place.folder)?;
+        let (stopped, signed) = ended?;
+        match stopped {
+            Stopped::Drained => terminal.say("stopped")?,
+            Stopped::CutOff => terminal.say("stopped; some calls were cut off")?,
+        }
+        signed.map_err(journal::failed)?;
+        Ok(Exit::Ok)
+    }
+
+    /// Which credentials are accepted. Without any, only this machine may reach the server.
+    fn identity(&self) -> Result<Identity, Failure> {
+        if !self.listen.ip().is_loopback() {
+            let message = format!(
+                "{} can be reached by others, and nobody has to prove who they are",
+                self.listen
+            );
+            return Err(
+                Failure::new(message).hint("listen on 127.0.0.1, or set up credentials first")
+            );
+        }
+        Ok(Identity::loopback())
+    }
+
+    fn policy(&self) -> Result<LivePolicy, Failure> {
+        match &self.policy {
+            None => Ok(LivePolicy::fixed(Policy::allow_all())),
+            Some(path) => LivePolicy::open(path).map_err(|error| {
+                let hint = error.hint.clone();
+                let context = format!("{} is no policy", path.display());
+                Failure::from(anyhow::Error::new(error).context(context)).hint(hint)
+            }),
+        }
+    }
+
+    fn gateway(
+        &self,
+        place: &Place,
+        policy: &Arc<LivePolicy>,
+        identity: Identity,
+    ) -> Result<Gateway, Failure> {
+        let executor = place
+            .executor_builder(samples::catalog()?)?
+            .authorizer(policy.clone())
+            .build();
+        let settings = Settings {
+            public_url: self.public_url.clone(),
+            ..Settings::default()
+        };
+        let archive = place.archive_with(executor.vault().clone());
+        let ids = place.ids.clone();
+        Ok(Gateway::new(executor, archive, ids, identity, settings))
+    }
+
+    fn say_where(
+        &self,
+        terminal: &mut Terminal,
+        running: &Running,
+        policy: &LivePolicy,
+    ) -> Result<(), Failure> {
+        let url = &running.url;
+        if terminal.is_for_programs() {
+            let revision = policy.current().revision().to_string();
+            write_json(
+                terminal,
+                &json!({"url": url, "pid": running.pid, "policy": revision}),
+            )?;
+            return Ok(terminal.data().flush()?);
+        }
+        terminal.say(format_args!("listening on {url}"))?;
+        if self.policy.is_none() {
+            terminal.say(
+                "policy: everybody on this machine may call everything; --policy FILE changes that",
+            )?;
+        }
+        Ok(terminal.say(format_args!(
+            "try: curl {url}/v1/tools/memory.search -d '{{\"arguments\": {{\"query\": \"agent state\"}}}}'"
+        ))?)
+    }
+}
+
+/// Answers until a signal comes; how that ended, and whether everything is signed.
+async fn serve(
+    gateway: &Gateway,
+    server: Server,
+    sequencer: Sequencer,
+) -> Result<(Stopped, Result<(), sequencer::Error>), Failure> {
+    let mut signals = signals()?;
+    let mut again = signals.clone();
+    let (end, ended) = oneshot::channel::<()>();
+    let health = gateway.clone();
+    let signing = tokio::spawn(async move {
+        let signed = sequencer.run(async { drop(ended.await) }).await;
+        if let Err(error) = &signed {
+            tracing::error!(
+                error = error as &dyn std::error::Error,
+                "nothing is signed any more"
+            );
+            health.health().log_stopped();
+        }
+        signed
+    });
+    let stop = async move {
+        // The one who sends lives as long as the process.
+        let _ = signals.wait_for(|count| *count > 0).await;
+    };
+    let stopped = tokio::select! {
+        stopped = server.run(stop) => stopped,
+        _ = again.wait_for(|count| *count > 1) => Stopped::CutOff,
+    };
+    drop(end);
+    Ok((stopped, signing.await?))
+}
+
+/// How often the process was told to stop.
+fn signals() -> Result<watch::Receiver<u32>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (count, counted) = watch::channel(0);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            count.send_modify(|count| *count += 1);
+        }
+    });
+    Ok(counted)
+}
+
+/// Writes down which policy is in force, and looks at its file from now on.
+fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<(), Failure> {
+    let recorder = Recorder::new(place.store(), place.clock.clone(), place.ids.clone());
+    place
+        .runtime
+        .block_on(policy.announce(&recorder))
+        .map_err(store_failed)?;
+    place.runtime.spawn(policy.clone().watch(recorder));
+    Ok(())
+}
+
+/// A panic is told by its place only: its message may hold what a caller has sent.
+fn hide_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let place = place.unwrap_or_default();
+        tracing::error!(place, "a part of the server panicked");
+        // Where nobody can read it there is nothing left to be done.
+        let _ = writeln!(
+            std::io::stderr(),
+            "error: a part of the server panicked at {place}"
+        );
+    }));
+}

@@ -1,0 +1,165 @@
+//! `/v1/evidence/{id}`: a record, what proves it, and, with a scope and a reason, what is sealed in it.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use countersign::archive::{Content, Export, Opened, SCOPE_OPEN, Shown, Standing};
+use countersign::contract::evidence::Payload;
+use countersign::contract::{ErrorCode, EvidenceRecord, SnapshotId};
+use http::HeaderValue;
+use serde::{Deserialize, Serialize};
+
+use super::answer::{self, Refusal};
+use super::{body, query, sight};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+
+type Id = Result<Path<String>, PathRejection>;
+
+/// A record as it is kept, without what is sealed.
+#[derive(Serialize)]
+pub(super) struct ShownRecord {
+    record: EvidenceRecord,
+    /// Its place in the tree; null while it waits for it.
+    index: Option<u64>,
+    /// Whether what was sent and answered is still kept.
+    has_payload: bool,
+    proof: ShownStanding,
+}
+
+/// What proves a record.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+enum ShownStanding {
+    /// It waits for the tree.
+    Waiting,
+    /// It waits for a signature.
+    Unsigned,
+    /// A signed checkpoint of this size covers it.
+    Signed { size: u64 },
+    /// It is not what the signed tree has in its place.
+    NotIncluded,
+}
+
+impl From<Shown> for ShownRecord {
+    fn from(shown: Shown) -> Self {
+        Self {
+            record: shown.record,
+            index: shown.index,
+            has_payload: shown.has_payload,
+            proof: shown.standing.into(),
+        }
+    }
+}
+
+impl From<Standing> for ShownStanding {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Waiting => Self::Waiting,
+            Standing::Unsigned => Self::Unsigned,
+            Standing::Signed { size } => Self::Signed { size },
+            Standing::NotIncluded => Self::NotIncluded,
+        }
+    }
+}
+
+pub(super) async fn show(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id, None).await?;
+    let shown = gateway.archive().show(&id).await?;
+    Ok(answer::json(&ShownRecord::from(shown)))
+}
+
+/// That the record is in the log, as C2SP writes it.
+pub(super) async fn proof(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id, None).await?;
+    let proof = gateway.archive().proof(&id).await?;
+    Ok(answer::text(proof.to_string()))
+}
+
+/// The record, what it rests on and the proofs, for somebody who has nothing but this file.
+pub(super) async fn bundle(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id, None).await?;
+    let archive = gateway.archive();
+    let bundle = archive.export(&[id], Export::Records, None).await?;
+    let json = HeaderValue::from_static("application/json");
+    Ok(answer::typed(bundle.to_json(), json))
+}
+
+/// Why somebody opens a record.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reason {
+    reason: String,
+}
+
+/// What was opened.
+#[derive(Serialize)]
+struct ShownContent {
+    evidence: SnapshotId,
+    content: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Box<Payload>>,
+    /// The record of this very access; null where there was nothing left to open.
+    access: Option<SnapshotId>,
+}
+
+impl From<Opened> for ShownContent {
+    fn from(opened: Opened) -> Self {
+        let (content, payload) = match opened.content {
+            Content::Open(payload) => ("open", Some(payload)),
+            Content::Nothing => ("nothing", None),
+            Content::Pruned => ("pruned", None),
+            Content::Erased => ("erased", None),
+        };
+        Self {
+            evidence: opened.record.id,
+            content,
+            payload,
+            access: opened.access,
+        }
+    }
+}
+
+/// What was sent and answered. That it was opened, by whom and why, is in the log before it is shown.
+pub(super) async fn open(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id, Some(SCOPE_OPEN)).await?;
+    let body = body::read(body, gateway.settings()).await?;
+    let Ok(Reason { reason }) = serde_json::from_slice(&body) else {
+        let message = "the body is not an object with a reason";
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+            .field("/reason")
+            .hint("send {\"reason\": \"…\"}; it stays in the log"));
+    };
+    let archive = gateway.archive();
+    let opened = archive.open(&id, &caller.principal, &reason).await?;
+    Ok(answer::json(&ShownContent::from(opened)))
+}
+
+pub(super) async fn find(
+    gateway: &Gateway,
+    caller: &Caller,
+    id: Id,
+    scope: Option<&str>,
+) -> Result<SnapshotId, Refusal> {
+    let id = query::segment(id)?;
+    sight::find(gateway, &caller.principal, &id, scope).await
+}

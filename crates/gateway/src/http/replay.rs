@@ -1,0 +1,169 @@
+//! `POST /v1/evidence/{id}/replay`: a recorded call, checked, or computed again and compared.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use countersign::contract::{ErrorCode, SnapshotId};
+use countersign::replay::{self, Breach, RulesAt, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::answer::{self, Refusal};
+use super::{body, evidence};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+
+/// What is done with a record.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Wanted {
+    mode: Mode,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    /// Whether what is stored is what was recorded.
+    Verify,
+    /// Whether the answer can be computed again, with the rules of the record.
+    #[default]
+    Recompute,
+    /// What the rules in force would have answered.
+    InForce,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Outcome {
+    evidence: SnapshotId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    result: &'static str,
+    differences: Vec<Difference>,
+}
+
+#[derive(Serialize)]
+struct Difference {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    computed: Option<Value>,
+}
+
+pub(super) async fn replay(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let id = evidence::find(&gateway, &caller, id, Some(replay::SCOPE)).await?;
+    let body = body::read(body, gateway.settings()).await?;
+    let wanted = if body.is_empty() {
+        Ok(Wanted::default())
+    } else {
+        serde_json::from_slice(&body)
+    };
+    let Ok(Wanted { mode }) = wanted else {
+        let message = "the body is not an object with a mode";
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+            .field("/mode")
+            .hint("send {\"mode\": \"verify\"}, \"recompute\" or \"in_force\""));
+    };
+    let principal = (*caller.principal).clone();
+    let replayer = gateway.archive().replayer(principal)?;
+    let at = match mode {
+        Mode::Verify => {
+            let verified = replayer.verify(&id).await?;
+            return Ok(answer::json(&Outcome {
+                evidence: id,
+                tool: None,
+                result: if verified.is_intact() {
+                    "intact"
+                } else {
+                    "broken"
+                },
+                differences: verified.breaches.into_iter().map(breach).collect(),
+            }));
+        }
+        Mode::Recompute => RulesAt::Recorded,
+        Mode::InForce => RulesAt::InForce,
+    };
+    let executor = gateway.executor();
+    let target = replayer.local(executor.catalog().clone(), executor.rules().clone(), at);
+    let done = replayer.replay(&id, &target).await?;
+    let (result, differences) = told(done.verdict);
+    Ok(answer::json(&Outcome {
+        evidence: done.id,
+        tool: done.tool,
+        result,
+        differences,
+    }))
+}
+
+fn told(verdict: Verdict) -> (&'static str, Vec<Difference>) {
+    let code = |code: Option<ErrorCode>| Some(code.map_or("OK", ErrorCode::as_str).into());
+    match verdict {
+        Verdict::Identical => ("identical", Vec::new()),
+        Verdict::Drift(differences) => {
+            let of = |one: replay::Difference| Difference {
+                path: one.path,
+                recorded: one.recorded,
+                computed: one.computed,
+            };
+            ("drift", differences.into_iter().map(of).collect())
+        }
+        Verdict::OtherCode { recorded, computed } => {
+            let difference = Difference {
+                path: "code".to_owned(),
+                recorded: code(recorded),
+                computed: code(computed),
+            };
+            ("other_code", vec![difference])
+        }
+        Verdict::MissingRules { name, version } => {
+            let difference = Difference {
+                path: format!("rules {name}"),
+                recorded: Some(version.into()),
+                computed: None,
+            };
+            ("missing_rules", vec![difference])
+        }
+        Verdict::NotPure => ("not_pure", Vec::new()),
+        Verdict::NothingToCompare => ("nothing_to_compare", Vec::new()),
+        Verdict::NoSuchTool => ("no_such_tool", Vec::new()),
+        Verdict::Erased => ("erased", Vec::new()),
+        Verdict::Gone => ("gone", Vec::new()),
+        Verdict::Broken(breaches) => ("broken", breaches.into_iter().map(breach).collect()),
+    }
+}
+
+fn breach(breach: Breach) -> Difference {
+    let path = match breach {
+        Breach::OtherRecord => "its leaf is another record",
+        Breach::OtherRow => "its row says something else",
+        Breach::NotInTree => "its leaf is not in the tree",
+        Breach::OtherPayload => "its payload is another one",
+        Breach::Unopenable => "its payload does not open",
+        Breach::OtherArguments => "its arguments are others",
+        Breach::OtherData => "its answer is another one",
+    };
+    Difference {
+        path: path.to_owned(),
+        recorded: None,
+        computed: None,
+    }
+}
+
+impl From<replay::Error> for Refusal {
+    fn from(error: replay::Error) -> Self {
+        match &error {
+            replay::Error::NotAllowed => Self::new(ErrorCode::Forbidden, error.to_string())
+                .hint(format!("use a credential with the scope {}", replay::SCOPE)),
+            replay::Error::NoSuchRecord { id } => answer::not_found("record", id.as_str()),
+            replay::Error::Store(_) | replay::Error::Aborted(_) => answer::gateway_failed(&error),
+        }
+    }
+}
