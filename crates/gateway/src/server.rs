@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::gateway::Gateway;
+use crate::metrics::Metrics;
 use crate::routes;
 
 mod stall;
@@ -65,6 +66,7 @@ impl Server {
             builder: builder(settings.head_bytes_max, settings.read_timeout),
             graceful: GracefulShutdown::new(),
             patience: settings.read_timeout,
+            metrics: gateway.metrics().clone(),
         };
         let slots = Arc::new(Semaphore::new(settings.connections_max));
         let mut stop = std::pin::pin!(stop);
@@ -114,6 +116,7 @@ struct Connections {
     builder: http1::Builder,
     graceful: GracefulShutdown,
     patience: Duration,
+    metrics: Arc<Metrics>,
 }
 
 impl Connections {
@@ -122,12 +125,13 @@ impl Connections {
         let io = TokioIo::new(Stall::new(stream, self.patience));
         let connection = self.builder.serve_connection(io, service);
         let watched = self.graceful.watch(connection);
+        let counted = self.metrics.connection();
         tokio::spawn(async move {
             // A client that sends no HTTP, hangs up or is too slow is no event of ours.
             if let Err(error) = watched.await {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop(slot);
+            drop((counted, slot));
         });
     }
 }

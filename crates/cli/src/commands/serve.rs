@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::Identity;
+use countersign_gateway::mcp;
+use countersign_gateway::metrics::Metrics;
 use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
@@ -24,7 +26,7 @@ use crate::running::Running;
 use crate::samples;
 use crate::terminal::Terminal;
 
-/// Answer calls over HTTP until told to stop
+/// Answer calls over HTTP and MCP until told to stop
 ///
 /// Ctrl-C or SIGTERM stops it: what has begun is finished, and the log is signed to its end. A second one
 /// does not wait for what has begun.
@@ -46,6 +48,10 @@ pub(crate) struct Serve {
     /// Who may call what [default: everybody everything]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+
+    /// Also offer the fixtures of the MCP conformance suite; never for real use
+    #[arg(long, hide_short_help = true)]
+    conformance: bool,
 }
 
 impl Serve {
@@ -118,17 +124,21 @@ impl Serve {
         policy: &Arc<LivePolicy>,
         identity: Identity,
     ) -> Result<Gateway, Failure> {
+        let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
         let executor = place
             .executor_builder(samples::catalog()?)?
             .authorizer(policy.clone())
+            .observer(metrics.clone())
             .build();
         let settings = Settings {
             public_url: self.public_url.clone(),
+            conformance: self.conformance,
             ..Settings::default()
         };
         let archive = place.archive_with(executor.vault().clone());
         let ids = place.ids.clone();
-        Ok(Gateway::new(executor, archive, ids, identity, settings))
+        let gateway = Gateway::new(executor, archive, ids, identity, settings);
+        Ok(gateway.with_metrics(metrics))
     }
 
     fn say_where(
@@ -142,7 +152,12 @@ impl Serve {
             let revision = policy.current().revision().to_string();
             write_json(
                 terminal,
-                &json!({"url": url, "pid": running.pid, "policy": revision}),
+                &json!({
+                    "url": url,
+                    "mcp_url": format!("{url}{}", mcp::PATH),
+                    "pid": running.pid,
+                    "policy": revision,
+                }),
             )?;
             return Ok(terminal.data().flush()?);
         }
@@ -152,6 +167,7 @@ impl Serve {
                 "policy: everybody on this machine may call everything; --policy FILE changes that",
             )?;
         }
+        terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
         Ok(terminal.say(format_args!(
             "try: curl {url}/v1/tools/memory.search -d '{{\"arguments\": {{\"query\": \"agent state\"}}}}'"
         ))?)

@@ -1,5 +1,6 @@
 //! A request's body as it arrives: bounded in length and in time.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub(super) struct Bounded {
 
 /// Why a body was not read to its end.
 #[derive(Debug, thiserror::Error)]
-enum Unread {
+pub(super) enum Unread {
     #[error("the body is too long")]
     TooLong,
     #[error("the body took too long")]
@@ -51,21 +52,21 @@ impl Bounded {
 
 impl HttpBody for Bounded {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = Unread;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Unread>>> {
         let this = self.get_mut();
         // What is announced to be too long is not even begun.
         if this.inner.size_hint().lower() > this.bytes_left as u64 {
-            return Poll::Ready(Some(Err(axum::Error::new(Unread::TooLong))));
+            return Poll::Ready(Some(Err(Unread::TooLong)));
         }
         let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
-                return Poll::Ready(Some(Err(axum::Error::new(Unread::Broken(error)))));
+                return Poll::Ready(Some(Err(Unread::Broken(error))));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {
@@ -75,13 +76,13 @@ impl HttpBody for Bounded {
                 return deadline
                     .as_mut()
                     .poll(cx)
-                    .map(|()| Some(Err(axum::Error::new(Unread::TooSlow))));
+                    .map(|()| Some(Err(Unread::TooSlow)));
             }
         };
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         match this.bytes_left.checked_sub(bytes) {
             Some(left) => this.bytes_left = left,
-            None => return Poll::Ready(Some(Err(axum::Error::new(Unread::TooLong)))),
+            None => return Poll::Ready(Some(Err(Unread::TooLong))),
         }
         Poll::Ready(Some(Ok(frame)))
     }
@@ -99,13 +100,17 @@ impl HttpBody for Bounded {
 pub(super) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refusal> {
     match body.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) => Err(refusal(error, settings)),
+        Err(error) => Err(refusal(&error, settings)),
     }
 }
 
-fn refusal(error: axum::Error, settings: &Settings) -> Refusal {
-    let inner = error.into_inner();
-    match inner.downcast_ref::<Unread>() {
+fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
+    // The body of every layer in between has wrapped it once.
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(outer) = cause.filter(|cause| !cause.is::<Unread>()) {
+        cause = outer.source();
+    }
+    match cause.and_then(|cause| cause.downcast_ref::<Unread>()) {
         Some(Unread::TooLong) => {
             let max = settings.body_bytes_max;
             let message = format!("the body is longer than {max} bytes");

@@ -10,6 +10,8 @@
 
 mod http_calls;
 mod http_client;
+mod http_hostile;
+mod http_records;
 mod mcp;
 mod metrics;
 mod parts;

@@ -8,16 +8,19 @@ use countersign::clock::{Clock, SystemClock};
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{MemoryStore, Store};
 use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
-use countersign::{Catalog, Executor};
+use countersign::sequencer::{LastStop, Sequencer};
+use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::SigningKey;
+use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::Identity;
 use countersign_gateway::metrics::Metrics;
-use countersign_gateway::{Gateway, Server, Settings};
+use countersign_gateway::{Caller, Gateway, Server, Settings};
 
 /// A running gateway; it ends with the test's runtime.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) gateway: Gateway,
+    store: Arc<dyn Store>,
 }
 
 impl World {
@@ -41,18 +44,53 @@ impl World {
             .build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         let vault = executor.vault().clone();
-        let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
+        let archive = Archive::new(
+            store.clone(),
+            vault,
+            clock,
+            ids.clone(),
+            key.verifying_key(),
+        );
         let gateway = Gateway::new(executor, archive, ids, Identity::loopback(), settings)
             .with_metrics(metrics);
-        Self::listen(gateway).await
+        Self::listen(gateway, store).await
     }
 
-    async fn listen(gateway: Gateway) -> Self {
+    /// The same tools and records, for a caller who is proved to be this one.
+    pub(crate) async fn beside(&self, principal: Principal) -> Self {
+        let caller = Caller {
+            principal: Arc::new(principal),
+            proof: Proof::ApiKey,
+        };
+        let gateway = Gateway::new(
+            self.gateway.executor().clone(),
+            self.gateway.archive().clone(),
+            self.gateway.ids().clone(),
+            Identity::fixed(caller),
+            self.gateway.settings().clone(),
+        );
+        Self::listen(gateway, self.store.clone()).await
+    }
+
+    /// Everything that was committed is under a signed checkpoint after this.
+    pub(crate) async fn sign(&self) {
+        let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+        let builder = Sequencer::builder(self.store.clone(), key).briefly();
+        let mut sequencer = builder.start(LastStop::default()).await.unwrap();
+        self.store.flush().await.unwrap();
+        sequencer.tick().await.unwrap();
+    }
+
+    async fn listen(gateway: Gateway, store: Arc<dyn Store>) -> Self {
         let any_port = "127.0.0.1:0".parse().unwrap();
         let server = Server::bind(gateway.clone(), any_port).await.unwrap();
         let address = server.address().unwrap();
         tokio::spawn(server.run(std::future::pending()));
-        Self { address, gateway }
+        Self {
+            address,
+            gateway,
+            store,
+        }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

@@ -1,0 +1,165 @@
+//! The server as its users run it: a process that listens, is asked, and is told to stop.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A server on a folder of its own.
+struct Running {
+    folder: TempDir,
+    child: Child,
+    address: String,
+}
+
+fn command(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command
+        .args(words)
+        .env("COUNTERSIGN_DATA", folder.path().join("data"))
+        .env("COUNTERSIGN_OPERATOR", "tester")
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY");
+    command
+}
+
+impl Running {
+    fn start(words: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
+        let mut child = command(&folder, &words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("cargo has built the command before its tests");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("it can be read");
+        let said: Value = serde_json::from_str(&line).expect("the first line is JSON");
+        let url = said["url"].as_str().expect("it says where it listens");
+        let address = url.trim_start_matches("http://").to_owned();
+        assert_eq!(said["mcp_url"], format!("{url}/mcp"));
+        Self {
+            folder,
+            child,
+            address,
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("data").join(name)
+    }
+
+    /// Status and body of a request.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}",
+            self.address
+        )
+        .expect("it takes requests");
+        let mut wire = String::new();
+        stream.read_to_string(&mut wire).expect("it answers");
+        let (head, body) = wire.split_once("\r\n\r\n").expect("an answer has a head");
+        let status = head.split(' ').nth(1).and_then(|text| text.parse().ok());
+        let body = serde_json::from_str(body).unwrap_or_else(|_| json!(body));
+        (status.expect("a head has a status"), body)
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        command(&self.folder, words).output().expect("it runs")
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already, unless the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A call is answered and found again by commands while the server holds the store; after SIGTERM
+/// everything is signed.
+#[test]
+fn a_server_is_asked_and_stopped() {
+    let mut running = Running::start(&[]);
+    let mode = std::fs::metadata(running.file("server.json")).expect("it is there");
+    assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+    let body = r#"{"arguments": "{text: 'tea'}", "idempotency_key": "k_1"}"#;
+    let (status, reply) = running.ask("POST", "/v1/tools/notes.add", body);
+    assert_eq!((status, &reply["ok"]), (200, &json!(true)), "{reply}");
+    assert_eq!(running.ask("GET", "/readyz", ""), (200, json!("ready\n")));
+
+    let calls = running.run(&["calls", "--json", "--since", "1h", "--tool", "notes.add"]);
+    let calls: Value = serde_json::from_slice(&calls.stdout).expect("one line of JSON");
+    assert_eq!(calls[0]["request_id"], reply["request_id"]);
+    let other = running.run(&["call", "notes.list"]);
+    let said = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert_eq!(other.status.code(), Some(2), "{said}");
+    assert!(said.contains("works in this folder"), "{said}");
+
+    running.signal("-TERM");
+    let status = running.child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+    assert!(!running.file("server.json").exists());
+    let verified = running.run(&["verify", "--all"]);
+    assert_eq!(verified.status.code(), Some(0), "{verified:?}");
+    let id = reply["evidence"]["snapshot_id"].as_str().expect("a name");
+    let export = running.run(&["evidence", "export", id]);
+    assert_eq!(export.status.code(), Some(0), "{export:?}");
+}
+
+/// What a crash leaves behind names no server, and the next start goes on.
+#[test]
+fn a_server_that_was_killed_is_not_taken_for_one_that_runs() {
+    let mut running = Running::start(&[]);
+    let (status, _) = running.ask("POST", "/v1/tools/notes.list", "");
+    assert_eq!(status, 200);
+    running.signal("-KILL");
+    running.child.wait().expect("it ends");
+    assert!(running.file("server.json").exists());
+    let call = running.run(&["call", "notes.list"]);
+    assert_eq!(call.status.code(), Some(0), "{call:?}");
+}
+
+/// Nobody else may reach a server that asks nobody who they are.
+#[test]
+fn listening_for_others_without_credentials_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.7:80"] {
+        let output = command(&folder, &["serve", "--listen", address]).output();
+        let output = output.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("credentials"), "{said}");
+    }
+}
+
+/// A policy that is none is refused with its line before anything listens.
+#[test]
+fn a_wrong_policy_is_refused_at_start() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let policy = folder.path().join("policy.toml");
+    std::fs::write(&policy, "revision = \"1\"\n[[tols]]\n").expect("it can be written");
+    let path = policy.display().to_string();
+    let output = command(&folder, &["serve", "--policy", &path]).output();
+    let output = output.expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("line 2"), "{said}");
+}

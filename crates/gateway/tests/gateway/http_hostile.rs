@@ -1,0 +1,277 @@
+//! Those who mean no good: every one gets a closed code or a closed connection, and the others their answers.
+
+use std::time::Duration;
+
+use countersign::Principal;
+use countersign_gateway::Settings;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::http_client::{Answer, get, post, raw, send};
+use crate::world::World;
+
+const PATH: &str = "/v1/tools/notes.list";
+
+fn impatient() -> Settings {
+    Settings {
+        read_timeout: Duration::from_millis(300),
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_long_is_refused() {
+    let world = World::start().await;
+    let max = world.gateway.settings().body_bytes_max;
+    let announced = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        max + 1
+    );
+    let answer = raw(&world, announced).await.unwrap();
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (413, "INVALID_ARGUMENT")
+    );
+
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    let chunk = format!("{:x}\r\n{}\r\n", 1 << 16, " ".repeat(1 << 16));
+    let chunks = chunk.repeat(max / (1 << 16) + 1);
+    let answer = raw(&world, head + &chunks).await.unwrap();
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (413, "INVALID_ARGUMENT")
+    );
+
+    // As long as is allowed is allowed.
+    let longest = format!("{{\"arguments\": {{}}{}}}", " ".repeat(max - 17));
+    assert_eq!(longest.len(), max);
+    assert_eq!(post(&world, PATH, &longest).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_slow_body_is_cut_off() {
+    let world = World::with(impatient()).await;
+    let request = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 10\r\n\r\n{{"
+    );
+    let answer = raw(&world, request).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (408, "TIMEOUT"));
+}
+
+#[tokio::test]
+async fn a_slow_head_is_cut_off() {
+    let world = World::with(impatient()).await;
+    // A byte at a time does not start the time anew; whoever sends nothing at all is cut off as well.
+    assert!(raw(&world, "").await.is_none());
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    for byte in "GET /healthz HTTP/1.1\r\nhost: ".bytes().cycle() {
+        if stream.write_all(&[byte]).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_refused() {
+    let world = World::start().await;
+    let max = world.gateway.settings().head_bytes_max;
+    let long = "a".repeat(max);
+    let answer = send(&world, "GET", "/healthz", &[("x-long", &long)], "").await;
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (431, "INVALID_ARGUMENT")
+    );
+    let answer = get(&world, &format!("/v1/tools/{long}")).await;
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (431, "INVALID_ARGUMENT")
+    );
+    // Beyond twice of it nothing is read that could be answered in our words.
+    let longer = "a".repeat(4 * max);
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: {longer}\r\n\r\n");
+    assert!(
+        raw(&world, request)
+            .await
+            .is_none_or(|answer| answer.status == 431)
+    );
+    let many = "x: y\r\n".repeat(1000);
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\n{many}\r\n");
+    assert!(
+        raw(&world, request)
+            .await
+            .is_none_or(|answer| answer.status == 431)
+    );
+    assert_eq!(get(&world, "/healthz").await.status, 200);
+}
+
+/// Odd paths reach no file, no other route and no panic.
+#[tokio::test]
+async fn odd_paths_are_answered() {
+    let world = World::start().await;
+    let long = "a".repeat(8_000);
+    for path in [
+        "/v1/tools/..%2f",
+        "/v1/tools/..%2f..%2fetc%2fpasswd",
+        "/v1/tools/%00",
+        "/v1/tools/%0d%0ax-evil:%201",
+        "/v1/tools/notes.list%00",
+        "/v1/tools/NOTES.LIST",
+        &format!("/v1/tools/{long}"),
+        "/v1/tools/%F0%9F%92%A9",
+    ] {
+        let answer = post(&world, path, "{}").await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (404, "NOT_FOUND"),
+            "{path}"
+        );
+        assert!(!answer.head.contains("x-evil"), "{answer:?}");
+    }
+    for path in ["/v1/tools/%FF", "/v1/tools/%C3%28"] {
+        assert_eq!(
+            post(&world, path, "{}").await.code(),
+            "INVALID_ARGUMENT",
+            "{path}"
+        );
+    }
+    for path in [
+        "/v1/tools//notes.list",
+        "/v1/tools/notes.list/",
+        "/v1//tools",
+        "/../v1/tools",
+        "/v1/tools/a/b",
+        "/V1/tools",
+        "//",
+        "/%2e%2e/",
+    ] {
+        assert_eq!(get(&world, path).await.code(), "NOT_FOUND", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_no_trouble() {
+    let world = World::start().await;
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00"[..],
+        b"GET\r\n\r\n",
+        b"\r\n\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"POST /v1/tools/notes.list HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\n{}",
+        b"POST /v1/tools/notes.list HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /\x00 HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\nx\x00y: 1\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut wire = Vec::new();
+        let _ = stream.read_to_end(&mut wire).await;
+        if let Some(answer) = Answer::parse(&wire) {
+            assert!((400..500).contains(&answer.status), "{answer:?}");
+        }
+    }
+    assert_eq!(get(&world, "/healthz").await.status, 200);
+}
+
+/// Whoever has sent everything and closes that side still gets the answer.
+#[tokio::test]
+async fn a_half_closed_connection_is_answered() {
+    let world = World::start().await;
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let request =
+        format!("POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{{}}");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut wire = Vec::new();
+    stream.read_to_end(&mut wire).await.unwrap();
+    assert_eq!(Answer::parse(&wire).unwrap().status, 200);
+}
+
+/// Deep and wide arguments are the binder's: bounded, answered, no stack is overrun.
+#[tokio::test]
+async fn deep_json_is_refused() {
+    let world = World::start().await;
+    for deep in [
+        "[".repeat(100_000),
+        "{\"a\":".repeat(50_000),
+        "[".repeat(100_000) + &"]".repeat(100_000),
+        "[{\"a\":".repeat(30_000) + "1" + &"}]".repeat(30_000),
+    ] {
+        for body in [
+            format!("{{\"arguments\": {deep}}}"),
+            deep.clone(),
+            format!("{{\"actor\": {deep}}}"),
+        ] {
+            let answer = post(&world, "/v1/tools/notes.add", &body).await;
+            assert_eq!(answer.code(), "INVALID_ARGUMENT");
+        }
+        let text = [("content-type", "text/plain")];
+        let answer = send(&world, "POST", "/v1/tools/notes.add", &text, &deep).await;
+        assert_eq!(answer.code(), "INVALID_ARGUMENT");
+    }
+}
+
+/// A3: whoever may not act for others cannot say to be somebody else.
+#[tokio::test]
+async fn a_forged_actor_is_refused() {
+    let world = World::start().await;
+    let user = world.beside(Principal::user("u_1")).await;
+    for body in [
+        r#"{"user_id": "u_2"}"#,
+        r#"{"actor": {"type": "system", "id": "operator/local"}}"#,
+        r#"{"actor": {"type": "agent", "id": "u_1"}}"#,
+    ] {
+        let answer = post(&user, PATH, body).await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (403, "FORBIDDEN"),
+            "{body}"
+        );
+    }
+    assert_eq!(post(&user, PATH, r#"{"user_id": "u_1"}"#).await.status, 200);
+}
+
+/// A page of another site, or a name that points here, gets nothing.
+#[tokio::test]
+async fn other_sites_are_kept_out() {
+    let world = World::start().await;
+    for (name, value) in [("origin", "https://evil.example"), ("origin", "null")] {
+        let headers = [(name, value), ("content-type", "text/plain")];
+        let answer = send(&world, "POST", PATH, &headers, "{}").await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (403, "FORBIDDEN"),
+            "{value}"
+        );
+    }
+    let request = "GET /v1/calls HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    let answer = raw(&world, request).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (403, "FORBIDDEN"));
+}
+
+/// Connections beyond the bound wait, and are answered when there is room.
+#[tokio::test]
+async fn a_thousand_connections_are_answered_in_turn() {
+    let settings = Settings {
+        connections_max: 16,
+        ..Settings::default()
+    };
+    let world = std::sync::Arc::new(World::with(settings).await);
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..1000 {
+        let world = world.clone();
+        clients.spawn(async move { post(&world, PATH, "{}").await.status });
+    }
+    let mut answered = 0;
+    while let Some(status) = clients.join_next().await {
+        assert_eq!(status.unwrap(), 200);
+        answered += 1;
+    }
+    assert_eq!(answered, 1000);
+}

@@ -1,0 +1,246 @@
+//! Calls, evidence and the log over HTTP, and who may see them.
+
+use countersign::Principal;
+use countersign::contract::SnapshotId;
+use serde_json::{Value, json};
+
+use crate::http_client::{get, post, send};
+use crate::world::World;
+
+/// A note of a user; the name of its evidence.
+async fn note(world: &World, user: &str, text: &str) -> String {
+    let body = json!({"arguments": {"text": text}, "user_id": user, "idempotency_key": text});
+    let reply = post(world, "/v1/tools/notes.add", &body.to_string()).await;
+    let id = reply.json()["evidence"]["snapshot_id"].clone();
+    id.as_str().unwrap().to_owned()
+}
+
+/// A9: a record is shown, proved and exported; what was kept of it is not what was said.
+#[tokio::test]
+async fn a_record_is_shown_with_its_proof() {
+    let world = World::start().await;
+    let id = note(&world, "u_1", "tea").await;
+    let waiting = get(&world, &format!("/v1/evidence/{id}/proof")).await;
+    assert_eq!(
+        (waiting.status, waiting.code().as_str()),
+        (404, "NOT_FOUND")
+    );
+    assert_eq!(waiting.header("retry-after"), Some("1"));
+    world.sign().await;
+
+    let shown = get(&world, &format!("/v1/evidence/{id}")).await.json();
+    assert_eq!(shown["record"]["id"], id.as_str());
+    assert_eq!(shown["proof"]["state"], "signed");
+    let proof = get(&world, &format!("/v1/evidence/{id}/proof")).await;
+    assert!(
+        proof.body.starts_with("c2sp.org/tlog-proof@v1\nindex "),
+        "{proof:?}"
+    );
+    let bundle = get(&world, &format!("/v1/evidence/{id}/bundle")).await;
+    let bundle = countersign_evidence::bundle::Bundle::parse(&bundle.body).unwrap();
+    assert!(bundle.verify(None, None).is_valid());
+}
+
+/// C2SP: the checkpoint and the tiles under it can be mirrored.
+#[tokio::test]
+async fn the_log_can_be_mirrored() {
+    let world = World::start().await;
+    assert_eq!(get(&world, "/v1/log/checkpoint").await.status, 404);
+    note(&world, "u_1", "tea").await;
+    world.sign().await;
+    let note = get(&world, "/v1/log/checkpoint").await;
+    let size: u64 = note.body.lines().nth(1).unwrap().parse().unwrap();
+    let hashes = get(&world, &format!("/v1/log/tile/0/000.p/{size}")).await;
+    assert_eq!(hashes.status, 200);
+    assert_eq!(
+        hashes.header("cache-control"),
+        Some("public, max-age=31536000, immutable")
+    );
+    let entries = get(&world, &format!("/v1/log/tile/entries/000.p/{size}")).await;
+    assert!(entries.body.contains("notes.add"), "{entries:?}");
+    for missing in [
+        "0/000".to_owned(),
+        format!("0/000.p/{}", size + 1),
+        "0/001.p/1".to_owned(),
+        "63/000.p/1".to_owned(),
+        "0/0.p/1".to_owned(),
+        "0/x000/000.p/1".to_owned(),
+        "0/000.p/0".to_owned(),
+        "../checkpoint".to_owned(),
+        "entries/%2e%2e".to_owned(),
+        "9999999999999999999999/000".to_owned(),
+    ] {
+        let answer = get(&world, &format!("/v1/log/tile/{missing}")).await;
+        assert_eq!(answer.code(), "NOT_FOUND", "{missing}");
+    }
+}
+
+/// A13: a user sees nothing of another one, and cannot tell whether there is anything.
+#[tokio::test]
+async fn records_of_others_look_like_none() {
+    let world = World::start().await;
+    let mine = note(&world, "u_1", "tea").await;
+    let theirs = note(&world, "u_2", "milk").await;
+    world.sign().await;
+    let user = world.beside(Principal::user("u_1")).await;
+    let calls = get(&user, "/v1/calls").await.json();
+    let users: Vec<&Value> = calls["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["user_id"])
+        .collect();
+    assert_eq!(users, ["u_1"]);
+    let others = get(&user, "/v1/calls?user=u_2").await;
+    assert_eq!((others.status, others.code().as_str()), (403, "FORBIDDEN"));
+
+    let never = SnapshotId::new("ev_00000000-0000-7000-8000-000000000000").unwrap();
+    for (method, path, body) in [
+        ("GET", "", ""),
+        ("GET", "/proof", ""),
+        ("GET", "/bundle", ""),
+        ("POST", "/open", r#"{"reason": "curious"}"#),
+        ("POST", "/replay", ""),
+    ] {
+        let ask = async |id: &str| {
+            let path = format!("/v1/evidence/{id}{path}");
+            let answer = send(&user, method, &path, &[("x-request-id", "r_1")], body).await;
+            (answer.status, answer.body.replace(id, "ID"))
+        };
+        let (hidden, missing) = (ask(&theirs).await, ask(never.as_str()).await);
+        assert_eq!(hidden, missing, "{path}");
+        assert_eq!(hidden.0, 404, "{path}");
+        assert_ne!(ask(&mine).await.0, 404, "{path}");
+    }
+    let foreign_call =
+        get(&world, "/v1/calls?user=u_2").await.json()["calls"][0]["request_id"].clone();
+    let path = format!("/v1/calls/{}", foreign_call.as_str().unwrap());
+    // Both notes were sent under the same name; only the user's own record is shown.
+    let records = get(&user, &path).await.json();
+    assert_eq!(records["records"].as_array().unwrap().len(), 1);
+    assert_eq!(records["records"][0]["record"]["id"], mine.as_str());
+    let entries = get(&user, "/v1/log/tile/entries/000.p/1").await;
+    assert_eq!(
+        (entries.status, entries.code().as_str()),
+        (403, "FORBIDDEN")
+    );
+    assert_eq!(get(&user, "/v1/log/tile/0/000.p/1").await.status, 200);
+
+    let auditor = world
+        .beside(Principal::user("auditor").scope("calls:read"))
+        .await;
+    let calls = get(&auditor, "/v1/calls").await.json();
+    assert_eq!(calls["calls"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        get(&auditor, &format!("/v1/evidence/{theirs}"))
+            .await
+            .status,
+        200
+    );
+}
+
+/// A14: plaintext needs a scope and a reason, and leaves a record.
+#[tokio::test]
+async fn opening_needs_a_scope_and_a_reason() {
+    let world = World::start().await;
+    let id = note(&world, "u_1", "tea").await;
+    let path = format!("/v1/evidence/{id}/open");
+    let user = world.beside(Principal::user("u_1")).await;
+    let refused = post(&user, &path, r#"{"reason": "mine"}"#).await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (403, "FORBIDDEN")
+    );
+
+    let auditor = Principal::user("auditor").scope("evidence:open");
+    let auditor = world.beside(auditor).await;
+    for body in [
+        "",
+        "{}",
+        r#"{"reason": 7}"#,
+        r#"{"reason": " "}"#,
+        r#"{"reason": "x", "why": 1}"#,
+    ] {
+        let answer = post(&auditor, &path, body).await;
+        assert_eq!(answer.code(), "INVALID_ARGUMENT", "{body}");
+    }
+    let opened = post(&auditor, &path, r#"{"reason": "dispute 7"}"#)
+        .await
+        .json();
+    assert_eq!(
+        opened["payload"]["arguments"]["value"],
+        json!({"text": "tea"})
+    );
+    let access = opened["access"].as_str().unwrap();
+    let access = get(&world, &format!("/v1/evidence/{access}")).await.json();
+    assert_eq!(access["record"]["act"]["reason"], "dispute 7");
+}
+
+/// A16: a recorded call is checked and computed again.
+#[tokio::test]
+async fn a_record_is_replayed() {
+    let world = World::start().await;
+    let body = r#"{"arguments": {"country": "DE", "net_cents": 10000}}"#;
+    let reply = post(&world, "/v1/tools/sample.vat", body).await;
+    let id = reply.json()["evidence"]["snapshot_id"].clone();
+    let path = format!(
+        "/v1/evidence/{}/replay",
+        id.as_str().unwrap_or_else(|| panic!("{reply:?}"))
+    );
+    let auditor = world
+        .beside(Principal::user("auditor").scope("evidence:open"))
+        .await;
+    let replay = async |body: &str| post(&auditor, &path, body).await.json();
+    assert_eq!(replay(r#"{"mode": "verify"}"#).await["result"], "intact");
+    assert_eq!(replay("").await["result"], "identical");
+    assert_eq!(
+        replay(r#"{"mode": "in_force"}"#).await["result"],
+        "identical"
+    );
+    assert_eq!(
+        post(&auditor, &path, r#"{"mode": "x"}"#).await.code(),
+        "INVALID_ARGUMENT"
+    );
+}
+
+#[tokio::test]
+async fn calls_come_in_pages() {
+    let world = World::start().await;
+    for number in 0..7 {
+        note(&world, "u_1", &format!("note {number}")).await;
+    }
+    let mut seen = Vec::new();
+    let mut path = "/v1/calls?limit=3&tool=notes.add&code=OK".to_owned();
+    loop {
+        let page = get(&world, &path).await.json();
+        let calls = page["calls"].as_array().unwrap();
+        seen.extend(
+            calls
+                .iter()
+                .map(|call| call["evidence"].as_str().unwrap().to_owned()),
+        );
+        let Some(next) = page["next_cursor"].as_str() else {
+            break;
+        };
+        path = format!("/v1/calls?limit=3&tool=notes.add&code=OK&cursor={next}");
+    }
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!((all, seen.len()), (7, 7));
+    for wrong in [
+        "limit=0",
+        "limit=201",
+        "limit=-1",
+        "cursor=x",
+        "cursor=1.ev_",
+        "cursor=99999999999999999999.ev_1",
+        "code=NOPE",
+        "since=yesterday",
+        "usr=u_1",
+        "limit=1&limit=2",
+    ] {
+        let answer = get(&world, &format!("/v1/calls?{wrong}")).await;
+        assert_eq!(answer.code(), "INVALID_ARGUMENT", "{wrong}");
+    }
+}
