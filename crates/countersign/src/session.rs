@@ -40,6 +40,7 @@ pub struct Session {
     executor: Executor,
     principal: Arc<Principal>,
     envelope: RequestEnvelope,
+    key_prefix: Option<String>,
 }
 
 impl Session {
@@ -49,12 +50,14 @@ impl Session {
             executor,
             principal: principal.into(),
             envelope: RequestEnvelope::default(),
+            key_prefix: None,
         }
     }
 
     /// What every call of the conversation says: session, locale, time zone, client.
     ///
-    /// A `request_id` and an `idempotency_key` belong to one call, so they are left out.
+    /// A `request_id` and an `idempotency_key` belong to one call, so they are left out; see
+    /// [`key_prefix`](Session::key_prefix).
     pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
         self.envelope = RequestEnvelope {
             request_id: None,
@@ -64,11 +67,25 @@ impl Session {
         self
     }
 
+    /// Gives each call a key of its own: this text, a colon and the provider's id of the call. A message
+    /// that comes again then runs nothing twice, as long as it comes under the same text.
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.key_prefix = Some(prefix.into());
+        self
+    }
+
+    /// One call of a model as the executor takes it, for those who run it themselves.
+    pub fn call(&self, call: &ProviderCall) -> ToolCall {
+        let key = |prefix| format!("{prefix}:{}", call.id_or_place());
+        let envelope = RequestEnvelope {
+            idempotency_key: self.key_prefix.as_ref().map(key),
+            ..self.envelope.clone()
+        };
+        ToolCall::from_provider(call, self.principal.clone()).envelope(envelope)
+    }
+
     /// Runs one call of a model; a call that was cut off is answered and never run.
     pub async fn run(&self, call: &ProviderCall) -> ReplyEnvelope {
-        let call = ToolCall::from_provider(call, self.principal.clone());
-        self.executor
-            .execute(call.envelope(self.envelope.clone()))
-            .await
+        self.executor.execute(self.call(call)).await
     }
 }

@@ -8,6 +8,7 @@
 //! | `members` | what a body may say: the members of the envelope, and the arguments as they were written |
 //! | `headers` | what the headers of a call say |
 //! | `tools` | `GET /v1/tools`: what the caller may call, in the words of whoever asks |
+//! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
 //! | `calls` | `GET /v1/calls`: the calls that there were |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
 //! | `replay` | `POST /v1/evidence/{id}/replay` |
@@ -34,6 +35,7 @@ mod log;
 mod members;
 mod origin;
 mod probes;
+mod providers;
 mod query;
 mod replay;
 mod sight;
@@ -54,6 +56,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/evidence/{id}/bundle", get(evidence::bundle))
         .route("/v1/evidence/{id}/open", post(evidence::open))
         .route("/v1/evidence/{id}/replay", post(replay::replay))
+        .route("/v1/providers/{provider}/calls", post(providers::calls))
         .route("/v1/log/checkpoint", get(log::checkpoint))
         .route("/v1/log/tile/{*path}", get(log::tile))
 }

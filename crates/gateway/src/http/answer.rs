@@ -51,6 +51,13 @@ impl Refusal {
         self
     }
 
+    /// The same about something that stands deeper in the body.
+    pub(super) fn under(mut self, pointer: &str) -> Self {
+        let field = &mut self.body.details.field;
+        *field = field.take().map(|field| format!("{pointer}{field}"));
+        self
+    }
+
     /// Which of the known names was probably meant: in words, and for programs.
     pub(crate) fn did_you_mean(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };

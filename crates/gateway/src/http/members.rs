@@ -75,6 +75,17 @@ impl<'b> Asked<'b> {
     }
 }
 
+/// The envelope in an object that holds nothing else.
+pub(super) fn envelope(text: &str) -> Result<RequestEnvelope, Refusal> {
+    let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+    members.check()?;
+    if members.get("arguments").is_some() {
+        let message = "arguments are no member of an envelope";
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/arguments"));
+    }
+    members.envelope()
+}
+
 /// The raw text of each member.
 #[derive(Default)]
 struct Members<'b> {

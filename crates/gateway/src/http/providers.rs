@@ -1,0 +1,229 @@
+//! `POST /v1/providers/{provider}/calls`: a model's message goes in as the provider's API returned it, and
+//! the tool messages come out as that API wants them back.
+//!
+//! The body is the message alone, or `{"message": …, "envelope": {…}}`. No provider has a message with a
+//! member `envelope`, or one whose only member is `message`, so the two cannot be taken for each other.
+
+use std::fmt;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use countersign::contract::{
+    Effect, ErrorBody, ErrorCode, ReplyEnvelope, RequestEnvelope, RequestId,
+};
+use countersign::dialect::{DecodeError, Dialect, ProviderCall};
+use countersign::session::Session;
+use futures_util::{StreamExt as _, stream};
+use http::HeaderMap;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::answer::{self, Refusal};
+use super::{body, headers, members, query};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::nearest::nearest;
+
+/// The providers whose messages are read.
+const PROVIDERS: [Dialect; 4] = [
+    Dialect::OpenAi,
+    Dialect::OpenAiResponses,
+    Dialect::Anthropic,
+    Dialect::Gemini,
+];
+
+/// How many reads of one message run at a time.
+const READS_AT_ONCE: usize = 8;
+
+pub(super) async fn calls(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    provider: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let dialect = dialect(&query::segment(provider)?)?;
+    headers::kind(&headers)?;
+    let body = body::read(body, gateway.settings()).await?;
+    let text = headers::utf8(&body)?;
+    let (message, mut envelope) = split(text)?;
+    headers::join(&headers, &mut envelope)?;
+    let calls = dialect
+        .calls(message)
+        .map_err(|error| unread(dialect, &error))?;
+    let answered = run(&gateway, &caller, &headers, envelope, calls).await?;
+    Ok(answer::json(&dialect.results(&answered)))
+}
+
+fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
+    let refusal = Refusal::from(ErrorBody::from(error));
+    match error {
+        DecodeError::Provider { .. } => refusal.hint("ask the provider again"),
+        DecodeError::TooLarge { .. }
+        | DecodeError::NotJson { .. }
+        | DecodeError::Missing { .. }
+        | DecodeError::Expected { .. }
+        | DecodeError::Unsupported { .. }
+        | DecodeError::Contradiction { .. }
+        | DecodeError::TooManyCalls => refusal.hint(format!(
+            "send the message as the API of {dialect} has returned it"
+        )),
+    }
+}
+
+/// Runs the calls of a message, in its order: a write waits for what stands before it, because a model may
+/// mean it so. Calls that only read wait for nothing.
+async fn run(
+    gateway: &Gateway,
+    caller: &Caller,
+    headers: &HeaderMap,
+    envelope: RequestEnvelope,
+    calls: Vec<ProviderCall>,
+) -> Result<Vec<(ProviderCall, ReplyEnvelope)>, Refusal> {
+    let request_id = envelope.request_id.clone();
+    let prefix = envelope.idempotency_key.clone();
+    let session = Session::new(gateway.executor().clone(), caller.principal.clone());
+    let session = session.envelope(envelope);
+    let session = match prefix {
+        Some(prefix) => session.key_prefix(prefix),
+        None => session,
+    };
+    let trace = headers::trace(headers);
+    let is_read = |call: &ProviderCall| {
+        let entry = gateway.executor().catalog().get(&call.name);
+        entry.is_none_or(|entry| entry.spec().behaviour.effect == Effect::Read)
+    };
+    let at_once = if calls.iter().all(is_read) {
+        READS_AT_ONCE
+    } else {
+        1
+    };
+    let mut running = Vec::new();
+    for call in calls {
+        let mut made = session.call(&call);
+        if let Some(trace) = trace {
+            made = made.trace(trace);
+        }
+        if let Some(request_id) = &request_id {
+            made = made.identified(numbered(request_id, call.index)?);
+        }
+        running.push(async move { (call, gateway.call(made).await) });
+    }
+    Ok(stream::iter(running).buffered(at_once).collect().await)
+}
+
+/// A name belongs to one call: those of a message are `r_1.1`, `r_1.2` and so on.
+fn numbered(request_id: &RequestId, index: usize) -> Result<RequestId, Refusal> {
+    RequestId::new(format!("{request_id}.{}", index + 1)).map_err(|_| {
+        let message = "request_id is too long for a message: its calls get a number behind it";
+        Refusal::new(ErrorCode::InvalidArgument, message)
+            .field("/envelope/request_id")
+            .hint("use at most 124 characters")
+    })
+}
+
+fn dialect(name: &str) -> Result<Dialect, Refusal> {
+    let known = || PROVIDERS.map(Dialect::as_str);
+    PROVIDERS
+        .into_iter()
+        .find(|dialect| dialect.as_str() == name)
+        .ok_or_else(|| {
+            let shown: String = name.chars().take(80).collect();
+            Refusal::new(
+                ErrorCode::NotFound,
+                format!("there is no provider {shown:?}"),
+            )
+            .hint(format!("there are {}", known().join(", ")))
+            .did_you_mean(nearest(name, known()))
+        })
+}
+
+/// The message and what was said about it.
+fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
+    if !text.trim_ascii_start().starts_with('{') {
+        return Ok((text, RequestEnvelope::default()));
+    }
+    // What is no JSON is told by the dialect, like everything else that is wrong with a message.
+    let Ok(outer) = serde_json::from_str::<Outer<'_>>(text) else {
+        return Ok((text, RequestEnvelope::default()));
+    };
+    match outer {
+        Outer {
+            message: Some(message),
+            envelope: None,
+            other: None,
+        } => Ok((message.get(), RequestEnvelope::default())),
+        Outer { envelope: None, .. } => Ok((text, RequestEnvelope::default())),
+        Outer {
+            message: Some(message),
+            envelope: Some(envelope),
+            other: None,
+        } => {
+            let is_null = envelope.get() == "null";
+            let envelope = if is_null { "{}" } else { envelope.get() };
+            let envelope = members::envelope(envelope);
+            Ok((
+                message.get(),
+                envelope.map_err(|refusal| refusal.under("/envelope"))?,
+            ))
+        }
+        Outer {
+            envelope: Some(_),
+            message,
+            other,
+        } => {
+            let message = match (message, other) {
+                (None, _) => "there is an envelope and no message".to_owned(),
+                (Some(_), other) => {
+                    let other: String = other.unwrap_or_default().chars().take(80).collect();
+                    format!("{other:?} stands beside the message and its envelope")
+                }
+            };
+            Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                .hint("send the message alone, or {\"message\": …, \"envelope\": {…}}"))
+        }
+    }
+}
+
+/// The outermost members of a body.
+#[derive(Default)]
+struct Outer<'b> {
+    message: Option<&'b RawValue>,
+    envelope: Option<&'b RawValue>,
+    other: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Outer<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OuterVisitor)
+    }
+}
+
+struct OuterVisitor;
+
+impl<'de> Visitor<'de> for OuterVisitor {
+    type Value = Outer<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Outer<'de>, A::Error> {
+        let mut outer = Outer::default();
+        while let Some(name) = map.next_key::<String>()? {
+            let value: &'de RawValue = map.next_value()?;
+            match name.as_str() {
+                "message" => outer.message = Some(value),
+                "envelope" => outer.envelope = Some(value),
+                _ => {
+                    outer.other.get_or_insert(name);
+                }
+            }
+        }
+        Ok(outer)
+    }
+}

@@ -1,0 +1,112 @@
+//! A model's message in, its tool messages out, in the words of each provider.
+
+use serde_json::{Value, json};
+
+use crate::http_client::{get, post, send};
+use crate::world::World;
+
+/// One note in the words of a provider.
+fn message(provider: &str, text: &str) -> Value {
+    match provider {
+        "openai" => json!({"role": "assistant", "tool_calls": [{"id": "c_1", "type": "function",
+            "function": {"name": "notes_add", "arguments": format!("{{text: '{text}',}}")}}]}),
+        "openai-responses" => json!({"output": [{"type": "function_call", "call_id": "c_1",
+            "name": "notes_add", "arguments": format!("{{\"text\": \"{text}\"}}")}]}),
+        "anthropic" => json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c_1",
+            "name": "notes_add", "input": {"text": text}}]}),
+        "gemini" => json!({"role": "model", "parts": [{"functionCall":
+            {"id": "c_1", "name": "notes_add", "args": {"text": text}}}]}),
+        other => panic!("{other}"),
+    }
+}
+
+async fn notes(world: &World) -> usize {
+    let reply = post(world, "/v1/tools/notes.list", "{}").await;
+    reply.json()["data"].as_array().unwrap().len()
+}
+
+/// B15, B16: the same note over every provider, once, however often its message is sent.
+#[tokio::test]
+async fn a_message_that_comes_again_runs_nothing_twice() {
+    let world = World::start().await;
+    for (number, provider) in ["openai", "openai-responses", "anthropic", "gemini"]
+        .into_iter()
+        .enumerate()
+    {
+        let path = format!("/v1/providers/{provider}/calls");
+        let message = message(provider, provider);
+        let body =
+            json!({"message": message, "envelope": {"idempotency_key": provider}}).to_string();
+        let first = post(&world, &path, &body).await;
+        assert_eq!(first.status, 200, "{first:?}");
+        assert!(first.body.contains("c_1"), "{first:?}");
+        let again = send(
+            &world,
+            "POST",
+            &path,
+            &[("idempotency-key", provider)],
+            &message.to_string(),
+        )
+        .await;
+        assert!(again.body.contains("stored answer"), "{again:?}");
+        assert_eq!(notes(&world).await, number + 1, "{provider}");
+    }
+}
+
+/// The official shape of a provider's answer, not only the message inside it.
+#[tokio::test]
+async fn a_whole_answer_is_read() {
+    let world = World::start().await;
+    let answer = json!({"id": "chatcmpl-1", "object": "chat.completion", "model": "m", "choices": [
+    {"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "c_1", "type": "function", "function": {"name": "memory_search", "arguments": "{\"query\": \"milk\"}"}},
+        {"id": "c_2", "type": "function", "function": {"name": "nothing_such", "arguments": "{}"}},
+    ]}}]});
+    let body = json!({"message": answer, "envelope": {"request_id": "r_9", "user_id": "u_7"}});
+    let messages = post(&world, "/v1/providers/openai/calls", &body.to_string())
+        .await
+        .json();
+    assert_eq!(messages[0]["tool_call_id"], "c_1");
+    assert!(
+        messages[0]["content"]
+            .as_str()
+            .unwrap()
+            .contains("buy milk")
+    );
+    assert!(
+        messages[1]["content"]
+            .as_str()
+            .unwrap()
+            .contains("NOT_FOUND")
+    );
+    let recorded = get(&world, "/v1/calls/r_9.1").await.json();
+    assert_eq!(
+        recorded["records"][0]["record"]["tool"]["name"],
+        "memory.search"
+    );
+    let calls = get(&world, "/v1/calls?user=u_7").await.json();
+    assert_eq!(calls["calls"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_without_calls_has_no_tool_messages() {
+    let world = World::start().await;
+    let body = r#"{"role": "assistant", "content": "hello"}"#;
+    let answer = post(&world, "/v1/providers/openai/calls", body).await;
+    assert_eq!((answer.status, answer.json()), (200, json!([])));
+}
+
+#[tokio::test]
+async fn mistakes_are_explained() {
+    let world = World::start().await;
+    let check = async |path: &str, body: &str| post(&world, path, body).await.told();
+    let openai = "/v1/providers/openai/calls";
+    insta::assert_snapshot!(check("/v1/providers/opnai/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "opnai"; did you mean openai?"#);
+    insta::assert_snapshot!(check("/v1/providers/mcp/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "mcp"; there are openai, openai-responses, anthropic, gemini"#);
+    insta::assert_snapshot!(check(openai, "{]").await, @"400 INVALID_ARGUMENT : the message is not JSON, see line 1 column 2; send the message as the API of openai has returned it");
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {}}"#).await, @r#"400 INVALID_ARGUMENT : there is an envelope and no message; send the message alone, or {"message": …, "envelope": {…}}"#);
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {}, "message": {}, "key": 1}"#).await, @r#"400 INVALID_ARGUMENT : "key" stands beside the message and its envelope; send the message alone, or {"message": …, "envelope": {…}}"#);
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {"usr": 1}, "message": {}}"#).await, @r#"400 INVALID_ARGUMENT /envelope/usr: "usr" is no member of a call; did you mean user_id?"#);
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {"user_id": 1}, "message": {}}"#).await, @"400 INVALID_ARGUMENT /envelope/user_id: user_id is not a string; correct it, or leave it out or send null where there is none");
+    insta::assert_snapshot!(check(openai, r#"{"role": "assistant", "tool_calls": 7}"#).await, @r#"400 INVALID_ARGUMENT /tool_calls: "/tool_calls" should be a list and is a number; send the message as the API of openai has returned it"#);
+}
