@@ -91,6 +91,15 @@ fn generate() -> Result<()> {
         "write_vectors",
     ];
     Step::cargo("docs/evidence-vectors/", &vectors).run()?;
+    let openapi = [
+        "run",
+        "--locked",
+        "--package",
+        "countersign-gateway",
+        "--example",
+        "write_openapi",
+    ];
+    Step::cargo("docs/openapi.json", &openapi).run()?;
     let pages = [
         "test",
         "--locked",

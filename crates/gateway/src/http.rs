@@ -15,6 +15,7 @@
 //! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
 //! | `sight` | whose records a caller may see |
 //! | `probes` | `/healthz`, `/readyz` |
+//! | [`openapi`] | `/openapi.json` |
 //! | `origin` | keeps other people's web pages out |
 //! | `body` | a body as it arrives: bounded in length and in time |
 //! | `answer` | what goes back |
@@ -33,6 +34,7 @@ mod evidence;
 mod headers;
 mod log;
 mod members;
+pub mod openapi;
 mod origin;
 mod probes;
 mod providers;
@@ -57,6 +59,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/evidence/{id}/open", post(evidence::open))
         .route("/v1/evidence/{id}/replay", post(replay::replay))
         .route("/v1/providers/{provider}/calls", post(providers::calls))
+        .route("/openapi.json", get(openapi::serve))
         .route("/v1/log/checkpoint", get(log::checkpoint))
         .route("/v1/log/tile/{*path}", get(log::tile))
 }

@@ -11,6 +11,7 @@
 mod http_calls;
 mod http_client;
 mod http_hostile;
+mod http_openapi;
 mod http_providers;
 mod http_records;
 mod mcp;
