@@ -1,5 +1,10 @@
 //! The server as its users run it: a process that listens, is asked, and is told to stop.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;

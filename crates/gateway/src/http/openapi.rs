@@ -1,4 +1,4 @@
-//! `/openapi.json`: what there is to call, made from the catalog (OpenAPI 3.1).
+//! `/openapi.json`: what there is to call, made from the catalog (`OpenAPI` 3.1).
 //!
 //! One path a tool, with the schema of its arguments and of its answer. What is the same for every server
 //! stands in `openapi/paths.json`, and the envelopes come from the files in `contracts/`.

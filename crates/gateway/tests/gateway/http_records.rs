@@ -190,13 +190,10 @@ async fn a_record_is_replayed() {
     let auditor = world
         .beside(Principal::user("auditor").scope("evidence:open"))
         .await;
-    let replay = async |body: &str| post(&auditor, &path, body).await.json();
-    assert_eq!(replay(r#"{"mode": "verify"}"#).await["result"], "intact");
-    assert_eq!(replay("").await["result"], "identical");
-    assert_eq!(
-        replay(r#"{"mode": "in_force"}"#).await["result"],
-        "identical"
-    );
+    let run = async |body: &str| post(&auditor, &path, body).await.json();
+    assert_eq!(run(r#"{"mode": "verify"}"#).await["result"], "intact");
+    assert_eq!(run("").await["result"], "identical");
+    assert_eq!(run(r#"{"mode": "in_force"}"#).await["result"], "identical");
     assert_eq!(
         post(&auditor, &path, r#"{"mode": "x"}"#).await.code(),
         "INVALID_ARGUMENT"
