@@ -65,8 +65,11 @@ impl Serve {
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
         let gateway = self.gateway(&place, &policy, self.identity()?.with_operator_token(token))?;
-        let sequencer = journal::sequencer(&place, |builder| builder)?;
+        let mut sequencer = journal::sequencer(&place, |builder| builder)?;
         announce_policy(&place, &policy)?;
+        // The first reply carries a checkpoint like every other.
+        let signed = place.runtime.block_on(sequencer.tick());
+        signed.map_err(journal::failed)?;
         hide_panics();
 
         let bound = place

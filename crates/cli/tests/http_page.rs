@@ -1,0 +1,120 @@
+//! `docs/http.md` is the test of what it shows: every command on it is run against a server of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+/// What stands for anything at all.
+const ANY: &str = "…";
+
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(folder: &std::path::Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["serve", "--json", "--listen", "127.0.0.1:0"])
+            .env("COUNTERSIGN_DATA", folder)
+            .env_remove("COUNTERSIGN_STORE")
+            .env_remove("COUNTERSIGN_MASTER_KEY")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cargo has built the command before its tests");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let said: Value = serde_json::from_str(&line).expect("JSON");
+        let url = said.get("url").and_then(Value::as_str);
+        let url = url.expect("it says where it listens").to_owned();
+        Self { child, url }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let server = Server::start(folder.path());
+    let mut blocks = blocks(&page).into_iter();
+    let mut count = 0;
+    while let Some((kind, commands)) = blocks.next() {
+        if kind != "sh" || !commands.contains("curl") {
+            continue;
+        }
+        let commands = commands.replace("http://127.0.0.1:8787", &server.url);
+        let run = Command::new("sh").args(["-c", &commands]).output();
+        let run = run.expect("there is a shell");
+        assert!(run.status.success(), "{commands}: {run:?}");
+        let output = String::from_utf8(run.stdout)
+            .expect("UTF-8")
+            .replace('\r', "");
+        let (kind, expected) = blocks.next().expect("a command is followed by its output");
+        if kind == "json" {
+            let expected: Value = serde_json::from_str(&expected).expect("the page has JSON");
+            let output: Value = serde_json::from_str(&output).expect("the server sends JSON");
+            assert!(is_shown(&expected, &output), "{commands}\n{output:#}");
+        } else {
+            let lines = |text: &str| text.trim().lines().map(str::to_owned).collect::<Vec<_>>();
+            let (expected, output) = (lines(&expected), lines(&output));
+            let is_same = expected.len() == output.len()
+                && expected
+                    .iter()
+                    .zip(&output)
+                    .all(|(a, b)| is_shown_line(a, b));
+            assert!(is_same, "{commands}\n{output:#?}");
+        }
+        count += 1;
+    }
+    assert!(count >= 7, "{count} examples");
+}
+
+/// The fenced blocks of a page: what they are, and what is in them.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(kind), None) => open = Some((kind.to_owned(), String::new())),
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some((kind, text))) => open = Some((kind, text + line + "\n")),
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Whether a value is the one that the page shows; numbers may be spelt otherwise.
+fn is_shown(expected: &Value, found: &Value) -> bool {
+    match (expected, found) {
+        (Value::String(any), _) if any == ANY => true,
+        (Value::Object(expected), Value::Object(found)) => {
+            expected.len() == found.len()
+                && expected.iter().all(|(name, value)| {
+                    let found = found.get(name);
+                    found.is_some_and(|found| is_shown(value, found))
+                })
+        }
+        (Value::Array(expected), Value::Array(found)) => {
+            expected.len() == found.len() && expected.iter().zip(found).all(|(a, b)| is_shown(a, b))
+        }
+        (expected, found) => expected == found,
+    }
+}
+
+fn is_shown_line(expected: &str, found: &str) -> bool {
+    match expected.split_once(ANY) {
+        Some((before, after)) => found.starts_with(before) && found.ends_with(after),
+        None => expected == found,
+    }
+}
