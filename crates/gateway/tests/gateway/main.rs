@@ -10,6 +10,7 @@
 
 mod http_calls;
 mod http_client;
+mod http_drain;
 mod http_hostile;
 mod http_openapi;
 mod http_providers;

@@ -31,11 +31,17 @@ impl World {
 
     /// The same within other bounds.
     pub(crate) async fn with(settings: Settings) -> Self {
+        let (gateway, store) = Self::gateway(samples(), settings);
+        Self::listen(gateway, store).await
+    }
+
+    /// A gateway that does not listen yet, and its store.
+    pub(crate) fn gateway(catalog: Catalog, settings: Settings) -> (Gateway, Arc<dyn Store>) {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
         let metrics = Arc::new(Metrics::new());
-        let executor = Executor::builder(samples())
+        let executor = Executor::builder(catalog)
             .store(store.clone())
             .clock(clock.clone())
             .ids(ids.clone())
@@ -53,7 +59,7 @@ impl World {
         );
         let gateway = Gateway::new(executor, archive, ids, Identity::loopback(), settings)
             .with_metrics(metrics);
-        Self::listen(gateway, store).await
+        (gateway, store)
     }
 
     /// The same tools and records, for a caller who is proved to be this one.

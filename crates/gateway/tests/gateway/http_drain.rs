@@ -1,0 +1,148 @@
+//! How a server ends: what has begun is finished, nothing new begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::{CallContext, Catalog, Tool, ToolError};
+use countersign_gateway::server::Stopped;
+use countersign_gateway::{Gateway, Server, Settings};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::http_client::Answer;
+use crate::world::World;
+
+/// A tool that answers when the test lets it.
+struct Gate {
+    entered: Arc<Notify>,
+    open: Arc<Semaphore>,
+}
+
+impl Tool for Gate {
+    const NAME: &'static str = "test.gate";
+    const DESCRIPTION: &'static str = "Waits.";
+    type Args = ();
+    type Output = Value;
+
+    async fn call(&self, _: &CallContext, (): ()) -> Result<Value, ToolError> {
+        self.entered.notify_one();
+        let _ = self.open.acquire().await;
+        Ok(json!("done"))
+    }
+}
+
+struct Running {
+    gateway: Gateway,
+    stream: TcpStream,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Stopped>,
+    open: Arc<Semaphore>,
+}
+
+/// A server in the middle of a call.
+async fn in_a_call(settings: Settings) -> Running {
+    let (entered, open) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let gate = Gate {
+        entered: entered.clone(),
+        open: open.clone(),
+    };
+    let catalog = Catalog::builder().tool(gate).build().unwrap();
+    let (gateway, _) = World::gateway(catalog, settings);
+    let server = Server::bind(gateway.clone(), "127.0.0.1:0".parse().unwrap());
+    let server = server.await.unwrap();
+    let address = server.address().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move {
+        let _ = stopped.await;
+    }));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request =
+        "POST /v1/tools/test.gate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    entered.notified().await;
+    Running {
+        gateway,
+        stream,
+        stop,
+        ended,
+        open,
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_has_begun_is_answered() {
+    let mut running = in_a_call(Settings::default()).await;
+    let address = running.stream.peer_addr().unwrap();
+    running.stop.send(()).unwrap();
+    // Nothing new: the socket is closed soon, and until then whoever asks is told.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    while !running.gateway.health().is_draining() {
+        tokio::task::yield_now().await;
+    }
+    running.open.add_permits(1);
+    let mut wire = Vec::new();
+    running.stream.read_to_end(&mut wire).await.unwrap();
+    let answer = Answer::parse(&wire).unwrap();
+    assert_eq!(
+        (answer.status, &answer.json()["data"]),
+        (200, &json!("done"))
+    );
+    assert_eq!(running.ended.await.unwrap(), Stopped::Drained);
+}
+
+/// A client that has gone does not take its call with it.
+#[tokio::test]
+async fn a_call_whose_client_has_gone_is_waited_for() {
+    let running = in_a_call(Settings::default()).await;
+    drop(running.stream);
+    running.stop.send(()).unwrap();
+    while !running.gateway.health().is_draining() {
+        tokio::task::yield_now().await;
+    }
+    running.open.add_permits(1);
+    assert_eq!(running.ended.await.unwrap(), Stopped::Drained);
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_end_is_cut_off() {
+    let settings = Settings {
+        drain: Duration::from_millis(50),
+        ..Settings::default()
+    };
+    let running = in_a_call(settings).await;
+    running.stop.send(()).unwrap();
+    assert_eq!(running.ended.await.unwrap(), Stopped::CutOff);
+}
+
+/// One call more than may run is told when to come back, and the others are not disturbed.
+#[tokio::test]
+async fn one_call_too_many_is_refused() {
+    let settings = Settings {
+        calls_max: 1,
+        ..Settings::default()
+    };
+    let mut running = in_a_call(settings).await;
+    let mut second = TcpStream::connect(running.stream.peer_addr().unwrap())
+        .await
+        .unwrap();
+    let request = "POST /v1/tools/test.gate HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    second.write_all(request.as_bytes()).await.unwrap();
+    let mut wire = Vec::new();
+    second.read_to_end(&mut wire).await.unwrap();
+    let refused = Answer::parse(&wire).unwrap();
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (429, "RATE_LIMITED")
+    );
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    running.open.add_permits(1);
+    running.stop.send(()).unwrap();
+    let mut wire = Vec::new();
+    running.stream.read_to_end(&mut wire).await.unwrap();
+    assert_eq!(Answer::parse(&wire).unwrap().status, 200);
+}
