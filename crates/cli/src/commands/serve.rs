@@ -61,10 +61,11 @@ impl Serve {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let policy = Arc::new(self.policy()?);
+        let identity = self.identity()?;
         let place = options.open_or_make(terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
-        let gateway = self.gateway(&place, &policy, self.identity()?.with_operator_token(token))?;
+        let gateway = self.gateway(&place, &policy, identity.with_operator_token(token))?;
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
         announce_policy(&place, &policy)?;
         // The first reply carries a checkpoint like every other.
@@ -114,9 +115,11 @@ impl Serve {
         match &self.policy {
             None => Ok(LivePolicy::fixed(Policy::allow_all())),
             Some(path) => LivePolicy::open(path).map_err(|error| {
-                let hint = error.hint.clone();
-                let context = format!("{} is no policy", path.display());
-                Failure::from(anyhow::Error::new(error).context(context)).hint(hint)
+                // Where it is about the whole file, it names the file itself.
+                if error.line == 0 {
+                    return Failure::new(error.message).hint(error.hint);
+                }
+                Failure::new(format!("{}: {error}", path.display())).hint(error.hint)
             }),
         }
     }
