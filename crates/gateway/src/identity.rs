@@ -1,78 +1,258 @@
 //! Credentials: what they prove, and how a missing or wrong one is answered.
+//!
+//! A credential is an API key of ours ([`ApiKeys`]) or a token that a configured issuer has signed, and
+//! arrives as `Authorization: Bearer …`. As long as nobody has set up either, programs on this very machine
+//! need none; from the first one on everybody does.
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
-use countersign::contract::ErrorBody;
-use http::{HeaderMap, HeaderValue};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::caller::Caller;
-use crate::gateway::Gateway;
+use countersign::Principal;
+use countersign::clock::{Clock, SystemClock};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::caller::{Caller, Proof};
 use crate::operator::Operator;
+use crate::policy::{LivePolicy, Policy};
+
+mod api_key;
+mod api_keys;
+mod challenge;
+mod key_store;
+mod keys_error;
+mod layer;
+mod metadata;
+mod refusal;
+pub mod routes;
+
+pub use api_key::{ApiKey, IssuedKey, KeyState, NewKey};
+pub use api_keys::{ApiKeys, SCOPE_KEYS};
+pub use keys_error::KeysError;
+pub use layer::layer;
+pub use refusal::{Reason, Refused};
+
+use refusal::Refusals;
+
+/// The longest credential.
+const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
 /// Which credentials are accepted.
-#[derive(Debug)]
 pub struct Identity {
     local: Caller,
+    /// Whether everybody is that one.
+    is_fixed: bool,
+    keys: Option<ApiKeys>,
+    policy: Arc<LivePolicy>,
     operator: Option<Operator>,
-}
-
-/// Why a request has no caller.
-#[derive(Debug)]
-pub struct Refused {
-    /// `UNAUTHORIZED`, with what to do.
-    pub body: ErrorBody,
-    /// The `WWW-Authenticate` header that tells a client how to get a credential.
-    pub challenge: Option<HeaderValue>,
+    /// Whether programs on this machine are let in without a credential although there are some.
+    anonymous_allowed: bool,
+    /// Whether others than programs on this machine can reach us.
+    is_exposed: AtomicBool,
+    refusals: Refusals,
 }
 
 impl Identity {
     /// No credential: for a server that only this machine can reach.
     pub fn loopback() -> Self {
+        let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
+        Self::new(Arc::new(SystemClock::new()), policy)
+    }
+
+    /// Credentials by this policy.
+    pub fn new(clock: Arc<dyn Clock>, policy: Arc<LivePolicy>) -> Self {
         Self {
             local: Caller::local(),
+            is_fixed: false,
+            keys: None,
+            policy,
             operator: None,
+            anonymous_allowed: false,
+            is_exposed: AtomicBool::new(false),
+            refusals: Refusals::new(clock),
         }
+    }
+
+    /// Accepts these keys.
+    pub fn api_keys(mut self, keys: ApiKeys) -> Self {
+        self.keys = Some(keys);
+        self
     }
 
     /// Whoever asks is this caller: for a server behind something that has checked already, and for tests.
     pub fn fixed(caller: Caller) -> Self {
         Self {
             local: caller,
-            operator: None,
+            is_fixed: true,
+            ..Self::loopback()
         }
     }
 
-    /// The same, and the operator's token of this run.
+    /// Accepts the operator's token of this run as well. It counts as no set up credential.
     pub fn with_operator_token(mut self, operator: Operator) -> Self {
         self.operator = Some(operator);
         self
     }
 
+    /// Lets programs on this machine in without a credential, also when there are some.
+    pub fn allow_anonymous_loopback(mut self) -> Self {
+        self.anonymous_allowed = true;
+        self
+    }
+
+    /// The keys of this installation.
+    pub fn keys(&self) -> Option<&ApiKeys> {
+        self.keys.as_ref()
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &Arc<LivePolicy> {
+        &self.policy
+    }
+
+    /// How often requests were refused, by reason.
+    pub fn refused(&self) -> [(Reason, u64); Reason::ALL.len()] {
+        self.refusals.counts()
+    }
+
     /// Who sent a request with these headers.
     pub async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refused> {
-        if let Some(caller) = self
-            .operator
-            .as_ref()
-            .and_then(|known| known.caller(headers))
-        {
+        let operator = self.operator.as_ref();
+        if let Some(caller) = operator.and_then(|operator| operator.caller(headers)) {
             return Ok(caller);
         }
-        std::future::ready(Ok(self.local.clone())).await
+        if self.is_fixed {
+            return Ok(self.local.clone());
+        }
+        let caller = match bearer(headers) {
+            Ok(Some(token)) => self.proved(token).await,
+            Ok(None) => self.anonymous().await,
+            Err(reason) => Err(Refused::new(reason)),
+        };
+        caller.inspect_err(|refused| self.refusals.count(refused.reason))
+    }
+
+    async fn proved(&self, token: &str) -> Result<Caller, Refused> {
+        if !token.starts_with(api_key::PREFIX) {
+            return Err(Refused::new(Reason::NotAccepted));
+        }
+        let Some(keys) = &self.keys else {
+            return Err(Refused::new(Reason::NotAccepted));
+        };
+        match keys.verify(token).await {
+            Ok(Some(principal)) => Ok(caller(principal, Proof::ApiKey)),
+            Ok(None) => Err(Refused::new(Reason::NotAccepted)),
+            Err(error) => Err(Refused::unavailable(&error)),
+        }
+    }
+
+    async fn anonymous(&self) -> Result<Caller, Refused> {
+        if self.is_exposed.load(Ordering::Relaxed) {
+            return Err(Refused::new(Reason::Missing));
+        }
+        if self.anonymous_allowed {
+            return Ok(self.local.clone());
+        }
+        let has_keys = match &self.keys {
+            Some(keys) => keys.are_used().await,
+            None => Ok(false),
+        };
+        let has_keys = has_keys.map_err(|error| Refused::unavailable(&error))?;
+        if has_keys || self.has_issuers() {
+            return Err(Refused::new(Reason::Missing));
+        }
+        Ok(self.local.clone())
+    }
+
+    fn has_issuers(&self) -> bool {
+        !self.policy.current().file().issuers.is_empty()
     }
 }
 
-/// Puts the [`Caller`] into the extensions of a request, or answers in its place.
-pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
-    match gateway.identity().caller(request.headers()).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(refused) => {
-            let status = refused.body.code.http_status();
-            let status = http::StatusCode::from_u16(status).unwrap_or_default();
-            (status, axum::Json(refused.body)).into_response()
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("keys", &self.keys)
+            .field("policy", &self.policy.current().revision())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a server may not listen on an address.
+#[derive(Debug, thiserror::Error)]
+pub enum MayNotListen {
+    /// Everybody who reaches the address could call everything.
+    #[error("{address} can be reached by others, and no credential is set up")]
+    NoCredential {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// Whoever comes through a proxy would be a program on this machine.
+    #[error("{address} can be reached by others, so nobody is let in without a credential")]
+    Anonymous {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// Whether there are keys is not known.
+    #[error("the API keys cannot be read: {0}")]
+    Store(#[from] countersign::ledger::Error),
+}
+
+impl MayNotListen {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoCredential { .. } => {
+                "make a key with `countersign keys create`, name an issuer in the policy, or listen on 127.0.0.1"
+            }
+            Self::Anonymous { .. } => {
+                "leave --allow-anonymous-loopback out, or listen on 127.0.0.1"
+            }
+            Self::Store(_) => "`countersign doctor` says more",
         }
     }
+}
+
+/// Whether a server may listen here. Anything but loopback needs a key or an issuer, and from then on
+/// nobody is let in without a credential, also when the last key has ended.
+pub async fn may_listen(address: SocketAddr, identity: &Identity) -> Result<(), MayNotListen> {
+    if address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    if identity.anonymous_allowed {
+        return Err(MayNotListen::Anonymous { address });
+    }
+    let has_keys = match &identity.keys {
+        Some(keys) => keys.has_active().await?,
+        None => false,
+    };
+    if !has_keys && !identity.has_issuers() {
+        return Err(MayNotListen::NoCredential { address });
+    }
+    identity.is_exposed.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn caller(principal: Arc<Principal>, proof: Proof) -> Caller {
+    Caller { principal, proof }
+}
+
+/// The credential in the headers. Two of them are none, because others on the way may see the other one.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Reason> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => return Err(Reason::Malformed),
+    };
+    let text = value.to_str().map_err(|_| Reason::Malformed)?;
+    let (scheme, token) = text.split_once(' ').ok_or(Reason::Malformed)?;
+    let token = token.trim_matches(' ');
+    let is_token = (1..=TOKEN_BYTES_MAX).contains(&token.len()) && !token.contains(' ');
+    if scheme.eq_ignore_ascii_case("bearer") && is_token {
+        return Ok(Some(token));
+    }
+    Err(Reason::Malformed)
 }

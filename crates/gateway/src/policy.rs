@@ -129,6 +129,36 @@ impl Policy {
         unmet.map(|rule| rule.scopes.as_slice()).collect()
     }
 
+    /// One scope of each rule for a tool: what the principal holds, or else what the rule names first.
+    pub fn scopes_for(&self, principal: &Principal, tool: &str) -> Vec<&str> {
+        let mut scopes: Vec<&str> = Vec::new();
+        for rule in self.rules_of(tool) {
+            let held = rule.scopes.iter().find(|scope| principal.holds(scope));
+            if let Some(scope) = held.or(rule.scopes.first())
+                && !scopes.contains(&&**scope)
+            {
+                scopes.push(scope);
+            }
+        }
+        scopes
+    }
+
+    /// What each rule names first: enough for every tool, and no more than that.
+    pub fn usual_scopes(&self) -> Vec<&str> {
+        let mut scopes: Vec<&str> = Vec::new();
+        for scope in self
+            .file
+            .tools
+            .iter()
+            .filter_map(|rule| rule.scopes.first())
+        {
+            if !scopes.contains(&&**scope) {
+                scopes.push(scope);
+            }
+        }
+        scopes
+    }
+
     /// Every scope that some rule names, once, in the order of the file.
     pub fn scopes(&self) -> Vec<&str> {
         let mut scopes: Vec<&str> = Vec::new();

@@ -15,6 +15,7 @@ mod http_hostile;
 mod http_openapi;
 mod http_providers;
 mod http_records;
+mod identity;
 mod mcp;
 mod metrics;
 mod parts;

@@ -1,14 +1,21 @@
 //! What identity and policy stand on: a store with a log, a clock that is set, and keys.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use countersign::archive::Archive;
 use countersign::clock::{Clock, ManualClock};
 use countersign::contract::RecordKind;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{LogQuery, MemoryStore, Store};
+use countersign::sample::{AddNote, ListNotes};
 use countersign::vault::Vault;
+use countersign::{Catalog, Executor};
+use countersign_evidence::note::SigningKey;
 use countersign_evidence::seal::MasterKey;
+use countersign_gateway::identity::{ApiKeys, Identity};
 use countersign_gateway::recorder::Recorder;
+use countersign_gateway::{Gateway, Settings, routes};
 use serde_json::Value;
 
 pub(crate) struct Parts {
@@ -16,6 +23,43 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) vault: Arc<Vault>,
+}
+
+/// A gateway that listens; it ends with the test's runtime.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) gateway: Gateway,
+}
+
+impl Server {
+    /// Sends a request, with a credential where there is one; answers status, challenge and body.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        credential: Option<&str>,
+        body: Option<Value>,
+    ) -> (u16, Option<String>, Value) {
+        let url = format!("http://{}{path}", self.address);
+        let method = method.parse().unwrap();
+        let mut request = reqwest::Client::new().request(method, url);
+        if let Some(credential) = credential {
+            request = request.header("authorization", format!("Bearer {credential}"));
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.unwrap();
+        let challenge = answer.headers().get("www-authenticate");
+        let challenge = challenge.map(|value| value.to_str().unwrap().to_owned());
+        let status = answer.status().as_u16();
+        let body = answer.bytes().await.unwrap();
+        (
+            status,
+            challenge,
+            serde_json::from_slice(&body).unwrap_or_default(),
+        )
+    }
 }
 
 impl Parts {
@@ -49,6 +93,37 @@ impl Parts {
 
     pub(crate) fn recorder(&self) -> Recorder {
         Recorder::new(self.store.clone(), self.clock(), self.ids.clone())
+    }
+
+    pub(crate) fn api_keys(&self) -> ApiKeys {
+        let (store, vault) = (self.store.clone(), self.vault.clone());
+        ApiKeys::new(store, vault, self.clock(), self.ids.clone())
+    }
+
+    /// A server with the samples, whose policy is that of the identity.
+    pub(crate) async fn serve(&self, identity: Identity) -> Server {
+        self.serve_with(identity, Settings::default()).await
+    }
+
+    pub(crate) async fn serve_with(&self, identity: Identity, settings: Settings) -> Server {
+        let catalog = Catalog::builder().tool(AddNote).tool(ListNotes).build();
+        let executor = Executor::builder(catalog.unwrap())
+            .store(self.store.clone())
+            .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
+            .clock(self.clock())
+            .ids(self.ids.clone())
+            .authorizer(identity.policy().clone())
+            .build();
+        let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+        let (store, vault) = (self.store.clone(), self.vault.clone());
+        let (clock, ids) = (self.clock(), self.ids.clone());
+        let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
+        let gateway = Gateway::new(executor, archive, ids, identity, settings);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = routes::router(&gateway);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Server { address, gateway }
     }
 
     /// The leaves of what operators changed, oldest first.

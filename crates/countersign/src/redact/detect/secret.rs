@@ -14,6 +14,7 @@ const KEYS: &[(&str, usize)] = &[
     ("GOCSPX-", 20),
     ("LTAI", 12),
     ("SG.", 30),
+    ("csk_", 24),
     ("dop_v1_", 32),
     ("ghp_", 20),
     ("gho_", 20),

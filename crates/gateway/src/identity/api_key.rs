@@ -1,0 +1,265 @@
+//! One API key: what it says of its holder, and the secret that proves it.
+//!
+//! A key reads `csk_<id>_<secret>`. The id is public and stands in lists and records. The secret is 256
+//! bits of randomness, shown once and never stored: what is kept is a digest of it.
+
+use std::fmt;
+
+use aws_lc_rs::{constant_time, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::Principal;
+use countersign::contract::{Actor, ActorType};
+use countersign::ids::IdSource;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::keys_error::KeysError;
+use crate::policy::ScopeName;
+
+/// What every key starts with, so that a leaked one is recognised.
+pub(crate) const PREFIX: &str = "csk_";
+
+/// What is hashed before the secret, so that the digest is of use nowhere else.
+const DOMAIN: &[u8] = b"countersign/api-key/v1\0";
+
+/// How many hexadecimal digits an id has.
+const ID_DIGITS: usize = 16;
+
+/// 32 bytes in base64url without padding.
+const SECRET_CHARS: usize = 43;
+
+/// The longest label, in characters.
+const LABEL_CHARS_MAX: usize = 128;
+
+/// How many scopes a key may have.
+const SCOPES_MAX: usize = 64;
+
+/// What is known of a key. The secret is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiKey {
+    /// Its public name.
+    pub id: String,
+    /// What people call it.
+    pub label: String,
+    /// Who its holder is.
+    pub actor: Actor,
+    /// On whose behalf the holder acts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// Whether each call may name another user and actor.
+    #[serde(default)]
+    pub acts_for_others: bool,
+    /// What it grants.
+    pub scopes: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// The key that it takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotated_from: Option<String>,
+}
+
+/// A key to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewKey {
+    /// What people call it.
+    #[serde(default)]
+    pub label: String,
+    /// Who its holder is.
+    pub actor: Actor,
+    /// On whose behalf the holder acts. A person's own key needs none.
+    #[serde(default)]
+    pub user_id: Option<String>,
+    /// Whether each call may name another user and actor: for a trusted backend.
+    #[serde(default)]
+    pub acts_for_others: bool,
+    /// What it grants.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// When it ends by itself.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A key that was just made, with its secret. There is no second time.
+pub struct IssuedKey {
+    /// What is known of it.
+    pub key: ApiKey,
+    /// What the holder sends: `csk_<id>_<secret>`.
+    pub token: Zeroizing<String>,
+}
+
+impl fmt::Debug for IssuedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IssuedKey({})", self.key.id)
+    }
+}
+
+/// How a key stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyState {
+    /// It is accepted.
+    Active,
+    /// Its time is over.
+    Expired,
+    /// Somebody ended it.
+    Revoked,
+}
+
+impl ApiKey {
+    /// How it stands at this moment.
+    pub fn state_at(&self, now: Timestamp) -> KeyState {
+        if self.revoked_at.is_some() {
+            KeyState::Revoked
+        } else if self.expires_at.is_some_and(|end| end <= now) {
+            KeyState::Expired
+        } else {
+            KeyState::Active
+        }
+    }
+
+    /// Whom it proves.
+    pub fn principal(&self) -> Principal {
+        let actor = self.actor.clone();
+        let principal = match (&self.user_id, self.acts_for_others) {
+            (Some(user_id), _) => Principal::new(actor, user_id),
+            (None, false) => Principal::without_user(actor),
+            // Each call has to name the user.
+            (None, true) => Principal {
+                has_user: false,
+                ..Principal::new(actor, "")
+            },
+        };
+        Principal {
+            scopes: self.scopes.clone(),
+            may_act_for_others: self.acts_for_others,
+            ..principal
+        }
+    }
+}
+
+impl NewKey {
+    /// The key, where it can be one.
+    pub(super) fn checked(self, id: String, now: Timestamp) -> Result<ApiKey, KeysError> {
+        if self.label.chars().count() > LABEL_CHARS_MAX || self.label.contains(char::is_control) {
+            let form = "at most 128 characters, none of them a control character";
+            return Err(KeysError::invalid("/label", form));
+        }
+        let actor = self.actor;
+        if !is_name(&actor.id) {
+            let form = "1 to 255 characters, none of them a control character";
+            return Err(KeysError::invalid("/actor/id", form));
+        }
+        let user_id = match (actor.kind, self.user_id) {
+            (ActorType::User, None) => Some(actor.id.clone()),
+            (ActorType::User, Some(user_id)) if user_id != actor.id => {
+                let form = "left out for a person's own key, or the person's id";
+                return Err(KeysError::invalid("/user_id", form));
+            }
+            (ActorType::User | ActorType::Agent | ActorType::System, user_id) => user_id,
+        };
+        if !user_id.as_deref().is_none_or(is_user_name) {
+            let form = "1 to 255 characters, no control character, no name of a program";
+            return Err(KeysError::invalid("/user_id", form));
+        }
+        if actor.kind == ActorType::User && self.acts_for_others {
+            let form = "false for a person: only a program acts for others";
+            return Err(KeysError::invalid("/acts_for_others", form));
+        }
+        let is_scope = |scope: &String| ScopeName::new(scope).is_some();
+        if self.scopes.len() > SCOPES_MAX || !self.scopes.iter().all(is_scope) {
+            let form = "at most 64 scopes of 1 to 128 visible characters each";
+            return Err(KeysError::invalid("/scopes", form));
+        }
+        if self.expires_at.is_some_and(|end| end <= now) {
+            return Err(KeysError::invalid("/expires_at", "in the future"));
+        }
+        Ok(ApiKey {
+            id,
+            label: self.label,
+            actor,
+            user_id,
+            acts_for_others: self.acts_for_others,
+            scopes: self.scopes,
+            created_at: now,
+            expires_at: self.expires_at,
+            revoked_at: None,
+            rotated_from: None,
+        })
+    }
+}
+
+/// Whether a text can be an id.
+pub(super) fn is_name(text: &str) -> bool {
+    let chars = text.chars().take(256).count();
+    (1..=255).contains(&chars) && !text.contains(char::is_control)
+}
+
+/// Whether a text can be the id of a person. Programs that act for nobody keep their state under such
+/// names ([`Principal::without_user`]), so no person may have one.
+pub(super) fn is_user_name(text: &str) -> bool {
+    let is_program = ["agent/", "system/", "user/"]
+        .iter()
+        .any(|prefix| text.starts_with(prefix));
+    is_name(text) && !is_program
+}
+
+/// A new public name.
+pub(super) fn draw_id(ids: &dyn IdSource) -> String {
+    let mut bytes = [0; ID_DIGITS / 2];
+    ids.fill(&mut bytes);
+    hex(&bytes)
+}
+
+/// A new secret, as the holder sends it, and its digest.
+pub(super) fn draw_token(id: &str, ids: &dyn IdSource) -> (Zeroizing<String>, [u8; 32]) {
+    let mut bytes = Zeroizing::new([0; 32]);
+    ids.fill(&mut *bytes);
+    let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(*bytes));
+    let token = Zeroizing::new(format!("{PREFIX}{id}_{}", secret.as_str()));
+    (token, digest_of(id, &secret))
+}
+
+/// Id and secret of what somebody sent; none where it cannot be a key.
+pub(super) fn split(token: &str) -> Option<(&str, &str)> {
+    let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+    let is_id = id.len() == ID_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_id && secret.len() == SECRET_CHARS).then_some((id, secret))
+}
+
+/// What is kept of a secret.
+pub(super) fn digest_of(id: &str, secret: &str) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in [DOMAIN, id.as_bytes(), b"\0", secret.as_bytes()] {
+        context.update(part);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(context.finish().as_ref());
+    bytes
+}
+
+/// Takes equally long for any two digests.
+pub(super) fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    constant_time::verify_slices_are_equal(a, b).is_ok()
+}
+
+/// Hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,359 @@
+//! The API keys of an installation.
+//!
+//! Requests are checked against a copy in memory, so that a check costs a hash and a look-up. The copy is
+//! never older than five seconds: a key that another process revokes is refused after that at the latest,
+//! and at once by the process that revokes it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use countersign::Principal;
+use countersign::clock::Clock;
+use countersign::contract::Actor;
+use countersign::ids::IdSource;
+use countersign::ledger::{self, Store};
+use countersign::vault::Vault;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::api_key::{
+    ApiKey, IssuedKey, KeyState, NewKey, digest_of, draw_id, draw_token, is_same, split,
+};
+use super::key_store::{Held, KEYS_MAX, KeyStore, Keys, Write};
+use super::keys_error::KeysError;
+use crate::recorder::Recorder;
+
+/// Grants making, listing, changing and ending keys: whoever holds it can make a key for everything.
+pub const SCOPE_KEYS: &str = "keys:manage";
+
+/// From this age on the copy is renewed on the side.
+const RENEW_AFTER: Duration = Duration::from_secs(2);
+
+/// From this age on nobody is let in by it.
+const STALE_AFTER: Duration = Duration::from_secs(5);
+
+/// How soon the store is asked again for keys that are not in the copy.
+const UNKNOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// For how long an ended key is listed.
+const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// How many ended keys are forgotten with each new one.
+const FORGET_MAX: usize = 16;
+
+/// How often a change is tried that others get in the way of.
+const TRIES: usize = 5;
+
+/// Checks, makes and ends keys. Clones share everything.
+#[derive(Clone)]
+pub struct ApiKeys {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    keys: KeyStore,
+    clock: Arc<dyn Clock>,
+    copy: ArcSwap<Copy>,
+    /// Held while the copy is renewed.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+/// What was in the store.
+struct Copy {
+    keys: Keys,
+    /// When it was read, in the clock's monotonic time; none before the first time.
+    at: Option<Duration>,
+}
+
+impl ApiKeys {
+    /// The keys in a store.
+    pub fn new(
+        store: Arc<dyn Store>,
+        vault: Arc<Vault>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        let recorder = Recorder::new(store.clone(), clock.clone(), ids.clone());
+        let keys = KeyStore {
+            store,
+            vault,
+            ids,
+            recorder,
+        };
+        let copy = Copy {
+            keys: HashMap::new(),
+            at: None,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                keys,
+                clock,
+                copy: ArcSwap::from_pointee(copy),
+                renewing: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// Whom a key proves; none where it is none of ours, was changed, or has ended.
+    pub async fn verify(&self, token: &str) -> Result<Option<Arc<Principal>>, ledger::Error> {
+        let Some((id, secret)) = split(token) else {
+            return Ok(None);
+        };
+        let copy = self.fresh(STALE_AFTER).await?;
+        let held = match copy.keys.get(id) {
+            Some(held) => Some(held.clone()),
+            // It may be newer than the copy. Whoever guesses ids makes us look once a second, no more.
+            None => self.fresh(UNKNOWN_AFTER).await?.keys.get(id).cloned(),
+        };
+        let digest = digest_of(id, secret);
+        let proved = held.filter(|held| {
+            let state = held.key.state_at(self.inner.clock.now());
+            is_same(&held.digest, &digest) && state == KeyState::Active
+        });
+        Ok(proved.map(|held| held.principal.clone()))
+    }
+
+    /// Whether there is any key, ended ones included: whoever has made one wants credentials to count.
+    pub async fn are_used(&self) -> Result<bool, ledger::Error> {
+        Ok(!self.fresh(STALE_AFTER).await?.keys.is_empty())
+    }
+
+    /// Whether there is a key that is accepted.
+    pub async fn has_active(&self) -> Result<bool, ledger::Error> {
+        let now = self.inner.clock.now();
+        let copy = self.fresh(Duration::ZERO).await?;
+        let mut keys = copy.keys.values();
+        Ok(keys.any(|held| held.key.state_at(now) == KeyState::Active))
+    }
+
+    /// All keys, oldest first.
+    pub async fn list(&self, by: &Principal) -> Result<Vec<ApiKey>, KeysError> {
+        needs(by)?;
+        let copy = self.fresh(Duration::ZERO).await?;
+        let mut keys: Vec<ApiKey> = copy.keys.values().map(|held| held.key.clone()).collect();
+        keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(keys)
+    }
+
+    /// How a key stands now.
+    pub fn state_of(&self, key: &ApiKey) -> KeyState {
+        key.state_at(self.inner.clock.now())
+    }
+
+    /// Makes a key. Its record is durable when this answers.
+    pub async fn create(&self, new: NewKey, by: &Principal) -> Result<IssuedKey, KeysError> {
+        needs(by)?;
+        for _ in 0..TRIES {
+            let copy = self.fresh(Duration::ZERO).await?;
+            let now = self.inner.clock.now();
+            let dead = forgettable(&copy, now);
+            if copy.keys.len() >= KEYS_MAX + dead.len() {
+                return Err(KeysError::Full { limit: KEYS_MAX });
+            }
+            let id = draw_id(&*self.inner.keys.ids);
+            let key = new.clone().checked(id, now)?;
+            let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
+            let mut writes = vec![fresh_write(&key, &digest)];
+            writes.extend(dead.iter().map(|held| forget(held)));
+            let record = self.record("api_key_created", &key, &by.actor, Value::Null);
+            if self.write(&writes, record.await?).await? {
+                return Ok(IssuedKey { key, token });
+            }
+        }
+        Err(KeysError::Busy)
+    }
+
+    /// Makes a key in the place of another, which ends after `grace`.
+    pub async fn rotate(
+        &self,
+        id: &str,
+        grace: Duration,
+        by: &Principal,
+    ) -> Result<IssuedKey, KeysError> {
+        needs(by)?;
+        for _ in 0..TRIES {
+            let held = self.held(id).await?;
+            let now = self.inner.clock.now();
+            if held.key.state_at(now) != KeyState::Active {
+                return Err(KeysError::Ended { id: id.to_owned() });
+            }
+            let key = successor(&held.key, draw_id(&*self.inner.keys.ids), now);
+            let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
+            let mut old = held.key.clone();
+            if grace.is_zero() {
+                old.revoked_at = Some(now);
+            } else {
+                let end = later(now, grace);
+                old.expires_at = Some(old.expires_at.map_or(end, |own| own.min(end)));
+            }
+            let writes = [
+                fresh_write(&key, &digest),
+                Write {
+                    id,
+                    version: held.version,
+                    key: Some((&old, &held.digest)),
+                },
+            ];
+            let from = json!({"from": id, "grace_seconds": grace.as_secs()});
+            let record = self.record("api_key_rotated", &key, &by.actor, from);
+            if self.write(&writes, record.await?).await? {
+                return Ok(IssuedKey { key, token });
+            }
+        }
+        Err(KeysError::Busy)
+    }
+
+    /// Ends a key. One that has ended stays as it is.
+    pub async fn revoke(&self, id: &str, by: &Principal) -> Result<ApiKey, KeysError> {
+        needs(by)?;
+        for _ in 0..TRIES {
+            let held = self.held(id).await?;
+            let mut key = held.key.clone();
+            if key.revoked_at.is_some() {
+                return Ok(key);
+            }
+            key.revoked_at = Some(self.inner.clock.now());
+            let write = Write {
+                id,
+                version: held.version,
+                key: Some((&key, &held.digest)),
+            };
+            let record = self.record("api_key_revoked", &key, &by.actor, Value::Null);
+            if self.write(&[write], record.await?).await? {
+                return Ok(key);
+            }
+        }
+        Err(KeysError::Busy)
+    }
+
+    async fn held(&self, id: &str) -> Result<Arc<Held>, KeysError> {
+        let copy = self.fresh(Duration::ZERO).await?;
+        let held = copy.keys.get(id).cloned();
+        held.ok_or_else(|| KeysError::NoKey { id: id.to_owned() })
+    }
+
+    async fn record(
+        &self,
+        event: &str,
+        key: &ApiKey,
+        by: &Actor,
+        more: Value,
+    ) -> Result<ledger::Entry, KeysError> {
+        self.inner.keys.record(event, key, by, more).await
+    }
+
+    /// Writes, and reads back what is there now: here it counts at once.
+    async fn write(&self, writes: &[Write<'_>], record: ledger::Entry) -> Result<bool, KeysError> {
+        let is_written = self.inner.keys.write(writes, record).await?;
+        self.fresh(Duration::ZERO).await?;
+        Ok(is_written)
+    }
+
+    /// A copy that is younger than this.
+    async fn fresh(&self, age_max: Duration) -> Result<Arc<Copy>, ledger::Error> {
+        let copy = self.inner.copy.load_full();
+        let asked = self.inner.clock.monotonic();
+        let age = copy.at.map(|at| asked.saturating_sub(at));
+        match age {
+            Some(age) if age < age_max => {
+                if age >= RENEW_AFTER {
+                    self.renew_aside();
+                }
+                Ok(copy)
+            }
+            Some(_) | None => {
+                let guard = self.inner.renewing.lock().await;
+                let copy = self.inner.copy.load_full();
+                // Somebody may have read it while we waited for our turn.
+                if copy.at.is_some_and(|at| at > asked) {
+                    return Ok(copy);
+                }
+                let copy = self.inner.renew().await;
+                drop(guard);
+                copy
+            }
+        }
+    }
+
+    /// Renews the copy, unless somebody does.
+    fn renew_aside(&self) {
+        let inner = self.inner.clone();
+        tokio::spawn(async move {
+            if let Ok(_guard) = inner.renewing.try_lock()
+                && let Err(error) = inner.renew().await
+            {
+                tracing::warn!(%error, "the API keys cannot be read again");
+            }
+        });
+    }
+}
+
+impl Inner {
+    async fn renew(&self) -> Result<Arc<Copy>, ledger::Error> {
+        // From before it is read: what is written meanwhile may be missing in it.
+        let at = self.clock.monotonic();
+        let keys = self.keys.load(&self.copy.load().keys).await?;
+        let copy = Arc::new(Copy { keys, at: Some(at) });
+        self.copy.store(copy.clone());
+        Ok(copy)
+    }
+}
+
+impl fmt::Debug for ApiKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKeys({} keys)", self.inner.copy.load().keys.len())
+    }
+}
+
+fn needs(by: &Principal) -> Result<(), KeysError> {
+    if by.holds(SCOPE_KEYS) {
+        return Ok(());
+    }
+    Err(KeysError::MissingScope { scope: SCOPE_KEYS })
+}
+
+/// The same key again, under a new name and for the same time.
+fn successor(old: &ApiKey, id: String, now: Timestamp) -> ApiKey {
+    let end_of = |end: Timestamp| now.checked_add(end.duration_since(old.created_at)).ok();
+    ApiKey {
+        rotated_from: Some(old.id.clone()),
+        id,
+        created_at: now,
+        expires_at: old.expires_at.and_then(end_of),
+        ..old.clone()
+    }
+}
+
+fn fresh_write<'a>(key: &'a ApiKey, digest: &'a [u8; 32]) -> Write<'a> {
+    Write {
+        id: &key.id,
+        version: 0,
+        key: Some((key, digest)),
+    }
+}
+
+fn forget(held: &Held) -> Write<'_> {
+    Write {
+        id: &held.key.id,
+        version: held.version,
+        key: None,
+    }
+}
+
+/// Keys that ended long ago.
+fn forgettable(copy: &Copy, now: Timestamp) -> Vec<Arc<Held>> {
+    let is_old = |held: &&Arc<Held>| {
+        let end = held.key.revoked_at.or(held.key.expires_at);
+        end.is_some_and(|end| now.duration_since(end) > FORGET_AFTER)
+    };
+    let old = copy.keys.values().filter(is_old).take(FORGET_MAX);
+    old.cloned().collect()
+}
+
+fn later(now: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    now.checked_add(by).unwrap_or(Timestamp::MAX)
+}

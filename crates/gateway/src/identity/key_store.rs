@@ -1,0 +1,223 @@
+//! API keys as they are kept: sealed documents that belong to no user, so that every process on one store
+//! has the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use countersign::Principal;
+use countersign::contract::{Actor, ActorType};
+use countersign::ids::IdSource;
+use countersign::ledger::{
+    self, Commit, CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Entry, Store,
+};
+use countersign::scribe::Draft;
+use countersign::vault::{SHARED, Vault};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::api_key::{ApiKey, hex};
+use super::keys_error::KeysError;
+use crate::recorder::Recorder;
+
+/// Where they are.
+const COLLECTION: &str = "api_keys";
+
+/// How many keys there may be, ended ones included until they are forgotten.
+pub(super) const KEYS_MAX: usize = 10_000;
+
+/// How many are read at once.
+const PAGE: usize = 500;
+
+/// Reads and writes keys.
+pub(super) struct KeyStore {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) vault: Arc<Vault>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) recorder: Recorder,
+}
+
+/// A key with what proves it.
+pub(super) struct Held {
+    /// Of its document.
+    pub(super) version: u64,
+    pub(super) key: ApiKey,
+    pub(super) digest: [u8; 32],
+    /// Made once, because every request needs it.
+    pub(super) principal: Arc<Principal>,
+}
+
+/// Keys by their id.
+pub(super) type Keys = HashMap<String, Arc<Held>>;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    v: u8,
+    digest: String,
+    key: ApiKey,
+}
+
+/// A document that is written: a key, or none to forget it.
+pub(super) struct Write<'a> {
+    pub(super) id: &'a str,
+    /// The one that it replaces; 0 for a new key.
+    pub(super) version: u64,
+    pub(super) key: Option<(&'a ApiKey, &'a [u8; 32])>,
+}
+
+impl KeyStore {
+    /// All keys. What has not changed since `known` is taken from there.
+    pub(super) async fn load(&self, known: &Keys) -> Result<Keys, ledger::Error> {
+        let mut keys = HashMap::new();
+        let mut after: Option<String> = None;
+        loop {
+            let after_id = after.as_deref();
+            let scan = self.store.scan(SHARED, COLLECTION, "", after_id, PAGE);
+            let page = scan.await?.documents;
+            after = page.last().map(|document| document.id.clone());
+            let is_last = page.len() < PAGE;
+            for document in page {
+                let same = known.get(&document.id);
+                let same = same.filter(|held| held.version == document.version);
+                let held = match same {
+                    Some(held) => held.clone(),
+                    None => Arc::new(
+                        self.open(&document.id, document.version, &document.body)
+                            .await?,
+                    ),
+                };
+                keys.insert(document.id, held);
+            }
+            if is_last || keys.len() >= KEYS_MAX {
+                return Ok(keys);
+            }
+        }
+    }
+
+    /// Writes keys together with their record. False where somebody else was faster.
+    pub(super) async fn write(
+        &self,
+        writes: &[Write<'_>],
+        record: Entry,
+    ) -> Result<bool, ledger::Error> {
+        let mut commit = Commit {
+            key: None,
+            reads: Vec::new(),
+            shapes: Vec::new(),
+            writes: Vec::new(),
+            record: Draft::from(record),
+        };
+        for write in writes {
+            let key = document_key(write.id);
+            commit.reads.push(DocumentRead {
+                key: key.clone(),
+                version: write.version,
+            });
+            let body = match write.key {
+                Some((api_key, digest)) => Some(self.seal(api_key, digest).await?),
+                None => None,
+            };
+            commit.writes.push(DocumentWrite {
+                key,
+                version: write.version,
+                body,
+                entries: Vec::new(),
+                tracked: true,
+            });
+        }
+        match self.store.commit(commit).await? {
+            CommitAnswer::Committed => Ok(true),
+            // The last two cannot be: there is no claim in this commit.
+            CommitAnswer::Moved { .. } | CommitAnswer::Held(_) | CommitAnswer::Fenced => Ok(false),
+        }
+    }
+
+    /// The record of what somebody did with a key. It stays when the user is erased, so it names a person
+    /// by subject only, and does not hold the label.
+    pub(super) async fn record(
+        &self,
+        event: &str,
+        key: &ApiKey,
+        by: &Actor,
+        more: Value,
+    ) -> Result<Entry, KeysError> {
+        let owner = match (&key.user_id, key.actor.kind) {
+            (_, ActorType::User) => json!({"type": "user"}),
+            (Some(user_id), _) if *user_id == key.actor.id => json!({"type": key.actor.kind}),
+            (Some(_) | None, ActorType::Agent | ActorType::System) => json!(key.actor),
+        };
+        let mut about = json!({
+            "event": event,
+            "key": key.id,
+            "owner": owner,
+            "acts_for_others": key.acts_for_others,
+            "scopes": key.scopes,
+            "expires_at": key.expires_at,
+        });
+        if let (Some(about), Value::Object(more)) = (about.as_object_mut(), more) {
+            about.extend(more);
+        }
+        let Some(user_id) = &key.user_id else {
+            return Ok(self.recorder.entry(Some(by), None, about));
+        };
+        let keys = self.vault.key(user_id).await?;
+        Ok(self.recorder.entry(Some(by), Some((user_id, &keys)), about))
+    }
+
+    async fn seal(&self, key: &ApiKey, digest: &[u8; 32]) -> Result<Vec<u8>, ledger::Error> {
+        let body = Body {
+            v: 1,
+            digest: hex(digest),
+            key: key.clone(),
+        };
+        let plain = serde_json::to_vec(&body).map_err(|_| damaged(&key.id))?;
+        let mut nonce = [0; 12];
+        self.ids.fill(&mut nonce);
+        let keys = self.vault.key(SHARED).await?;
+        Ok(keys.seal(nonce, &aad(&key.id), &plain))
+    }
+
+    async fn open(&self, id: &str, version: u64, body: &[u8]) -> Result<Held, ledger::Error> {
+        let keys = self.vault.key(SHARED).await?;
+        let plain = keys.open(&aad(id), body).map_err(|_| damaged(id))?;
+        let body: Body = serde_json::from_slice(&plain).map_err(|_| damaged(id))?;
+        let digest = from_hex(&body.digest).ok_or_else(|| damaged(id))?;
+        Ok(Held {
+            version,
+            principal: Arc::new(body.key.principal()),
+            key: body.key,
+            digest,
+        })
+    }
+}
+
+fn document_key(id: &str) -> DocumentKey {
+    DocumentKey {
+        user_id: SHARED.to_owned(),
+        collection: COLLECTION.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+/// What a body is sealed for, so that one cannot be passed off as another.
+fn aad(id: &str) -> Vec<u8> {
+    ["document", SHARED, COLLECTION, id].join("\0").into_bytes()
+}
+
+fn damaged(id: &str) -> ledger::Error {
+    ledger::Error::Damaged {
+        what: format!("the API key {id:?}"),
+    }
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,88 @@
+//! Stands in front of everything that needs a caller.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use countersign::contract::ReplyEnvelope;
+use http::StatusCode;
+use http::header::WWW_AUTHENTICATE;
+
+use super::challenge;
+use super::refusal::Refused;
+use crate::caller::{Caller, Proof};
+use crate::gateway::Gateway;
+
+/// Puts the [`Caller`] into the extensions of a request, or answers in its place.
+pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
+    let identity = gateway.identity();
+    match identity.caller(request.headers()).await {
+        Ok(caller) => {
+            let asked = Asked::of(&gateway, &caller, &request);
+            request.extensions_mut().insert(caller);
+            let mut response = next.run(request).await;
+            if response.status() == StatusCode::FORBIDDEN
+                && let Some(asked) = asked
+            {
+                asked.challenge(&gateway, &mut response);
+            }
+            response
+        }
+        Err(refused) => answer(&gateway, &request, refused),
+    }
+}
+
+fn answer(gateway: &Gateway, request: &Request, refused: Refused) -> Response {
+    let policy = gateway.identity().policy().current();
+    let base = challenge::base_url(gateway.settings(), request.headers());
+    let path = request.uri().path();
+    let header = challenge::unauthorized(refused.reason, &policy, base.as_deref(), path);
+    let reply = ReplyEnvelope::failure(gateway.ids().request_id(), refused.body);
+    let status = StatusCode::from_u16(reply.http_status()).unwrap_or_default();
+    let mut response = (status, axum::Json(reply)).into_response();
+    if let Some(header) = header {
+        response.headers_mut().insert(WWW_AUTHENTICATE, header);
+    }
+    response
+}
+
+/// Which tool a request asks for, for the challenge that a refusal comes with.
+struct Asked {
+    caller: Caller,
+    tool: String,
+    base: Option<String>,
+    path: String,
+}
+
+impl Asked {
+    /// None where no other credential would help, or where the request names no tool outside of its body.
+    fn of(gateway: &Gateway, caller: &Caller, request: &Request) -> Option<Self> {
+        match caller.proof {
+            Proof::Loopback | Proof::Operator => return None,
+            Proof::ApiKey | Proof::Token => {}
+        }
+        let path = request.uri().path();
+        let in_header = || request.headers().get("mcp-name")?.to_str().ok();
+        let tool = match path.strip_prefix("/v1/tools/") {
+            Some(rest) => rest.split('/').next(),
+            None => in_header(),
+        }?;
+        let entry = gateway.executor().catalog().get(tool)?;
+        Some(Self {
+            caller: caller.clone(),
+            tool: entry.name().to_string(),
+            base: challenge::base_url(gateway.settings(), request.headers()),
+            path: path.to_owned(),
+        })
+    }
+
+    fn challenge(&self, gateway: &Gateway, response: &mut Response) {
+        let policy = gateway.identity().policy().current();
+        let principal = &self.caller.principal;
+        let base = self.base.as_deref();
+        let header =
+            challenge::insufficient_scope(principal, &self.tool, &policy, base, &self.path);
+        if let Some(header) = header {
+            response.headers_mut().insert(WWW_AUTHENTICATE, header);
+        }
+    }
+}

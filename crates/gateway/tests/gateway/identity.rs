@@ -1,0 +1,464 @@
+//! Credentials: who a caller is, and how a missing or wrong one is answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::Principal;
+use countersign::contract::{Actor, ActorType};
+use countersign_gateway::Caller;
+use countersign_gateway::caller::Proof;
+use countersign_gateway::identity::{
+    ApiKeys, Identity, KeyState, KeysError, MayNotListen, NewKey, Reason, SCOPE_KEYS, may_listen,
+};
+use countersign_gateway::policy::{LivePolicy, Policy};
+use http::{HeaderMap, HeaderValue};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::parts::Parts;
+
+pub(crate) fn actor(kind: ActorType, id: &str) -> Actor {
+    Actor {
+        kind,
+        id: id.to_owned(),
+    }
+}
+
+fn operator() -> Principal {
+    let actor = actor(ActorType::System, "operator/ann");
+    Principal::new(actor, "").scope(SCOPE_KEYS)
+}
+
+fn key_of(kind: ActorType, id: &str) -> NewKey {
+    NewKey {
+        label: "Ann's laptop".to_owned(),
+        actor: actor(kind, id),
+        user_id: None,
+        acts_for_others: false,
+        scopes: vec!["notes:write".to_owned()],
+        expires_at: None,
+    }
+}
+
+pub(crate) fn policy(text: &str) -> Arc<LivePolicy> {
+    Arc::new(LivePolicy::fixed(Policy::parse(text).unwrap()))
+}
+
+pub(crate) fn with_token(token: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let value = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
+    headers.insert("authorization", value);
+    headers
+}
+
+pub(crate) async fn caller(identity: &Identity, token: &str) -> Result<Caller, Reason> {
+    let caller = identity.caller(&with_token(token)).await;
+    caller.map_err(|refused| refused.reason)
+}
+
+/// A3: a key proves what it was made for, and nothing that is not exactly it proves anything.
+#[tokio::test]
+async fn a_key_proves_its_holder() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let identity = Identity::new(parts.clock(), policy("")).api_keys(keys.clone());
+    let new = NewKey {
+        user_id: Some("u_1".to_owned()),
+        ..key_of(ActorType::Agent, "a_7")
+    };
+    let issued = keys.create(new, &operator()).await.unwrap();
+    let caller_of_key = caller(&identity, &issued.token).await.unwrap();
+    let expected = Principal::new(actor(ActorType::Agent, "a_7"), "u_1").scope("notes:write");
+    assert_eq!(*caller_of_key.principal, expected);
+    assert_eq!(caller_of_key.proof, Proof::ApiKey);
+
+    let other = keys
+        .create(key_of(ActorType::User, "u_2"), &operator())
+        .await
+        .unwrap();
+    let (mine, theirs) = (issued.token.as_str(), other.token.as_str());
+    let of_user = caller(&identity, theirs).await.unwrap();
+    assert_eq!(
+        *of_user.principal,
+        Principal::user("u_2").scope("notes:write")
+    );
+    let swapped = format!("{}{}", &mine[..21], &theirs[21..]);
+    let wrong = [
+        swapped.as_str(),
+        &mine[..mine.len() - 1],
+        "csk_0000000000000000_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "csk_",
+        "csk__",
+        "anything",
+    ];
+    for token in wrong {
+        assert_eq!(
+            caller(&identity, token).await.unwrap_err(),
+            Reason::NotAccepted,
+            "{token}"
+        );
+    }
+    // No secret is in the store or in what can be printed.
+    let secret = &mine[21..];
+    assert!(!format!("{issued:?} {keys:?} {identity:?}").contains(secret));
+    let records = parts.config_records().await;
+    assert!(!json!(records).to_string().contains(secret));
+}
+
+/// Every change of a key is a record that names no person.
+#[tokio::test]
+async fn what_is_done_with_keys_is_recorded() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let issued = keys
+        .create(key_of(ActorType::User, "ann@example.com"), &operator())
+        .await
+        .unwrap();
+    parts.clock.advance(Duration::from_secs(1));
+    let rotated = keys
+        .rotate(&issued.key.id, Duration::from_mins(1), &operator())
+        .await
+        .unwrap();
+    parts.clock.advance(Duration::from_secs(1));
+    keys.revoke(&rotated.key.id, &operator()).await.unwrap();
+
+    let records = parts.config_records().await;
+    assert!(!json!(records).to_string().contains("ann@"));
+    assert!(records.iter().all(|record| record["subject"].is_string()));
+    let told = records
+        .iter()
+        .map(|record| format!("{} {}\n", record["actor"], record["act"]));
+    let told: String = told.collect();
+    let told = told
+        .replace(&issued.key.id, "KEY_1")
+        .replace(&rotated.key.id, "KEY_2");
+    assert_snapshot!(told, @r#"
+    {"id":"operator/ann","type":"system"} {"acts_for_others":false,"event":"api_key_created","expires_at":null,"key":"KEY_1","owner":{"type":"user"},"scopes":["notes:write"]}
+    {"id":"operator/ann","type":"system"} {"acts_for_others":false,"event":"api_key_rotated","expires_at":null,"from":"KEY_1","grace_seconds":60,"key":"KEY_2","owner":{"type":"user"},"scopes":["notes:write"]}
+    {"id":"operator/ann","type":"system"} {"acts_for_others":false,"event":"api_key_revoked","expires_at":null,"key":"KEY_2","owner":{"type":"user"},"scopes":["notes:write"]}
+    "#);
+}
+
+/// A key that another process makes works here at once; one that it revokes ends here within five seconds.
+#[tokio::test]
+async fn processes_on_one_store_have_the_same_keys() {
+    let parts = Parts::new();
+    let (here, there) = (parts.api_keys(), parts.api_keys());
+    assert!(!here.are_used().await.unwrap());
+    let issued = there
+        .create(key_of(ActorType::Agent, "a_1"), &operator())
+        .await
+        .unwrap();
+    let is_good = async |keys: &ApiKeys| keys.verify(&issued.token).await.unwrap().is_some();
+    parts.clock.advance(Duration::from_secs(1));
+    assert!(is_good(&here).await, "what is not known is looked for");
+
+    there.revoke(&issued.key.id, &operator()).await.unwrap();
+    assert!(!is_good(&there).await, "it has ended where it was revoked");
+    assert!(is_good(&here).await, "the copy is young");
+    parts.clock.advance(Duration::from_secs(5));
+    assert!(!is_good(&here).await, "the copy is too old to be used");
+    assert!(here.are_used().await.unwrap() && !here.has_active().await.unwrap());
+}
+
+#[tokio::test]
+async fn keys_end_and_are_rotated() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let expires_at = "2026-11-16T13:00:00Z".parse().ok();
+    let new = NewKey {
+        expires_at,
+        ..key_of(ActorType::Agent, "a_1")
+    };
+    let first = keys.create(new, &operator()).await.unwrap();
+    parts.clock.advance(Duration::from_mins(30));
+    let second = keys
+        .rotate(&first.key.id, Duration::from_mins(1), &operator())
+        .await
+        .unwrap();
+    assert_eq!(
+        second.key.rotated_from.as_deref(),
+        Some(first.key.id.as_str())
+    );
+    let expected = "2026-11-16T13:30:00Z".parse().ok();
+    assert_eq!(
+        second.key.expires_at, expected,
+        "for as long as the first one"
+    );
+    let is_good = async |token: &str| keys.verify(token).await.unwrap().is_some();
+    assert!(is_good(&first.token).await && is_good(&second.token).await);
+    parts.clock.advance(Duration::from_mins(1));
+    assert!(!is_good(&first.token).await && is_good(&second.token).await);
+    let again = keys
+        .rotate(&first.key.id, Duration::ZERO, &operator())
+        .await;
+    assert!(matches!(again, Err(KeysError::Ended { .. })));
+    let third = keys
+        .rotate(&second.key.id, Duration::ZERO, &operator())
+        .await
+        .unwrap();
+    assert!(!is_good(&second.token).await && is_good(&third.token).await);
+
+    let listed = keys.list(&operator()).await.unwrap();
+    let states: Vec<KeyState> = listed.iter().map(|key| keys.state_of(key)).collect();
+    assert_eq!(
+        states,
+        [KeyState::Expired, KeyState::Revoked, KeyState::Active]
+    );
+
+    // Ended keys are forgotten after a month, with the next new one.
+    parts.clock.advance(Duration::from_hours(31 * 24));
+    keys.create(key_of(ActorType::Agent, "a_2"), &operator())
+        .await
+        .unwrap();
+    assert_eq!(keys.list(&operator()).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_key_is_refused() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let check = async |new: NewKey| {
+        let error = keys.create(new, &operator()).await.unwrap_err();
+        error.to_string()
+    };
+    let agent = || key_of(ActorType::Agent, "a_1");
+    let told = [
+        check(key_of(ActorType::Agent, "")).await,
+        check(NewKey {
+            label: "a\nb".to_owned(),
+            ..agent()
+        })
+        .await,
+        check(NewKey {
+            scopes: vec!["a b".to_owned()],
+            ..agent()
+        })
+        .await,
+        check(NewKey {
+            user_id: Some("agent/a_2".to_owned()),
+            ..agent()
+        })
+        .await,
+        check(NewKey {
+            user_id: Some("u_2".to_owned()),
+            ..key_of(ActorType::User, "u_1")
+        })
+        .await,
+        check(NewKey {
+            acts_for_others: true,
+            ..key_of(ActorType::User, "u_1")
+        })
+        .await,
+        check(NewKey {
+            expires_at: Some(jiff::Timestamp::UNIX_EPOCH),
+            ..agent()
+        })
+        .await,
+    ];
+    assert_snapshot!(told.join("\n"), @r"
+    /actor/id must be 1 to 255 characters, none of them a control character
+    /label must be at most 128 characters, none of them a control character
+    /scopes must be at most 64 scopes of 1 to 128 visible characters each
+    /user_id must be 1 to 255 characters, no control character, no name of a program
+    /user_id must be left out for a person's own key, or the person's id
+    /acts_for_others must be false for a person: only a program acts for others
+    /expires_at must be in the future
+    ");
+    let stranger = Principal::user("u_1").scope("keys:read");
+    let error = keys.create(agent(), &stranger).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the credential does not grant \"keys:manage\""
+    );
+    assert!(keys.list(&operator()).await.unwrap().is_empty());
+}
+
+/// Decision 8: loopback needs no credential until there is one; another interface always does.
+#[tokio::test]
+async fn without_a_credential_only_this_machine_is_let_in() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let identity = Identity::new(parts.clock(), policy("")).api_keys(keys.clone());
+    let anonymous = async |identity: &Identity| {
+        let caller = identity.caller(&HeaderMap::new()).await;
+        caller
+            .map(|caller| caller.proof)
+            .map_err(|refused| refused.reason)
+    };
+    assert_eq!(anonymous(&identity).await, Ok(Proof::Loopback));
+    assert_eq!(
+        caller(&identity, "x").await.unwrap_err(),
+        Reason::NotAccepted
+    );
+    let everywhere = "0.0.0.0:8787".parse().unwrap();
+    let here = "127.0.0.1:8787".parse().unwrap();
+    may_listen(here, &identity).await.unwrap();
+    may_listen("[::1]:8787".parse().unwrap(), &identity)
+        .await
+        .unwrap();
+    let refused = may_listen(everywhere, &identity).await.unwrap_err();
+    assert_snapshot!(refused, @"0.0.0.0:8787 can be reached by others, and no credential is set up");
+
+    let issued = keys
+        .create(key_of(ActorType::Agent, "a_1"), &operator())
+        .await
+        .unwrap();
+    assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
+    may_listen(everywhere, &identity).await.unwrap();
+
+    // Revoking the last key opens nothing.
+    keys.revoke(&issued.key.id, &operator()).await.unwrap();
+    assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
+    let open = Identity::new(parts.clock(), policy("")).api_keys(keys);
+    assert!(matches!(
+        may_listen(everywhere, &open).await,
+        Err(MayNotListen::NoCredential { .. })
+    ));
+    let open = open.allow_anonymous_loopback();
+    assert_eq!(anonymous(&open).await, Ok(Proof::Loopback));
+    assert!(matches!(
+        may_listen(everywhere, &open).await,
+        Err(MayNotListen::Anonymous { .. })
+    ));
+
+    let tokens = "[[issuers]]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"";
+    let by_tokens = Identity::new(parts.clock(), policy(tokens));
+    assert_eq!(anonymous(&by_tokens).await, Err(Reason::Missing));
+    may_listen(everywhere, &by_tokens).await.unwrap();
+}
+
+/// The operator's token is accepted as it is, and counts as no set up credential.
+#[tokio::test]
+async fn the_operators_token_is_accepted() {
+    let parts = Parts::new();
+    let identity = Identity::new(parts.clock(), policy("")).operator("op_secret", operator());
+    assert_eq!(
+        caller(&identity, "op_secret").await.unwrap().proof,
+        Proof::Operator
+    );
+    assert!(caller(&identity, "op_secreT").await.is_err());
+    assert!(identity.caller(&HeaderMap::new()).await.is_ok());
+}
+
+/// Refusals are counted, and say nothing of the credential.
+#[tokio::test]
+async fn a_refusal_is_an_envelope_with_a_challenge() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    keys.create(key_of(ActorType::Agent, "a_1"), &operator())
+        .await
+        .unwrap();
+    let rules = policy(
+        "[[tools]]\nmatch = \"notes.*\"\nscopes = [\"notes:write\", \"admin\"]\n\
+         [[issuers]]\nissuer = \"https://login.example.com/\"\naudience = \"a\"\njwks_file = \"k.json\"",
+    );
+    let identity = Identity::new(parts.clock(), rules).api_keys(keys);
+    let server = parts.serve(identity).await;
+    let host = server.address.to_string();
+    let check = async |path: &str, credential: Option<&str>| {
+        let (status, challenge, mut body) = server.send("GET", path, credential, None).await;
+        if let Some(id) = body.get_mut("request_id") {
+            *id = Value::Null;
+        }
+        let challenge = challenge.unwrap_or_else(|| "(no challenge)".to_owned());
+        format!("{status} {challenge}\n{body}").replace(&host, "HOST")
+    };
+    assert_snapshot!(check("/v1/keys", None).await, @r#"
+    401 Bearer scope="notes:write", resource_metadata="http://HOST/.well-known/oauth-protected-resource"
+    {"data":null,"error":{"code":"UNAUTHORIZED","details":{"hint":"send an API key or a token as `Authorization: Bearer …`","retryable":false},"message":"a credential is needed"},"ok":false,"request_id":null,"warnings":[]}
+    "#);
+    assert_snapshot!(check("/v1/keys", Some("csk_wrong")).await, @r#"
+    401 Bearer error="invalid_token", scope="notes:write", resource_metadata="http://HOST/.well-known/oauth-protected-resource"
+    {"data":null,"error":{"code":"UNAUTHORIZED","details":{"hint":"it may be mistyped, revoked, expired or meant for another server; get a new one","retryable":false},"message":"the credential is not accepted"},"ok":false,"request_id":null,"warnings":[]}
+    "#);
+    assert_snapshot!(check("/.well-known/oauth-protected-resource", None).await, @r#"
+    200 (no challenge)
+    {"authorization_servers":["https://login.example.com/"],"bearer_methods_supported":["header"],"resource":"http://HOST","resource_name":"Countersign","scopes_supported":["notes:write","admin"]}
+    "#);
+    assert_snapshot!(check("/.well-known/oauth-protected-resource/mcp", None).await, @r#"
+    200 (no challenge)
+    {"authorization_servers":["https://login.example.com/"],"bearer_methods_supported":["header"],"resource":"http://HOST/mcp","resource_name":"Countersign","scopes_supported":["notes:write","admin"]}
+    "#);
+    let refused = server.gateway.identity().refused();
+    assert_eq!(
+        refused[..3],
+        [
+            (Reason::Missing, 1),
+            (Reason::Malformed, 0),
+            (Reason::NotAccepted, 1)
+        ]
+    );
+}
+
+/// Headers in which no credential can be found are told apart from wrong ones.
+#[tokio::test]
+async fn only_one_bearer_is_a_credential() {
+    let identity = Identity::loopback();
+    let mut two = with_token("a");
+    two.append("authorization", HeaderValue::from_static("Bearer b"));
+    let reason = identity.caller(&two).await.unwrap_err().reason;
+    assert_eq!(reason, Reason::Malformed);
+    let long = format!("Bearer {}", "a".repeat(8 * 1024 + 1));
+    for value in [
+        "Basic dXNlcjpwYXNz",
+        "Bearer",
+        "Bearer ",
+        "Bearer a b",
+        &long,
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::try_from(value).unwrap());
+        let reason = identity.caller(&headers).await.unwrap_err().reason;
+        assert_eq!(reason, Reason::Malformed, "{value}");
+    }
+    let mut lower = HeaderMap::new();
+    lower.insert("authorization", HeaderValue::from_static("bearer x"));
+    let reason = identity.caller(&lower).await.unwrap_err().reason;
+    assert_eq!(reason, Reason::NotAccepted);
+}
+
+/// Keys over HTTP: made, listed, rotated and revoked by whoever may.
+#[tokio::test]
+async fn keys_are_managed_over_http() {
+    let parts = Parts::new();
+    let identity = Identity::new(parts.clock(), policy("")).api_keys(parts.api_keys());
+    let identity = identity.operator("op_secret", operator());
+    let server = parts.serve(identity).await;
+    let operator = Some("op_secret");
+    let new = json!({"actor": {"type": "agent", "id": "a_1"}, "user_id": "u_1", "scopes": ["x"]});
+    let (status, _, made) = server
+        .send("POST", "/v1/keys", operator, Some(new.clone()))
+        .await;
+    assert_eq!(status, 201);
+    let (id, secret) = (
+        made["key"]["id"].as_str().unwrap(),
+        made["secret"].as_str().unwrap(),
+    );
+
+    let (status, _, refused) = server
+        .send("POST", "/v1/keys", Some(secret), Some(new))
+        .await;
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (403, &json!("FORBIDDEN"))
+    );
+    let path = format!("/v1/keys/{id}/rotate");
+    let (status, _, rotated) = server.send("POST", &path, operator, None).await;
+    assert_eq!((status, &rotated["key"]["rotated_from"]), (201, &json!(id)));
+    let second = format!("/v1/keys/{}", rotated["key"]["id"].as_str().unwrap());
+    let (status, _, _) = server.send("DELETE", &second, operator, None).await;
+    assert_eq!(status, 200);
+    let (_, _, listed) = server.send("GET", "/v1/keys", operator, None).await;
+    let listed_keys = listed["keys"].as_array().unwrap();
+    assert!(listed_keys.len() == 2 && listed_keys.iter().all(|key| key["state"] == "revoked"));
+    assert!(!listed.to_string().contains("secret"));
+
+    let (status, _, _) = server.send("GET", "/v1/keys", Some(secret), None).await;
+    assert_eq!(status, 401);
+    let (status, _, _) = server.send("DELETE", "/v1/keys/0000", operator, None).await;
+    assert_eq!(status, 404);
+    let wrong = json!({"actor": {"type": "robot", "id": "a"}});
+    let (status, _, _) = server.send("POST", "/v1/keys", operator, Some(wrong)).await;
+    assert_eq!(status, 400);
+}
