@@ -26,7 +26,7 @@ use axum::routing::{get, post};
 use crate::gateway::Gateway;
 
 pub mod answer;
-mod body;
+pub(crate) mod body;
 mod call;
 mod calls;
 pub mod edge;

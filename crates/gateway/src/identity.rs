@@ -21,12 +21,15 @@ use crate::policy::{LivePolicy, Policy};
 mod api_key;
 mod api_keys;
 mod challenge;
+mod jwks;
+mod jwt;
 mod key_store;
 mod keys_error;
 mod layer;
 mod metadata;
 mod refusal;
 pub mod routes;
+mod token_claims;
 
 pub use api_key::{ApiKey, IssuedKey, KeyState, NewKey};
 pub use api_keys::{ApiKeys, SCOPE_KEYS};
@@ -34,6 +37,7 @@ pub use keys_error::KeysError;
 pub use layer::layer;
 pub use refusal::{Reason, Refused};
 
+use jwt::Tokens;
 use refusal::Refusals;
 
 /// The longest credential.
@@ -45,6 +49,7 @@ pub struct Identity {
     /// Whether everybody is that one.
     is_fixed: bool,
     keys: Option<ApiKeys>,
+    tokens: Tokens,
     policy: Arc<LivePolicy>,
     operator: Option<Operator>,
     /// Whether programs on this machine are let in without a credential although there are some.
@@ -67,6 +72,7 @@ impl Identity {
             local: Caller::local(),
             is_fixed: false,
             keys: None,
+            tokens: Tokens::new(clock.clone()),
             policy,
             operator: None,
             anonymous_allowed: false,
@@ -136,13 +142,22 @@ impl Identity {
 
     async fn proved(&self, token: &str) -> Result<Caller, Refused> {
         if !token.starts_with(api_key::PREFIX) {
-            return Err(Refused::new(Reason::NotAccepted));
+            return self.signed(token).await;
         }
         let Some(keys) = &self.keys else {
             return Err(Refused::new(Reason::NotAccepted));
         };
         match keys.verify(token).await {
             Ok(Some(principal)) => Ok(caller(principal, Proof::ApiKey)),
+            Ok(None) => Err(Refused::new(Reason::NotAccepted)),
+            Err(error) => Err(Refused::unavailable(&error)),
+        }
+    }
+
+    async fn signed(&self, token: &str) -> Result<Caller, Refused> {
+        let policy = self.policy.current();
+        match self.tokens.verify(token, &policy.file().issuers).await {
+            Ok(Some(principal)) => Ok(caller(Arc::new(principal), Proof::Token)),
             Ok(None) => Err(Refused::new(Reason::NotAccepted)),
             Err(error) => Err(Refused::unavailable(&error)),
         }

@@ -97,7 +97,7 @@ impl HttpBody for Bounded {
 }
 
 /// The whole body.
-pub(super) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refusal> {
+pub(crate) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refusal> {
     match body.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) => Err(refusal(&error, settings)),

@@ -3,7 +3,6 @@
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use countersign::contract::ReplyEnvelope;
 use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
 
@@ -11,6 +10,7 @@ use super::challenge;
 use super::refusal::Refused;
 use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
+use crate::http::answer::Refusal;
 
 /// Puts the [`Caller`] into the extensions of a request, or answers in its place.
 pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
@@ -36,13 +36,12 @@ fn answer(gateway: &Gateway, request: &Request, refused: Refused) -> Response {
     let base = challenge::base_url(gateway.settings(), request.headers());
     let path = request.uri().path();
     let header = challenge::unauthorized(refused.reason, &policy, base.as_deref(), path);
-    let reply = ReplyEnvelope::failure(gateway.ids().request_id(), refused.body);
-    let status = StatusCode::from_u16(reply.http_status()).unwrap_or_default();
-    let mut response = (status, axum::Json(reply)).into_response();
-    if let Some(header) = header {
-        response.headers_mut().insert(WWW_AUTHENTICATE, header);
-    }
-    response
+    let refusal = Refusal::from(refused.body);
+    let refusal = match header {
+        Some(header) => refusal.header(WWW_AUTHENTICATE, header),
+        None => refusal,
+    };
+    refusal.into_response()
 }
 
 /// Which tool a request asks for, for the challenge that a refusal comes with.

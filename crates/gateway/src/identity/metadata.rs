@@ -2,11 +2,13 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, StatusCode, Uri};
+use countersign::contract::ErrorCode;
+use http::{HeaderMap, Uri};
 use serde_json::json;
 
 use super::challenge::{METADATA, base_url};
 use crate::gateway::Gateway;
+use crate::http::answer::{self, Refusal};
 
 /// Answers `/.well-known/oauth-protected-resource` and the same below it for `/mcp`.
 pub(super) async fn metadata(
@@ -18,7 +20,9 @@ pub(super) async fn metadata(
     let issuers = &policy.file().issuers;
     let base = base_url(gateway.settings(), &headers);
     let Some(base) = base.filter(|_| !issuers.is_empty()) else {
-        return StatusCode::NOT_FOUND.into_response();
+        return Refusal::new(ErrorCode::NotFound, "no issuer of tokens is set up")
+            .hint("use an API key; tokens need an [[issuers]] entry in the policy")
+            .into_response();
     };
     let suffix = uri.path().strip_prefix(METADATA).unwrap_or_default();
     let mut servers: Vec<&str> = Vec::new();
@@ -34,5 +38,5 @@ pub(super) async fn metadata(
         "bearer_methods_supported": ["header"],
         "resource_name": "Countersign",
     });
-    axum::Json(document).into_response()
+    answer::json(&document)
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use countersign::clock::Clock;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
-use countersign::ledger;
 
 /// Why a request has no caller.
 #[derive(Debug, Clone)]
@@ -88,7 +87,7 @@ impl Refused {
         Self { body, reason }
     }
 
-    pub(super) fn unavailable(error: &ledger::Error) -> Self {
+    pub(super) fn unavailable(error: &dyn std::error::Error) -> Self {
         tracing::warn!(%error, "credentials cannot be checked");
         Self::new(Reason::Unavailable)
     }

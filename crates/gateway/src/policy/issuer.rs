@@ -12,8 +12,8 @@ use super::value::ScopeName;
 pub struct IssuerRule {
     /// Exactly what its tokens say in `iss`.
     pub issuer: String,
-    /// What their `aud` has to contain: the name of this server as a resource (RFC 8707).
-    pub audience: String,
+    /// What their `aud` has to contain one of: the names of this server as a resource (RFC 8707).
+    pub audiences: Vec<String>,
     /// Where its public keys are.
     pub jwks: JwksSource,
     /// Which claim names the user.
@@ -40,7 +40,7 @@ pub enum JwksSource {
 #[serde(deny_unknown_fields)]
 struct IssuerTable {
     issuer: String,
-    audience: String,
+    audience: Audience,
     jwks_url: Option<String>,
     jwks_file: Option<PathBuf>,
     #[serde(default = "sub")]
@@ -50,6 +50,21 @@ struct IssuerTable {
     acts_for_others_scope: Option<ScopeName>,
     #[serde(default)]
     user_clients: Vec<String>,
+}
+
+/// One name or several.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "audience must be a text or a list of texts")]
+enum Audience {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl IssuerRule {
+    /// Whether this is a name of ours.
+    pub fn is_audience(&self, name: &str) -> bool {
+        self.audiences.iter().any(|own| own == name)
+    }
 }
 
 fn sub() -> String {
@@ -76,19 +91,27 @@ impl TryFrom<IssuerTable> for IssuerRule {
                 return Err("an issuer needs either jwks_url or jwks_file".to_owned());
             }
         };
-        for (name, text) in [
+        let audiences = match table.audience {
+            Audience::One(name) => vec![name],
+            Audience::Several(names) => names,
+        };
+        if audiences.is_empty() {
+            return Err("audience must name this server".to_owned());
+        }
+        let mut texts = vec![
             ("issuer", &table.issuer),
-            ("audience", &table.audience),
             ("user_claim", &table.user_claim),
             ("scopes_claim", &table.scopes_claim),
-        ] {
+        ];
+        texts.extend(audiences.iter().map(|audience| ("audience", audience)));
+        for (name, text) in texts {
             if text.is_empty() || text.len() > 1024 {
                 return Err(format!("{name} must have 1 to 1024 bytes"));
             }
         }
         Ok(Self {
             issuer: table.issuer,
-            audience: table.audience,
+            audiences,
             jwks,
             user_claim: table.user_claim,
             scopes_claim: table.scopes_claim,

@@ -20,4 +20,5 @@ mod mcp;
 mod metrics;
 mod parts;
 mod policy;
+mod tokens;
 mod world;

@@ -1,0 +1,87 @@
+//! Whom the claims of a token prove.
+
+use countersign::Principal;
+use countersign::contract::{Actor, ActorType};
+use serde_json::{Map, Value};
+
+use super::api_key::{is_name, is_user_name};
+use crate::policy::{IssuerRule, ScopeName};
+
+/// How many actors may have handed a token on.
+const CHAIN_MAX: usize = 8;
+
+/// How many scopes of a token are taken.
+const SCOPES_MAX: usize = 256;
+
+/// Whom checked claims prove; none where they name nobody that can be.
+///
+/// | the token has | actor | user |
+/// |---|---|---|
+/// | `act` (RFC 8693) | the agent in it; those before it are the chain | the user claim |
+/// | a `client_id` that is the subject itself | that agent | nobody |
+/// | a `client_id` of somebody else's application | that agent | the user claim |
+/// | a `client_id` in `user_clients`, or none | the user | the user claim |
+pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Option<Principal> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let subject = text("sub")?;
+    let client = text("client_id").or_else(|| text("azp"));
+    let is_machine = client.is_some_and(|client| {
+        // As RFC 9068 says, and as one large vendor does.
+        subject == client || subject.strip_suffix("@clients") == Some(client)
+    });
+    let user = text(&rule.user_claim).filter(|_| !is_machine);
+    if !user.is_none_or(is_user_name) {
+        return None;
+    }
+    let mut chain = actors(claims.get("act"))?;
+    let principal = match (user, chain.is_empty(), client) {
+        (Some(user), false, _) => Principal::new(chain.remove(0), user),
+        (None, false, _) => Principal::without_user(chain.remove(0)),
+        (Some(user), true, Some(client)) if !rule.user_clients.iter().any(|own| own == client) => {
+            Principal::new(agent(client)?, user)
+        }
+        (Some(user), true, Some(_) | None) => Principal::user(user),
+        (None, true, client) => Principal::without_user(agent(client.unwrap_or(subject))?),
+    };
+    let scopes = scopes(claims.get(&rule.scopes_claim));
+    let others = rule.acts_for_others_scope.as_ref();
+    Some(Principal {
+        may_act_for_others: others.is_some_and(|scope| scopes.iter().any(|held| **held == **scope)),
+        scopes,
+        ..principal.delegated_by(chain)
+    })
+}
+
+/// The actors in `act`, the newest first; none where one has no name.
+fn actors(act: Option<&Value>) -> Option<Vec<Actor>> {
+    let mut chain = Vec::new();
+    let mut next = act;
+    while let Some(act) = next {
+        if chain.len() == CHAIN_MAX {
+            return None;
+        }
+        chain.push(agent(act.get("sub")?.as_str()?)?);
+        next = act.get("act");
+    }
+    Some(chain)
+}
+
+fn agent(id: &str) -> Option<Actor> {
+    is_name(id).then(|| Actor {
+        kind: ActorType::Agent,
+        id: id.to_owned(),
+    })
+}
+
+/// Text with spaces, or a list. What is no scope is left out.
+fn scopes(claim: Option<&Value>) -> Vec<String> {
+    let texts: Vec<&str> = match claim {
+        Some(Value::String(text)) => text.split(' ').collect(),
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let scopes = texts
+        .into_iter()
+        .filter(|text| ScopeName::new(text).is_some());
+    scopes.take(SCOPES_MAX).map(str::to_owned).collect()
+}

@@ -1,0 +1,333 @@
+//! Tokens: real ones, signed by keys that are made here, with the set of public keys behind a real server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RsaKeyPair,
+};
+use axum::Router;
+use axum::routing::get;
+use countersign::Principal;
+use countersign::contract::ActorType::Agent;
+use countersign_gateway::caller::Proof;
+use countersign_gateway::identity::{Identity, Reason};
+use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+
+use crate::identity::{actor, caller, policy};
+use crate::parts::Parts;
+
+/// A key that signs tokens.
+struct Signer {
+    id: &'static str,
+    algorithm: Algorithm,
+    key: EncodingKey,
+}
+
+impl Signer {
+    fn new(id: &'static str, algorithm: Algorithm) -> Self {
+        let random = SystemRandom::new();
+        let key = match algorithm {
+            Algorithm::EdDSA => {
+                let der = Ed25519KeyPair::generate_pkcs8v1(&random).unwrap();
+                EncodingKey::from_ed_der(der.as_ref())
+            }
+            Algorithm::ES256 => {
+                let kind = &ECDSA_P256_SHA256_FIXED_SIGNING;
+                let der = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
+                EncodingKey::from_ec_der(der.as_ref())
+            }
+            _ => {
+                let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+                let der = pair.as_der().unwrap();
+                let der: &Pkcs8V1Der<'_> = &der;
+                // What is inside of the PKCS #8 envelope, which has 26 bytes for a key of this size.
+                EncodingKey::from_rsa_der(&der.as_ref()[26..])
+            }
+        };
+        Self { id, algorithm, key }
+    }
+
+    fn public(&self) -> Value {
+        let mut jwk = Jwk::from_encoding_key(&self.key, self.algorithm).unwrap();
+        jwk.common.key_id = Some(self.id.to_owned());
+        serde_json::to_value(jwk).unwrap()
+    }
+
+    fn header(&self) -> Header {
+        let mut header = Header::new(self.algorithm);
+        header.kid = Some(self.id.to_owned());
+        header
+    }
+
+    /// A token with usual claims and these.
+    fn token(&self, more: &Value) -> String {
+        self.token_under(&self.header(), more)
+    }
+
+    fn token_under(&self, header: &Header, more: &Value) -> String {
+        let mut claims = json!({
+            "iss": "https://login.example.com/",
+            "aud": "https://tools.example.com",
+            "sub": "u_1",
+            "scope": "tools:call notes:write",
+            // The clock of these tests stands at 2026-11-16T12:00:00Z.
+            "exp": NOW + 300,
+        });
+        for (name, value) in more.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        encode(header, &claims, &self.key).unwrap()
+    }
+}
+
+/// 2026-11-16T12:00:00Z.
+const NOW: i64 = 1_794_830_400;
+
+/// A policy with one issuer, whose set is in a file.
+fn with_file(parts: &Parts, keys: &[&Signer], more: &str) -> (Identity, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    let keys: Vec<Value> = keys.iter().map(|key| key.public()).collect();
+    std::fs::write(&path, json!({"keys": keys}).to_string()).unwrap();
+    let rules = issuer(&format!("jwks_file = {path:?}\n{more}"));
+    (Identity::new(parts.clock(), policy(&rules)), folder)
+}
+
+fn issuer(more: &str) -> String {
+    format!(
+        "[[issuers]]\nissuer = \"https://login.example.com/\"\n\
+         audience = \"https://tools.example.com\"\n{more}"
+    )
+}
+
+/// A token by each algorithm that counts proves its user.
+#[tokio::test]
+async fn a_token_proves_its_user() {
+    let parts = Parts::new();
+    let algorithms = [
+        ("ed", Algorithm::EdDSA),
+        ("ec", Algorithm::ES256),
+        ("rs", Algorithm::RS256),
+        ("ps", Algorithm::PS256),
+    ];
+    let signers = algorithms.map(|(id, algorithm)| Signer::new(id, algorithm));
+    let (identity, _folder) = with_file(&parts, &signers.each_ref(), "");
+    for signer in &signers {
+        let caller = caller(&identity, &signer.token(&json!({}))).await.unwrap();
+        let expected = Principal::user("u_1")
+            .scope("tools:call")
+            .scope("notes:write");
+        assert_eq!(
+            (&*caller.principal, caller.proof),
+            (&expected, Proof::Token),
+            "{}",
+            signer.id
+        );
+        let nameless = Header::new(signer.algorithm);
+        let token = signer.token_under(&nameless, &json!({}));
+        assert!(
+            self::caller(&identity, &token).await.is_ok(),
+            "the one key that fits is found"
+        );
+    }
+}
+
+/// A3: nothing but a good token proves anything.
+#[tokio::test]
+async fn a_wrong_token_proves_nobody() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let stranger = Signer::new("k1", Algorithm::EdDSA);
+    let (identity, _folder) = with_file(&parts, &[&signer], "");
+    let good = signer.token(&json!({}));
+    let (head, signature) = good.rsplit_once('.').unwrap();
+    let (header, _) = head.split_once('.').unwrap();
+    let other = signer.token(&json!({"sub": "u_2"}));
+    let (_, other) = other.split_once('.').unwrap();
+    let (other, _) = other.split_once('.').unwrap();
+
+    // The public key as a shared secret, and no signature at all.
+    let secret = EncodingKey::from_secret(signer.public()["x"].as_str().unwrap().as_bytes());
+    let mut shared = Header::new(Algorithm::HS256);
+    shared.kid = Some("k1".to_owned());
+    let claims = json!({"iss": "https://login.example.com/", "aud": "https://tools.example.com",
+        "sub": "u_1", "exp": NOW + 300});
+    let none = base64_json(&json!({"alg": "none", "typ": "JWT"}));
+    let logout = Header {
+        typ: Some("logout+jwt".to_owned()),
+        ..signer.header()
+    };
+    let critical = Header {
+        crit: Some(vec!["b64".to_owned()]),
+        ..signer.header()
+    };
+    let wrong = [
+        ("another key", stranger.token(&json!({}))),
+        ("another's claims", format!("{header}.{other}.{signature}")),
+        ("no signature", format!("{head}.")),
+        (
+            "algorithm none",
+            format!("{none}.{}.", base64_json(&claims)),
+        ),
+        (
+            "a shared secret",
+            encode(&shared, &claims, &secret).unwrap(),
+        ),
+        (
+            "another server's",
+            signer.token(&json!({"aud": "https://other.example.com"})),
+        ),
+        ("for nobody", signer.token(&json!({"aud": null}))),
+        (
+            "another issuer's",
+            signer.token(&json!({"iss": "https://evil.example.com/"})),
+        ),
+        ("over", signer.token(&json!({"exp": NOW - 61}))),
+        ("without an end", signer.token(&json!({"exp": null}))),
+        ("not begun", signer.token(&json!({"nbf": NOW + 61}))),
+        ("without a subject", signer.token(&json!({"sub": null}))),
+        (
+            "a program's name",
+            signer.token(&json!({"sub": "agent/a_1"})),
+        ),
+        ("a nameless actor", signer.token(&json!({"act": {}}))),
+        ("no access token", signer.token_under(&logout, &json!({}))),
+        (
+            "what must be understood",
+            signer.token_under(&critical, &json!({})),
+        ),
+        ("no token", "eyJhbGciOiJFZERTQSJ9.e30.".to_owned()),
+    ];
+    for (what, token) in wrong {
+        let refused = caller(&identity, &token).await.unwrap_err();
+        assert_eq!(refused, Reason::NotAccepted, "{what}");
+    }
+    for fine in [
+        json!({"exp": NOW - 59}),
+        json!({"nbf": NOW + 59}),
+        json!({"aud": ["https://other.example.com", "https://tools.example.com"]}),
+        json!({"exp": 1_794_830_400.5}),
+    ] {
+        assert!(
+            caller(&identity, &signer.token(&fine)).await.is_ok(),
+            "{fine}"
+        );
+    }
+}
+
+/// Whom a token proves, by who got it: a person, an agent for a person, an agent for nobody.
+#[tokio::test]
+async fn the_actor_of_a_token_is_who_got_it() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let more = "user_clients = [\"console\"]\nacts_for_others_scope = \"users:any\"\n\
+                scopes_claim = \"scp\"";
+    let (identity, _folder) = with_file(&parts, &[&signer], more);
+    let check = async |claims: Value| {
+        let caller = caller(&identity, &signer.token(&claims)).await.unwrap();
+        (*caller.principal).clone()
+    };
+    let shopper = || Principal::new(actor(Agent, "shopper"), "u_1");
+    assert_eq!(check(json!({})).await, Principal::user("u_1"));
+    assert_eq!(
+        check(json!({"client_id": "console"})).await,
+        Principal::user("u_1")
+    );
+    assert_eq!(check(json!({"client_id": "shopper"})).await, shopper());
+    assert_eq!(check(json!({"azp": "shopper"})).await, shopper());
+    let act = json!({"client_id": "console", "act": {"sub": "shopper", "act": {"sub": "planner"}}});
+    let delegated = shopper().delegated_by(vec![actor(Agent, "planner")]);
+    assert_eq!(check(act).await, delegated);
+    let nobody = Principal::without_user(actor(Agent, "job"));
+    assert_eq!(
+        check(json!({"sub": "job", "client_id": "job"})).await,
+        nobody
+    );
+    assert_eq!(
+        check(json!({"sub": "job@clients", "azp": "job"})).await,
+        nobody
+    );
+    let backend = check(json!({"client_id": "shopper", "scp": ["users:any", "a b"]})).await;
+    assert_eq!(backend, shopper().scope("users:any").acting_for_others());
+
+    let deep = (0..9).fold(
+        json!({"sub": "a"}),
+        |act, _| json!({"sub": "a", "act": act}),
+    );
+    let token = signer.token(&json!({"act": deep}));
+    assert_eq!(
+        caller(&identity, &token).await.unwrap_err(),
+        Reason::NotAccepted
+    );
+}
+
+/// Keys that the issuer changes are found, and its outage is not ours.
+#[tokio::test]
+async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
+    let parts = Parts::new();
+    let (first, second) = (
+        Signer::new("k1", Algorithm::EdDSA),
+        Signer::new("k2", Algorithm::EdDSA),
+    );
+    let set = Arc::new(arc_swap::ArcSwap::from_pointee(String::new()));
+    let fetches = Arc::new(AtomicUsize::new(0));
+    let (served, counted) = (set.clone(), fetches.clone());
+    let answer = move || {
+        let (served, counted) = (served.clone(), counted.clone());
+        async move {
+            counted.fetch_add(1, Ordering::Relaxed);
+            served.load().as_str().to_owned()
+        }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/jwks.json", listener.local_addr().unwrap());
+    let router = Router::new().route("/jwks.json", get(answer));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let serve = |signers: &[&Signer]| {
+        let keys: Vec<Value> = signers.iter().map(|key| key.public()).collect();
+        set.store(Arc::new(json!({"keys": keys}).to_string()));
+    };
+    let rules = issuer(&format!("jwks_url = {url:?}"));
+    let identity = Identity::new(parts.clock(), policy(&rules));
+    let is_good = async |signer: &Signer| {
+        let caller = caller(&identity, &signer.token(&json!({"exp": NOW + 9_999}))).await;
+        caller.map(|_| ())
+    };
+
+    // Nothing is known while there was no answer, and the issuer is not asked all the time.
+    assert_eq!(is_good(&first).await, Err(Reason::Unavailable));
+    serve(&[&first]);
+    assert_eq!(is_good(&first).await, Err(Reason::Unavailable));
+    assert_eq!(fetches.load(Ordering::Relaxed), 1);
+    parts.clock.advance(Duration::from_secs(2));
+    assert_eq!(is_good(&first).await, Ok(()));
+
+    // A key that is not known is looked for once in thirty seconds.
+    serve(&[&first, &second]);
+    assert_eq!(is_good(&second).await, Err(Reason::NotAccepted));
+    assert_eq!(fetches.load(Ordering::Relaxed), 2);
+    parts.clock.advance(Duration::from_secs(30));
+    assert_eq!(is_good(&second).await, Ok(()));
+    assert_eq!(fetches.load(Ordering::Relaxed), 3);
+
+    // The issuer answers with nonsense: what is known stays.
+    set.store(Arc::new("out of order".to_owned()));
+    parts.clock.advance(Duration::from_secs(1_000));
+    let unknown = Signer::new("k3", Algorithm::EdDSA);
+    assert_eq!(is_good(&unknown).await, Err(Reason::NotAccepted));
+    assert_eq!(is_good(&first).await, Ok(()));
+    assert_eq!(fetches.load(Ordering::Relaxed), 4);
+}
+
+fn base64_json(value: &Value) -> String {
+    use base64::Engine as _;
+
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(value.to_string())
+}
