@@ -15,14 +15,16 @@ use zeroize::Zeroizing;
 
 use crate::caller::{Caller, Proof};
 use crate::http::SCOPE_CALLS;
+use crate::identity::SCOPE_KEYS;
 
 /// What the operator of the machine may do over the wire.
-pub const OPERATOR_SCOPES: [&str; 5] = [
+pub const OPERATOR_SCOPES: [&str; 6] = [
     SCOPE_CALLS,
     SCOPE_OPEN,
     SCOPE_ERASE,
     SCOPE_HOLD,
     SCOPE_RESOLVE,
+    SCOPE_KEYS,
 ];
 
 /// A token, and who has it.

@@ -10,6 +10,7 @@ use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::{
     ApiKeys, Identity, KeyState, KeysError, MayNotListen, NewKey, Reason, SCOPE_KEYS, may_listen,
 };
+use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use http::{HeaderMap, HeaderValue};
 use insta::assert_snapshot;
@@ -332,12 +333,12 @@ async fn without_a_credential_only_this_machine_is_let_in() {
 #[tokio::test]
 async fn the_operators_token_is_accepted() {
     let parts = Parts::new();
-    let identity = Identity::new(parts.clock(), policy("")).operator("op_secret", operator());
-    assert_eq!(
-        caller(&identity, "op_secret").await.unwrap().proof,
-        Proof::Operator
-    );
-    assert!(caller(&identity, "op_secreT").await.is_err());
+    let token = Operator::draw(&*parts.ids, operator());
+    let secret = token.token().to_owned();
+    let identity = Identity::new(parts.clock(), policy("")).with_operator_token(token);
+    let proof = caller(&identity, &secret).await.unwrap().proof;
+    assert_eq!(proof, Proof::Operator);
+    assert!(caller(&identity, &secret.to_uppercase()).await.is_err());
     assert!(identity.caller(&HeaderMap::new()).await.is_ok());
 }
 
@@ -423,9 +424,10 @@ async fn only_one_bearer_is_a_credential() {
 async fn keys_are_managed_over_http() {
     let parts = Parts::new();
     let identity = Identity::new(parts.clock(), policy("")).api_keys(parts.api_keys());
-    let identity = identity.operator("op_secret", operator());
-    let server = parts.serve(identity).await;
-    let operator = Some("op_secret");
+    let token = Operator::draw(&*parts.ids, operator());
+    let secret = token.token().to_owned();
+    let server = parts.serve(identity.with_operator_token(token)).await;
+    let operator = Some(secret.as_str());
     let new = json!({"actor": {"type": "agent", "id": "a_1"}, "user_id": "u_1", "scopes": ["x"]});
     let (status, _, made) = server
         .send("POST", "/v1/keys", operator, Some(new.clone()))
