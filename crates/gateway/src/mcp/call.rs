@@ -1,7 +1,5 @@
 //! A `tools/call` from its message to its result.
 
-use std::time::Duration;
-
 use countersign::ToolCall;
 use countersign::cancel::Cancellation;
 use countersign::contract::ReplyEnvelope;
@@ -17,9 +15,6 @@ use tokio::sync::mpsc;
 use super::carriage;
 use super::handler::{self, Handler};
 use crate::gateway::Gateway;
-
-/// How often it is looked whether the connection of a client of the older eras is still there.
-pub(super) const CLOSED_LOOK: Duration = Duration::from_secs(30);
 
 impl Handler {
     /// Runs a call. What went wrong with it is a result that the model reads; only what makes the

@@ -22,12 +22,11 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
-use tokio::sync::watch;
 
 use super::conformance::{self, Pack};
 use super::raw::RawArguments;
 use super::tools::{self, Declarations, Prepared};
-use super::{ENVELOPE_EXTENSION, carriage, evidence};
+use super::{ENVELOPE_EXTENSION, carriage, changes, evidence};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
@@ -67,8 +66,11 @@ impl Handler {
 
     /// Whether the protocol has to see the arguments of this tool.
     pub(super) fn needs_arguments(&self, name: &str) -> bool {
-        self.prepared(name)
-            .is_some_and(|prepared| prepared.has_header_arguments)
+        let is_fixture = |fixtures: &Arc<Pack>| fixtures.with_header(name).is_some();
+        self.shared.fixtures.as_ref().is_some_and(is_fixture)
+            || self
+                .prepared(name)
+                .is_some_and(|prepared| prepared.has_header_arguments)
     }
 
     fn prepared(&self, name: &str) -> Option<Arc<Prepared>> {
@@ -96,16 +98,6 @@ impl Handler {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(tools)
     }
-}
-
-/// Returns with the next change; never, where nothing changes.
-async fn change(revisions: &mut Option<watch::Receiver<u64>>) {
-    if let Some(revisions) = revisions
-        && revisions.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
 }
 
 /// The head of the HTTP request that a message came with; none where it came without one.
@@ -159,6 +151,10 @@ impl ServerHandler for Handler {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         // Only asked for the arguments that travel in headers.
+        let fixtures = self.shared.fixtures.as_ref();
+        if let Some(fixture) = fixtures.and_then(|fixtures| fixtures.with_header(name)) {
+            return Some(fixture.clone());
+        }
         let prepared = self.prepared(name)?;
         prepared.has_header_arguments.then(|| prepared.tool.clone())
     }
@@ -293,50 +289,13 @@ impl ServerHandler for Handler {
         Some(accepted.build())
     }
 
-    /// Tells a client of the newer era about changes, as long as it listens.
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let sink = subscription.sink();
-        let accepted = sink.accepted().clone();
-        let of_tools = accepted.tools_list_changed == Some(true);
-        let of_prompts = accepted.prompts_list_changed == Some(true);
-        let fixtures = self.shared.fixtures.as_ref();
-        let mut revisions = self.shared.gateway.executor().catalog().watch();
-        let mut tools = fixtures.map(|fixtures| fixtures.watch_tools());
-        let mut prompts = fixtures.map(|fixtures| fixtures.watch_prompts());
-        loop {
-            let told = tokio::select! {
-                () = subscription.cancelled() => return Ok(()),
-                changed = revisions.changed(), if of_tools => {
-                    if changed.is_err() {
-                        return Ok(());
-                    }
-                    sink.notify_tool_list_changed().await
-                }
-                () = change(&mut tools), if of_tools => sink.notify_tool_list_changed().await,
-                () = change(&mut prompts), if of_prompts => sink.notify_prompt_list_changed().await,
-            };
-            if told.is_err() {
-                return Ok(());
-            }
-        }
+        changes::tell_listener(&self.shared, &subscription).await;
+        Ok(())
     }
 
-    /// Tells a client of the older eras about changes, as long as its connection is there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut revisions = self.shared.gateway.executor().catalog().watch();
-        let mut look = tokio::time::interval(super::call::CLOSED_LOOK);
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = look.tick() => if context.peer.is_transport_closed() { return },
-                    changed = revisions.changed() => {
-                        if changed.is_err() || context.peer.notify_tool_list_changed().await.is_err() {
-                            return;
-                        }
-                    }
-                }
-            }
-        });
+        changes::tell_connection(&self.shared, context.peer);
     }
 
     /// A method that is known with parameters that are not is a malformed request.

@@ -13,6 +13,7 @@
 //! | `call` | a `tools/call` from its message to its result, with progress and cancellation |
 //! | `carriage` | the envelope in `_meta` and headers, the reply as a result |
 //! | `tools` | declarations as clients see them, and the pages of their list |
+//! | `changes` | who is told that the list of tools has changed |
 //! | `evidence` | records as resources |
 //! | `conformance` | what the official test suite expects to find, off by default |
 //!
@@ -20,6 +21,7 @@
 
 mod call;
 mod carriage;
+mod changes;
 mod conformance;
 mod evidence;
 mod handler;

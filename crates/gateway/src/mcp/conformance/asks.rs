@@ -23,8 +23,7 @@ pub(super) async fn call(
         return ask_now(question, context).await;
     }
     if name == "test_missing_capability" {
-        let declared = context.client_capabilities();
-        if declared.is_none_or(|declared| json!(declared)["sampling"].is_null()) {
+        if !declares(context, "sampling") {
             let needed: ClientCapabilities = made(json!({ "sampling": {} }))?;
             return Err(ErrorData::missing_required_client_capability(needed));
         }
@@ -120,18 +119,25 @@ fn questions(
     Ok((asked.as_object().cloned(), keeps_state))
 }
 
+/// Whether the client has said that it can do this.
+fn declares(context: &RequestContext<RoleServer>, capability: &str) -> bool {
+    let declared = json!(context.client_capabilities());
+    declared
+        .get(capability)
+        .is_some_and(|settings| !settings.is_null())
+}
+
 /// One question for each thing that the client has said it can answer.
 fn answerable(context: &RequestContext<RoleServer>) -> Value {
-    let declared = json!(context.client_capabilities());
     let mut asked = Map::new();
-    if !declared["elicitation"].is_null() {
+    if declares(context, "elicitation") {
         let question = form("What is your name?", "name", "string");
         asked.insert("user_name".to_owned(), question);
     }
-    if !declared["sampling"].is_null() {
+    if declares(context, "sampling") {
         asked.insert("greeting".to_owned(), sampling("Generate a greeting", 50));
     }
-    if !declared["roots"].is_null() {
+    if declares(context, "roots") {
         asked.insert("client_roots".to_owned(), roots());
     }
     Value::Object(asked)

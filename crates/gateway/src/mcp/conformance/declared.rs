@@ -49,21 +49,30 @@ const PLAIN: [(&str, &str); 24] = [
     ("test_trigger_tool_change", "Changes the list of tools."),
 ];
 
+/// The tool with an argument that is also sent as a header.
+pub(super) const IN_HEADER: &str = "test_custom_header";
+
 /// Every fixture tool.
 pub(super) fn tools() -> Vec<Tool> {
     let plain = PLAIN
         .iter()
-        .filter_map(|(name, description)| tool(name, description, json!({})));
+        .filter_map(|(name, description)| tool(name, description, &json!({})));
     let text = |name: &str| json!({ name: { "type": "string" } });
     let asking = [
-        tool("test_elicitation", "Asks the user.", text("message")),
-        tool("test_sampling", "Asks a model.", text("prompt")),
+        tool("test_elicitation", "Asks the user.", &text("message")),
+        tool("test_sampling", "Asks a model.", &text("prompt")),
     ];
     let asking = asking.into_iter().flatten();
-    plain.chain(asking).chain(keywords()).collect()
+    let region = json!({ "region": { "type": "string", "x-mcp-header": "Region" } });
+    let in_header = tool(IN_HEADER, "Has an argument that is a header too.", &region);
+    plain
+        .chain(asking)
+        .chain(in_header)
+        .chain(keywords())
+        .collect()
 }
 
-fn tool(name: &str, description: &str, properties: Value) -> Option<Tool> {
+fn tool(name: &str, description: &str, properties: &Value) -> Option<Tool> {
     let schema = json!({
         "name": name,
         "description": description,

@@ -51,6 +51,12 @@ impl Pack {
         self.tools.iter().any(|tool| tool.name == name)
     }
 
+    /// The fixture of this name, if it has an argument that is also sent as a header.
+    pub(super) fn with_header(&self, name: &str) -> Option<&Tool> {
+        let is_it = |tool: &&Tool| tool.name == name && name == declared::IN_HEADER;
+        self.tools.iter().find(is_it)
+    }
+
     pub(super) fn watch_tools(&self) -> watch::Receiver<u64> {
         self.tools_changed.subscribe()
     }
@@ -99,7 +105,7 @@ impl Pack {
                 content::log(context, context.meta.log_level().is_some()).await?;
             }
             "test_reconnection" => tokio::time::sleep(content::STEP).await,
-            "json_schema_2020_12_tool" => {}
+            "json_schema_2020_12_tool" | declared::IN_HEADER => {}
             _ => return asks::call(&name, request, &arguments, &self.codec, context).await,
         }
         made(content::text(&format!("{name} has run"))).map(CallToolResponse::Complete)

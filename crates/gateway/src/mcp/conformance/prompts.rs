@@ -52,13 +52,13 @@ pub(in super::super) fn get(
             let resource =
                 content::embedded(uri, "text/plain", "Embedded resource content for testing.");
             vec![
-                message(resource),
+                message(&resource),
                 text("Please process the embedded resource above."),
             ]
         }
         "test_prompt_with_image" => {
             let image = json!({ "type": "image", "data": content::IMAGE, "mimeType": "image/png" });
-            vec![message(image), text("Please analyze the image above.")]
+            vec![message(&image), text("Please analyze the image above.")]
         }
         "test_input_required_result_prompt" => {
             let answers = request.input_responses.as_ref();
@@ -85,10 +85,10 @@ pub(in super::super) fn complete() -> Result<CompleteResult, ErrorData> {
     made(json!({ "resultType": "complete", "completion": completion }))
 }
 
-fn message(content: Value) -> Value {
+fn message(content: &Value) -> Value {
     json!({ "role": "user", "content": content })
 }
 
 fn text(text: &str) -> Value {
-    message(json!({ "type": "text", "text": text }))
+    message(&json!({ "type": "text", "text": text }))
 }

@@ -1,0 +1,66 @@
+//! Clients are told when the list of tools changes, where there is a stream to tell them on.
+
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::service::{Peer, SubscriptionContext};
+use tokio::sync::watch;
+
+use super::handler::Shared;
+
+/// How often it is looked whether the connection of a client of the older eras is still there.
+const CLOSED_LOOK: Duration = Duration::from_secs(30);
+
+/// Tells a client of the newer era, as long as it listens.
+pub(super) async fn tell_listener(shared: &Shared, subscription: &SubscriptionContext) {
+    let sink = subscription.sink();
+    let of_tools = sink.accepted().tools_list_changed == Some(true);
+    let of_prompts = sink.accepted().prompts_list_changed == Some(true);
+    let fixtures = shared.fixtures.as_ref();
+    let mut revisions = Some(shared.gateway.executor().catalog().watch());
+    let mut tools = fixtures.map(|fixtures| fixtures.watch_tools());
+    let mut prompts = fixtures.map(|fixtures| fixtures.watch_prompts());
+    loop {
+        let told = tokio::select! {
+            () = subscription.cancelled() => return,
+            () = change(&mut revisions), if of_tools => sink.notify_tool_list_changed().await,
+            () = change(&mut tools), if of_tools => sink.notify_tool_list_changed().await,
+            () = change(&mut prompts), if of_prompts => sink.notify_prompt_list_changed().await,
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells a client of the older eras, as long as its connection is there.
+pub(super) fn tell_connection(shared: &Shared, peer: Peer<RoleServer>) {
+    let mut revisions = Some(shared.gateway.executor().catalog().watch());
+    let mut look = tokio::time::interval(CLOSED_LOOK);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = look.tick() => {
+                    if peer.is_transport_closed() {
+                        return;
+                    }
+                }
+                () = change(&mut revisions) => {
+                    if peer.notify_tool_list_changed().await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Returns with the next change; never, where nothing changes any more.
+async fn change(revisions: &mut Option<watch::Receiver<u64>>) {
+    if let Some(revisions) = revisions
+        && revisions.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
