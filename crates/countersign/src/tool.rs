@@ -188,8 +188,8 @@ impl From<Value> for Reply {
     }
 }
 
-/// Erases a typed tool's types.
-pub(crate) fn erase<T: Tool>(tool: T) -> Result<Arc<dyn DynTool>, InvalidId> {
+/// Erases a typed tool's types, so that it can be [added](crate::Catalog::add) to a catalog that is in use.
+pub fn erase<T: Tool>(tool: T) -> Result<Arc<dyn DynTool>, InvalidId> {
     let spec = ToolSpec::new(ToolName::new(T::NAME)?, T::DESCRIPTION)
         .input(Input::Parameters(T::Args::parameters()))
         .version(T::VERSION)

@@ -8,6 +8,9 @@ pub struct Settings {
     /// Under which address clients reach us, such as `https://tools.example.com`; none where that is the
     /// address that we listen on.
     pub public_url: Option<String>,
+    /// The page on which a user answers approvals, such as `https://tools.example.com/approvals/{id}`; `{id}` is
+    /// replaced. MCP clients that act for an agent are sent there, where they can open a page.
+    pub approvals_url: Option<String>,
     /// The longest request body.
     pub body_bytes_max: usize,
     /// The longest head of a request: its line and all headers.
@@ -32,6 +35,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             public_url: None,
+            approvals_url: None,
             body_bytes_max: 1 << 20,
             head_bytes_max: 16 << 10,
             connections_max: 1024,

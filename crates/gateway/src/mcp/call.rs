@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::carriage;
+use super::confirm::Asking;
 use super::handler::{self, Handler};
 use crate::gateway::Gateway;
 
@@ -29,12 +30,30 @@ impl Handler {
         let said = carriage::read(&context.meta, headers)?;
         let raw = handler::raw_arguments(&context.extensions);
         let raw = raw.map_or_else(|| written_anew(&request), |raw| raw.0);
-        let mut call =
-            ToolCall::new(&*request.name, raw, caller.principal.clone()).envelope(said.envelope);
-        if let Some(trace) = said.trace {
-            call = call.trace(trace);
+        let user_id = carriage::user_id(&said.envelope, &caller.principal).to_owned();
+        let asking = Asking {
+            gateway: &self.shared.gateway,
+            principal: &caller.principal,
+            user_id: &user_id,
+            tool: &request.name,
+            raw_arguments: &raw,
+        };
+        let make = || {
+            let call = ToolCall::new(&*request.name, raw.clone(), caller.principal.clone())
+                .envelope(said.envelope.clone());
+            match said.trace {
+                Some(trace) => call.trace(trace),
+                None => call,
+            }
+        };
+        asking.settle(&request).await?;
+        let mut reply = run(&self.shared.gateway, make(), &context).await;
+        if let Some(question) = asking.ask_later(&reply, &context).await {
+            return Ok(question.into());
         }
-        let reply = run(&self.shared.gateway, call, &context).await;
+        if asking.ask_now(&reply, &context).await.is_some() {
+            reply = run(&self.shared.gateway, make(), &context).await;
+        }
         let catalog = self.shared.gateway.executor().catalog();
         let Some(entry) = catalog.get(&request.name) else {
             return Err(unknown_tool(&reply));

@@ -3,6 +3,7 @@
 //! `arguments` that most of them drop.
 
 use ::http::HeaderMap;
+use countersign::Principal;
 use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext};
 use countersign::dialect::{Dialect, Provenance, ProviderCall, RawText};
 use rmcp::ErrorData;
@@ -39,6 +40,14 @@ pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Sai
         envelope,
         trace: trace.and_then(|text| text.parse().ok()),
     })
+}
+
+/// On whose behalf a request is made; whether that is allowed is decided elsewhere.
+pub(super) fn user_id<'a>(envelope: &'a RequestEnvelope, principal: &'a Principal) -> &'a str {
+    match &envelope.user_id {
+        Some(user_id) if principal.may_act_for_others => user_id,
+        Some(_) | None => &principal.user_id,
+    }
 }
 
 /// Our members of `_meta`, which are the envelope's own.

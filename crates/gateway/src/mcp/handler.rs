@@ -220,11 +220,7 @@ impl ServerHandler for Handler {
         let caller = caller(&context.extensions)?;
         let headers = head(&context.extensions).map(|parts| &parts.headers);
         let said = carriage::read(&context.meta, headers)?;
-        let principal = &caller.principal;
-        let user_id = match &said.envelope.user_id {
-            Some(user_id) if principal.may_act_for_others => user_id,
-            Some(_) | None => &principal.user_id,
-        };
+        let user_id = carriage::user_id(&said.envelope, &caller.principal);
         let read = evidence::read(&self.shared.gateway, user_id, &request.uri).await?;
         Ok(read.into())
     }

@@ -12,6 +12,7 @@
 //! | `handler` | which request goes where |
 //! | `call` | a `tools/call` from its message to its result, with progress and cancellation |
 //! | `carriage` | the envelope in `_meta` and headers, the reply as a result |
+//! | `confirm` | what a user has to confirm, asked over the protocol |
 //! | `tools` | declarations as clients see them, and the pages of their list |
 //! | `changes` | who is told that the list of tools has changed |
 //! | `evidence` | records as resources |
@@ -22,6 +23,7 @@
 mod call;
 mod carriage;
 mod changes;
+mod confirm;
 mod conformance;
 mod evidence;
 mod handler;

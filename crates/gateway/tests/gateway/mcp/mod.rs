@@ -1,7 +1,9 @@
 //! MCP over HTTP, as a client sees it: whole messages out, whole messages back.
 
 mod calls;
+mod confirm;
 mod endpoint;
+mod lines;
 mod stdio;
 
 use http::StatusCode;

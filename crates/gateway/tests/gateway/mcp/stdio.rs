@@ -1,29 +1,17 @@
 //! The same over lines.
 
 use countersign_gateway::caller::Caller;
-use countersign_gateway::mcp;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::lines::Lines;
 use crate::world::World;
 
 /// What comes back for these lines, until the client has hung up.
 async fn answers(lines: &str) -> Vec<Value> {
     let world = World::start().await;
-    let (mut ours, theirs) = tokio::io::duplex(1 << 16);
-    let (input, output) = tokio::io::split(theirs);
-    let gateway = world.gateway.clone();
-    let served =
-        tokio::spawn(
-            async move { mcp::serve_stdio(&gateway, Caller::local(), input, output).await },
-        );
-    ours.write_all(lines.as_bytes()).await.unwrap();
-    ours.shutdown().await.unwrap();
-    let mut text = String::new();
-    ours.read_to_string(&mut text).await.unwrap();
-    served.await.unwrap().unwrap();
-    let parse = |line: &str| serde_json::from_str(line).unwrap();
-    text.lines().map(parse).collect()
+    let mut connection = Lines::open(&world, Caller::local());
+    connection.write_text(lines).await;
+    connection.close().await
 }
 
 #[tokio::test]
@@ -52,21 +40,12 @@ async fn noise_makes_no_noise() {
 
 #[tokio::test]
 async fn older_clients_shake_hands() {
-    let lines = [
-        json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25", "capabilities": {},
-                "clientInfo": { "name": "test", "version": "1" },
-            },
-        }),
-        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
-        json!({
-            "jsonrpc": "2.0", "id": 2, "method": "tools/call",
-            "params": { "name": "memory_search", "arguments": { "query": "milk" } },
-        }),
-    ];
-    let answers = answers(&lines.map(|line| format!("{line}\n")).concat()).await;
-    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
-    assert_eq!(answers[1]["result"]["isError"], false, "{answers:?}");
+    let world = World::start().await;
+    let mut lines = Lines::open(&world, Caller::local());
+    let answer = lines.initialize(json!({})).await;
+    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
+    let call = json!({ "name": "memory_search", "arguments": { "query": "milk" } });
+    let answer = lines.ask("tools/call", call).await;
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(lines.close().await.is_empty());
 }

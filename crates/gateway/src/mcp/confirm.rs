@@ -1,0 +1,239 @@
+//! What a user has to confirm, asked over the protocol (A13).
+//!
+//! A call that answers `NEEDS_USER_CONFIRMATION` names an approval. Where the client can show a form and
+//! the principal is the user, the question goes to the client: as an `input_required` result in the newer
+//! era, as a request of ours in the older ones where there is a connection. An agent is never asked with a
+//! form, because whoever fills it in might be the agent; it is sent to a page of the user's, where the
+//! client can open one, or told the approval's id.
+//!
+//! Nothing here decides: the answer goes to the approval, which is bound to its principal, tool and
+//! arguments, counts once, and refuses agents. The state that the client carries in between only says
+//! which approval was asked about, so that a forged or an old one is of no use.
+
+use std::time::Duration;
+
+use countersign::Principal;
+use countersign::contract::approval::ApprovalDecision;
+use countersign::contract::{ActorType, Digest, ErrorCode, ReplyEnvelope};
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
+    InputResponses, ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
+};
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+
+/// Under which the question and its answer travel.
+const KEY: &str = "confirmation";
+
+/// For how long a question can be answered; the approval itself may end sooner.
+const VALID_FOR: Duration = Duration::from_mins(15);
+
+/// The question about one call.
+pub(super) struct Asking<'a> {
+    pub(super) gateway: &'a Gateway,
+    pub(super) principal: &'a Principal,
+    /// On whose behalf the call is made.
+    pub(super) user_id: &'a str,
+    pub(super) tool: &'a str,
+    pub(super) raw_arguments: &'a str,
+}
+
+/// How a client can be asked.
+enum Way {
+    /// A form, now or with the next request.
+    Form,
+    /// A page of the user's.
+    Page(String),
+}
+
+impl Asking<'_> {
+    /// Gives the answer that a repeated request brings to its approval. What became of it is what the
+    /// call itself then says.
+    pub(super) async fn settle(&self, request: &CallToolRequestParams) -> Result<(), ErrorData> {
+        let Some(state) = &request.request_state else {
+            return Ok(());
+        };
+        let approval_id = self.opened(state).await?;
+        if let Some(decision) = request.input_responses.as_ref().and_then(decision) {
+            self.answer(&approval_id, decision).await;
+        }
+        Ok(())
+    }
+
+    /// The answer of a person. One that does not count, an agent's above all, changes nothing: the call
+    /// is asked about again.
+    async fn answer(&self, approval_id: &str, decision: ApprovalDecision) {
+        let approvals = self.gateway.executor().approvals();
+        let answered = approvals.decide(approval_id, self.principal, decision, None);
+        if let Err(error) = answered.await {
+            let code = error.into_body().code;
+            tracing::info!(%code, "an answer to an approval does not count");
+        }
+    }
+
+    /// Asks with the next request (newer era); none where the client cannot be asked.
+    pub(super) async fn ask_later(
+        &self,
+        reply: &ReplyEnvelope,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<InputRequiredResult> {
+        let is_newer = context
+            .protocol_version()
+            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let approval_id = wanted(reply).filter(|_| is_newer)?;
+        let way = self.way(&context.client_capabilities()?, approval_id)?;
+        let question = self.question(&way, approval_id).await?;
+        let question: InputRequest = serde_json::from_value(question).ok()?;
+        let state = self.sealed(approval_id).await?;
+        let questions = [(KEY.to_owned(), question)].into_iter().collect();
+        Some(InputRequiredResult::new(Some(questions), Some(state)))
+    }
+
+    /// Asks at once over a connection of the older eras. None where there is no answer, so that the call is
+    /// not worth another try.
+    pub(super) async fn ask_now(
+        &self,
+        reply: &ReplyEnvelope,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<()> {
+        let approval_id = wanted(reply)?;
+        // Only a connection has told us before what its client can.
+        let declared = context.peer.peer_info()?.capabilities.clone();
+        let way = self.way(&declared, approval_id)?;
+        match way {
+            Way::Form => {}
+            Way::Page(_) => return None,
+        }
+        let question = self.question(&way, approval_id).await?;
+        let question: ServerRequest = serde_json::from_value(question).ok()?;
+        let options = PeerRequestOptions::with_timeout(VALID_FOR);
+        let sent = context.peer.send_request_with_option(question, options);
+        let answered = sent.await.ok()?.await_response().await.ok()?;
+        let ClientResult::ElicitResult(answered) = answered else {
+            return None;
+        };
+        let decision = decision_of(&json!(answered))?;
+        self.answer(approval_id, decision).await;
+        Some(())
+    }
+
+    /// How this client can be asked about a call of this principal.
+    fn way(&self, declared: &ClientCapabilities, approval_id: &str) -> Option<Way> {
+        let elicitation = declared.elicitation.as_ref()?;
+        // One that names no mode has forms.
+        let has_forms = elicitation.form.is_some() || elicitation.url.is_none();
+        let is_the_user = match self.principal.actor.kind {
+            ActorType::User => self.principal.actor.id == self.user_id,
+            ActorType::Agent | ActorType::System => false,
+        };
+        if has_forms && is_the_user {
+            return Some(Way::Form);
+        }
+        let page = self.gateway.settings().approvals_url.as_ref();
+        let page = page.filter(|_| elicitation.url.is_some())?;
+        Some(Way::Page(page.replace("{id}", approval_id)))
+    }
+
+    async fn question(&self, way: &Way, approval_id: &str) -> Option<Value> {
+        let approvals = self.gateway.executor().approvals();
+        // What may be shown to whom is the approval's to say.
+        let approval = approvals.show(approval_id, self.principal).await.ok()?;
+        let title = approval.title.as_deref().unwrap_or(&approval.description);
+        let message = format!("{}: {title}\n{}", approval.tool, approval.arguments);
+        let params = match way {
+            Way::Form => json!({
+                "mode": "form",
+                "message": message,
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": { "confirm": {
+                        "type": "boolean",
+                        "title": "Confirm",
+                        "description": "Whether this call may be made, once.",
+                    } },
+                    "required": ["confirm"],
+                },
+            }),
+            Way::Page(url) => json!({
+                "mode": "url",
+                "message": message,
+                "url": url,
+                "elicitationId": approval_id,
+            }),
+        };
+        Some(json!({ "method": "elicitation/create", "params": params }))
+    }
+
+    /// The approval that a state names, if it was ours, for this principal, tool and arguments, and not
+    /// too long ago. All others are refused alike.
+    async fn opened(&self, state: &str) -> Result<String, ErrorData> {
+        let refused = || {
+            let message =
+                "the requestState is not of this call, or too old: send the call without it";
+            ErrorData::invalid_params(message, None)
+        };
+        let codec = self.codec().await.ok_or_else(refused)?;
+        let opened = codec.open_with(state, &self.binding()).ok();
+        let text = opened.and_then(|bytes| String::from_utf8(bytes).ok());
+        text.ok_or_else(refused)
+    }
+
+    async fn sealed(&self, approval_id: &str) -> Option<String> {
+        let binding = self.binding();
+        let options = SealOptions::new().associated_data(&binding).ttl(VALID_FOR);
+        Some(
+            self.codec()
+                .await?
+                .seal_with(approval_id.as_bytes(), &options),
+        )
+    }
+
+    /// What a state counts for.
+    fn binding(&self) -> Vec<u8> {
+        let arguments = Digest::of_bytes(self.raw_arguments.as_bytes());
+        let actor = &self.principal.actor;
+        json!([
+            actor,
+            self.principal.user_id,
+            self.user_id,
+            self.tool,
+            arguments
+        ])
+        .to_string()
+        .into_bytes()
+    }
+
+    /// The key comes from the user's own, which all replicas share through the store.
+    async fn codec(&self) -> Option<RequestStateCodec> {
+        let vault = self.gateway.executor().vault();
+        let keys = vault.key(&self.principal.user_id).await.ok()?;
+        // No tool can have this name.
+        let key = keys.downstream_key("$mcp", "request_state");
+        RequestStateCodec::try_new(key).ok()
+    }
+}
+
+/// The approval that a reply asks for.
+fn wanted(reply: &ReplyEnvelope) -> Option<&str> {
+    let error = reply.error.as_ref()?;
+    let is_asked = error.code == ErrorCode::NeedsUserConfirmation;
+    let approval_id = error.details.extra.get("approval_id")?.as_str()?;
+    is_asked.then_some(approval_id)
+}
+
+fn decision(responses: &InputResponses) -> Option<ApprovalDecision> {
+    decision_of(responses.get(KEY)?)
+}
+
+/// What the user said; nothing where the form was closed, or a page was opened, which answers itself.
+fn decision_of(answer: &Value) -> Option<ApprovalDecision> {
+    let confirmed = answer.pointer("/content/confirm").and_then(Value::as_bool);
+    match (answer.get("action").and_then(Value::as_str), confirmed) {
+        (Some("accept"), Some(true)) => Some(ApprovalDecision::Approve),
+        (Some("accept"), Some(false)) | (Some("decline"), _) => Some(ApprovalDecision::Deny),
+        (Some(_) | None, _) => None,
+    }
+}

@@ -1,0 +1,166 @@
+//! What a user has to confirm, asked over the protocol (A13).
+
+use std::sync::Arc;
+
+use countersign::contract::tool::Confirmation;
+use countersign::contract::{Actor, ActorType, Behaviour};
+use countersign::{CallContext, Principal, Tool, ToolArgs, ToolError, tool};
+use countersign_gateway::caller::{Caller, Proof};
+use insta::assert_json_snapshot;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::lines::Lines;
+use crate::world::World;
+
+/// A tool that runs only when the user has said so.
+struct Wipe;
+
+#[derive(Deserialize, ToolArgs)]
+struct WipeArgs {
+    /// What to wipe.
+    disk: String,
+}
+
+impl Tool for Wipe {
+    const NAME: &'static str = "disk.wipe";
+    const DESCRIPTION: &'static str = "Wipes a disk.";
+    type Args = WipeArgs;
+    type Output = String;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            confirmation: Confirmation::Always,
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(&self, _: &CallContext, args: WipeArgs) -> Result<String, ToolError> {
+        Ok(format!("{} is empty", args.disk))
+    }
+}
+
+async fn connect(kind: ActorType) -> (World, Lines) {
+    let world = World::start().await;
+    let catalog = world.gateway.executor().catalog();
+    catalog.add(tool::erase(Wipe).unwrap()).unwrap();
+    let actor = Actor {
+        kind,
+        id: "u_1".to_owned(),
+    };
+    let caller = Caller {
+        principal: Arc::new(Principal::new(actor, "u_1")),
+        proof: Proof::ApiKey,
+    };
+    let lines = Lines::open(&world, caller);
+    (world, lines)
+}
+
+fn wipe(disk: &str) -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+    });
+    json!({ "_meta": meta, "name": "disk_wipe", "arguments": { "disk": disk } })
+}
+
+fn answered(mut params: Value, asked: &Value, content: &Value) -> Value {
+    params["requestState"] = asked["result"]["requestState"].clone();
+    params["inputResponses"] =
+        json!({ "confirmation": { "action": "accept", "content": content } });
+    params
+}
+
+#[tokio::test]
+async fn a_user_confirms_with_the_next_request() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    let asked = lines.ask("tools/call", wipe("sda")).await;
+    assert_json_snapshot!(asked["result"]["inputRequests"], @r#"
+    {
+      "confirmation": {
+        "method": "elicitation/create",
+        "params": {
+          "message": "disk.wipe: Wipes a disk.\n{\"disk\":\"sda\"}",
+          "mode": "form",
+          "requestedSchema": {
+            "properties": {
+              "confirm": {
+                "description": "Whether this call may be made, once.",
+                "title": "Confirm",
+                "type": "boolean"
+              }
+            },
+            "required": [
+              "confirm"
+            ],
+            "type": "object"
+          }
+        }
+      }
+    }
+    "#);
+    let yes = answered(wipe("sda"), &asked, &json!({ "confirm": true }));
+    let done = lines.ask("tools/call", yes.clone()).await;
+    assert_eq!(
+        done["result"]["content"][0]["text"], "sda is empty",
+        "{done}"
+    );
+    // Once: the same answer again asks again.
+    let again = lines.ask("tools/call", yes).await;
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+}
+
+#[tokio::test]
+async fn a_user_declines() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    let asked = lines.ask("tools/call", wipe("sda")).await;
+    let no = answered(wipe("sda"), &asked, &json!({ "confirm": false }));
+    let refused = lines.ask("tools/call", no).await;
+    let code = &refused["result"]["_meta"]["dev.countersign/error"]["code"];
+    assert_eq!(code, "FORBIDDEN", "{refused}");
+}
+
+/// What was confirmed for one disk counts for no other, and a state is nobody else's.
+#[tokio::test]
+async fn a_state_counts_for_one_call_only() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    let asked = lines.ask("tools/call", wipe("sda")).await;
+    let other = answered(wipe("sdb"), &asked, &json!({ "confirm": true }));
+    let refused = lines.ask("tools/call", other).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let mut forged = answered(wipe("sda"), &asked, &json!({ "confirm": true }));
+    forged["requestState"] = json!("rs1.forged");
+    let refused = lines.ask("tools/call", forged).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let open = lines.ask("tools/call", wipe("sda")).await;
+    assert_eq!(open["result"]["resultType"], "input_required", "{open}");
+}
+
+/// An agent can never approve: it is not asked, and an answer of its own changes nothing.
+#[tokio::test]
+async fn an_agent_is_told_whom_to_ask() {
+    let (_world, mut lines) = connect(ActorType::Agent).await;
+    let told = lines.ask("tools/call", wipe("sda")).await;
+    assert_eq!(told["result"]["isError"], true, "{told}");
+    let error = &told["result"]["_meta"]["dev.countersign/error"];
+    assert_eq!(error["code"], "NEEDS_USER_CONFIRMATION");
+    assert!(error["details"]["approval_id"].is_string(), "{error}");
+}
+
+#[tokio::test]
+async fn a_user_of_the_older_eras_is_asked_at_once() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    lines.initialize(json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "disk_wipe", "arguments": { "disk": "sda" } });
+    let id = lines.send("tools/call", call).await;
+    let question = lines.next().await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let answer = json!({ "action": "accept", "content": { "confirm": true } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
+    lines.write(&answer).await;
+    let done = lines.answer_to(id).await;
+    assert_eq!(
+        done["result"]["content"][0]["text"], "sda is empty",
+        "{done}"
+    );
+}
