@@ -16,6 +16,7 @@ use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState, Error, LogQuery, Log
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
 
+mod approvals;
 pub mod build;
 mod claims;
 mod documents;
@@ -299,6 +300,16 @@ macro_rules! ledger_contract {
                 racing_keys_of_a_user_agree
                 a_key_is_rewrapped_only_from_what_it_was
                 keys_under_another_master_are_found_in_portions
+            }
+            approvals {
+                racing_writes_use_an_approval_once
+                racing_keyed_writes_use_an_approval_once
+                racing_effects_elsewhere_use_an_approval_once
+                racing_keyed_effects_elsewhere_use_an_approval_once
+                racing_questions_are_one
+                racing_answers_count_once
+                questions_and_answers_survive_a_restart
+                an_erased_user_leaves_no_question
             }
         }
     };
