@@ -1,5 +1,5 @@
-//! Small tools, written with the public interface only (B21): two that keep nothing, two that keep
-//! notes, and one that can be computed again.
+//! Small tools, written with the public interface only (B21): two that keep nothing, three that keep
+//! notes, one of them with the user's confirmation, and one that can be computed again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +10,9 @@ use crate::{CallContext, Tool, ToolArgs, ToolError};
 mod notes;
 mod vat;
 
-pub use notes::{AddNote, AddNoteArgs, ListNotes, ListNotesArgs, Note};
+pub use notes::{
+    AddNote, AddNoteArgs, ClearNotes, ClearNotesArgs, Cleared, ListNotes, ListNotesArgs, Note,
+};
 pub use vat::{Vat, VatAnswer, VatArgs};
 
 /// `memory.search`: finds the notes that share words with a query.

@@ -7,6 +7,7 @@
 //! | `call` | `POST /v1/tools/{name}` |
 //! | `members` | what a body may say: the members of the envelope, and the arguments as they were written |
 //! | `headers` | what the headers of a call say |
+//! | `approvals` | `/v1/approvals`: what users are asked to confirm, and their answers |
 //! | `tools` | `GET /v1/tools`: what the caller may call, in the words of whoever asks |
 //! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
 //! | `calls` | `GET /v1/calls`: the calls that there were |
@@ -26,6 +27,7 @@ use axum::routing::{get, post};
 use crate::gateway::Gateway;
 
 pub mod answer;
+mod approvals;
 pub(crate) mod body;
 mod call;
 mod calls;
@@ -49,6 +51,11 @@ pub const SCOPE_CALLS: &str = "calls:read";
 /// The routes that need a caller.
 pub(crate) fn for_callers() -> Router<Gateway> {
     Router::new()
+        .route("/v1/approvals", get(approvals::list))
+        .route(
+            "/v1/approvals/{id}",
+            get(approvals::one).post(approvals::answer),
+        )
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
         .route("/v1/calls", get(calls::list))

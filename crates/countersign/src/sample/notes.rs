@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::tool::EvidenceRule;
+use crate::contract::tool::{Confirmation, EvidenceRule};
 use crate::contract::{Behaviour, Effect};
 use crate::state::Collection;
 use crate::{CallContext, DryRun, Tool, ToolArgs, ToolError};
@@ -98,5 +98,55 @@ impl Tool for ListNotes {
             text: stored.text,
         };
         Ok(kept.into_iter().map(note).collect())
+    }
+}
+
+/// `notes.clear`: forgets notes of the user, once the user has confirmed it.
+#[derive(Debug, Clone, Copy)]
+pub struct ClearNotes;
+
+/// What `notes.clear` takes.
+#[derive(Debug, Clone, Deserialize, ToolArgs)]
+pub struct ClearNotesArgs {
+    /// How many of the oldest notes stay.
+    #[arg(default = 0, min = 0, max = 1000)]
+    pub keep: u32,
+}
+
+/// What `notes.clear` has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cleared {
+    /// How many notes are gone.
+    pub cleared: usize,
+}
+
+/// How many notes go at once: a call writes only so many documents.
+const CLEARED_MAX: usize = 200;
+
+impl Tool for ClearNotes {
+    const NAME: &'static str = "notes.clear";
+    const DESCRIPTION: &'static str = "Forgets notes, the newest first.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = ClearNotesArgs;
+    type Output = Cleared;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            confirmation: Confirmation::Always,
+            ..AddNote::behaviour()
+        }
+    }
+
+    async fn call(&self, ctx: &CallContext, args: ClearNotesArgs) -> Result<Cleared, ToolError> {
+        let state = ctx.state();
+        let kept: Vec<(String, Stored)> = state.scan(&NOTES, "", NOTES_MAX).await?;
+        let over = kept.iter().skip(args.keep as usize).rev();
+        let mut cleared = 0;
+        for (id, _) in over.take(CLEARED_MAX) {
+            state.delete(&NOTES, id).await?;
+            cleared += 1;
+        }
+        Ok(Cleared { cleared })
     }
 }

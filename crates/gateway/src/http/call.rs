@@ -48,7 +48,9 @@ fn read(
     };
     headers::join(headers, &mut asked.envelope)?;
     let call = ToolCall::new(name, &*asked.arguments, caller.principal.clone());
-    let call = call.envelope(asked.envelope);
+    let call = call
+        .envelope(asked.envelope)
+        .wait_for_approval(headers::wait(headers));
     Ok(match headers::trace(headers) {
         Some(trace) => call.trace(trace),
         None => call,

@@ -1,5 +1,7 @@
 //! What the headers of a call say: its key, its name, its trace, and what its body is.
 
+use std::time::Duration;
+
 use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
@@ -7,6 +9,7 @@ use http::{HeaderMap, StatusCode};
 use super::answer::{Refusal, X_REQUEST_ID};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What a body is.
@@ -86,6 +89,22 @@ pub(super) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
 }
 
+/// How long the caller waits for a person's answer: `Prefer: wait=30` (RFC 7240). What else it prefers is
+/// its own matter, as the standard says of everything that a server does not know.
+pub(super) fn wait(headers: &HeaderMap) -> Duration {
+    let values = headers.get_all(PREFER).into_iter();
+    let seconds = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .find_map(|preference| {
+            let (name, value) = preference.split_once('=')?;
+            let is_wait = name.trim().eq_ignore_ascii_case("wait");
+            let value = value.split(';').next()?.trim().trim_matches('"');
+            is_wait.then(|| value.parse().ok())?
+        });
+    Duration::from_secs(seconds.unwrap_or_default())
+}
+
 /// The key in the header: its text, or the quoted form of a structured field (RFC 8941).
 fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).into_iter();
@@ -149,6 +168,30 @@ mod tests {
             r#""a\x""#,
         ] {
             assert_eq!(read(text), Err(()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_caller_may_prefer_to_wait() {
+        let read = |texts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for text in texts {
+                headers.append(PREFER, text.parse().unwrap());
+            }
+            wait(&headers).as_secs()
+        };
+        for (texts, expected) in [
+            (&["wait=30"][..], 30),
+            (&["respond-async, Wait = 5"], 5),
+            (&["return=minimal", "wait=7; x=1"], 7),
+            (&["wait=\"9\""], 9),
+            (&["wait"], 0),
+            (&["wait=-1"], 0),
+            (&["wait=1e9"], 0),
+            (&["waiting=3"], 0),
+            (&[], 0),
+        ] {
+            assert_eq!(read(texts), expected, "{texts:?}");
         }
     }
 

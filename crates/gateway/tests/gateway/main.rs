@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod approvals;
 mod forgery;
 mod http_calls;
 mod http_client;

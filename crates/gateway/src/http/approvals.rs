@@ -1,0 +1,112 @@
+//! `/v1/approvals`: what users are asked to confirm, and their answers (A13).
+//!
+//! Who answers is who the credential proves to be. Nothing in a request can make an agent a person.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use countersign::approve::{Error, Wanted};
+use countersign::contract::{Approval, ApprovalDecision, ApprovalState, ErrorCode};
+use serde::{Deserialize, Serialize};
+
+use super::answer::{self, Refusal};
+use super::query::{self, Options};
+use super::{body, headers};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+
+/// The most that one list holds.
+const LISTED_MAX: usize = 1_000;
+
+/// A list, newest first.
+#[derive(Serialize)]
+struct Listed {
+    approvals: Vec<Approval>,
+}
+
+/// An answer as it arrives.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    decision: ApprovalDecision,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// `GET /v1/approvals`: the questions of the caller's user; of everybody with the scope for it.
+pub(super) async fn list(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let options = Options::read(query.as_deref(), ["user", "state", "limit"])?;
+    let states = ApprovalState::ALL.map(ApprovalState::as_str).join(", ");
+    let state = match options.get("state") {
+        None => None,
+        Some(name) => match ApprovalState::from_name(name) {
+            Some(state) => Some(state),
+            None => return Err(query::wrong("state", &format!("one of {states}"))),
+        },
+    };
+    let form = format!("a number up to {LISTED_MAX}");
+    let limit: Option<usize> = options.parsed("limit", &form)?;
+    if limit.is_some_and(|limit| limit > LISTED_MAX) {
+        return Err(query::wrong("limit", &form));
+    }
+    let wanted = Wanted {
+        user_id: options.get("user").map(str::to_owned),
+        state,
+        limit: limit.unwrap_or(Wanted::default().limit),
+    };
+    let approvals = gateway.executor().approvals();
+    let approvals = approvals.list(&caller.principal, &wanted).await?;
+    Ok(answer::json(&Listed { approvals }))
+}
+
+/// `GET /v1/approvals/{id}`.
+pub(super) async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Response, Refusal> {
+    let id = query::segment(id)?;
+    let approvals = gateway.executor().approvals();
+    let approval = approvals.show(&id, &caller.principal).await?;
+    Ok(answer::json(&approval))
+}
+
+/// `POST /v1/approvals/{id}` with `{"decision": "approve" | "deny", "reason"?}`.
+pub(super) async fn answer(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let id = query::segment(id)?;
+    let body = body::read(body, gateway.settings()).await?;
+    let given: Given = serde_json::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let approvals = gateway.executor().approvals();
+    let (decision, reason) = (given.decision, given.reason.as_deref());
+    let approval = approvals
+        .decide(&id, &caller.principal, decision, reason)
+        .await?;
+    Ok(answer::json(&approval))
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        error.into_body().into()
+    }
+}
+
+/// What was sent is not repeated: a reason may be personal.
+fn malformed() -> Refusal {
+    Refusal::new(
+        ErrorCode::InvalidArgument,
+        "the body is no answer to an approval",
+    )
+    .field("/decision")
+    .hint("send {\"decision\": \"approve\"} or {\"decision\": \"deny\"}, with a \"reason\" if there is one")
+}

@@ -1,0 +1,190 @@
+//! A13 over HTTP: what a person has to confirm is asked, seen and answered there, and never by an agent.
+
+use countersign::approve::Wanted;
+use countersign::sample::ClearNotes;
+use countersign::{Catalog, Principal};
+use countersign_gateway::caller::LOCAL_USER;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::http_client::{get, post, send};
+use crate::world::World;
+
+const CLEAR: &str = "/v1/tools/notes.clear";
+
+/// The usual gateway, with a tool that asks.
+async fn start() -> World {
+    let world = World::start().await;
+    let asking = Catalog::builder().tool(ClearNotes).build().unwrap();
+    let tool = asking.get("notes.clear").unwrap().tool().clone();
+    world.gateway.executor().catalog().add(tool).unwrap();
+    world
+}
+
+/// The approval that a call is told to wait for.
+async fn asked(world: &World, body: &str) -> String {
+    let answer = post(world, CLEAR, body).await;
+    assert_eq!(
+        (answer.status, &*answer.code()),
+        (428, "NEEDS_USER_CONFIRMATION")
+    );
+    let id = answer.json()["error"]["details"]["approval_id"].clone();
+    id.as_str().unwrap().to_owned()
+}
+
+/// With what differs each time replaced.
+fn shown(value: &Value) -> String {
+    let mut value = value.clone();
+    for name in ["id", "request_id", "asked_at", "expires_at"] {
+        value[name] = json!("…");
+    }
+    serde_json::to_string_pretty(&value).unwrap()
+}
+
+/// The whole way: asked, seen, not answered by the agent, answered by the user, done, once.
+#[tokio::test]
+async fn a_call_waits_for_the_user() {
+    let world = start().await;
+    let id = asked(&world, "{}").await;
+    let listed = get(&world, "/v1/approvals").await.json();
+    let one = get(&world, &format!("/v1/approvals/{id}")).await.json();
+    assert_eq!(listed, json!({"approvals": [one]}));
+    assert_snapshot!(shown(&one), @r#"
+    {
+      "actor": {
+        "id": "local",
+        "type": "agent"
+      },
+      "arguments": {
+        "keep": 0
+      },
+      "asked_at": "…",
+      "description": "Forgets notes, the newest first.",
+      "expires_at": "…",
+      "id": "…",
+      "policy_revision": "allow-all",
+      "request_id": "…",
+      "state": "pending",
+      "tool": "notes.clear",
+      "user_id": "u_local"
+    }
+    "#);
+    let mut told = Vec::new();
+    for decision in ["approve", "deny"] {
+        let body = json!({"decision": decision}).to_string();
+        let answer = post(&world, &format!("/v1/approvals/{id}"), &body).await;
+        told.push(answer.told());
+    }
+    told.dedup();
+    assert_snapshot!(told.join("\n"), @"403 FORBIDDEN : an agent cannot answer an approval; the user has to; let the user answer, with a credential of their own");
+    let user = Principal::user(LOCAL_USER);
+    let approvals = world.gateway.executor().approvals();
+    approvals
+        .approve(&id, &user, Some("spring cleaning"))
+        .await
+        .unwrap();
+    assert_eq!(post(&world, CLEAR, "{}").await.status, 200);
+    let used = get(&world, &format!("/v1/approvals/{id}")).await.json();
+    assert_eq!(
+        (&used["state"], &used["answer"]["reason"]),
+        (&json!("used"), &json!("spring cleaning"))
+    );
+    assert_ne!(asked(&world, "{}").await, id, "an answer counts once");
+}
+
+/// `Prefer: wait=N`: the call stays until the user has answered.
+#[tokio::test]
+async fn a_caller_may_prefer_to_wait() {
+    let world = start().await;
+    let user = Principal::user(LOCAL_USER);
+    let answering = async {
+        let approvals = world.gateway.executor().approvals();
+        let id = loop {
+            let open = approvals.list(&user, &Wanted::default()).await.unwrap();
+            match open.into_iter().next() {
+                Some(approval) => break approval.id,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        approvals.approve(&id, &user, None).await.unwrap();
+    };
+    let headers = [("prefer", "respond-async, wait=25")];
+    let (answer, ()) = tokio::join!(send(&world, "POST", CLEAR, &headers, "{}"), answering);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["data"], json!({"cleared": 0}));
+}
+
+/// A no is a 403 from then on, also for a caller who waits.
+#[tokio::test]
+async fn a_no_is_enforced() {
+    let world = start().await;
+    let id = asked(&world, "{}").await;
+    let user = Principal::user(LOCAL_USER);
+    let approvals = world.gateway.executor().approvals();
+    approvals.deny(&id, &user, None).await.unwrap();
+    let mut told = Vec::new();
+    for headers in [&[][..], &[("prefer", "wait=25")]] {
+        let answer = send(&world, "POST", CLEAR, headers, "{}").await;
+        told.push(answer.told());
+    }
+    told.dedup();
+    assert_snapshot!(told.join("\n"), @"403 FORBIDDEN : the user has declined this call of notes.clear; do not send it again unless the user asks for it");
+    let other = asked(&world, r#"{"arguments": {"keep": 1}}"#).await;
+    assert_ne!(other, id, "other arguments are another question");
+}
+
+/// What cannot be answered says why; nothing of it is repeated.
+#[tokio::test]
+async fn those_who_err_are_told() {
+    let world = start().await;
+    let id = asked(&world, "{}").await;
+    let answer = format!("/v1/approvals/{id}");
+    let mut told = Vec::new();
+    for body in [
+        "",
+        "{}",
+        "[]",
+        r#"{"decision": "yes"}"#,
+        r#"{"decision": "approve", "actor": {"type": "user", "id": "u_local"}}"#,
+        r#"{"decision": "approve", "reason": 7}"#,
+    ] {
+        told.push(post(&world, &answer, body).await.told());
+    }
+    told.dedup();
+    for path in [
+        "/v1/approvals/ap_0",
+        "/v1/approvals/%00",
+        "/v1/approvals/..%2f",
+    ] {
+        told.push(get(&world, path).await.told());
+        told.push(
+            post(&world, path, r#"{"decision": "approve"}"#)
+                .await
+                .told(),
+        );
+    }
+    for path in [
+        "/v1/approvals?state=open",
+        "/v1/approvals?limit=1001",
+        "/v1/approvals?limit=-1",
+        "/v1/approvals?users=u_1",
+    ] {
+        told.push(get(&world, path).await.told());
+    }
+    assert_snapshot!(told.join("\n"), @r#"
+    400 INVALID_ARGUMENT /decision: the body is no answer to an approval; send {"decision": "approve"} or {"decision": "deny"}, with a "reason" if there is one
+    404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which there are; an old one is removed
+    404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which there are; an old one is removed
+    404 NOT_FOUND : there is no approval "\0"; list the approvals to see which there are; an old one is removed
+    404 NOT_FOUND : there is no approval "\0"; list the approvals to see which there are; an old one is removed
+    404 NOT_FOUND : there is no approval "../"; list the approvals to see which there are; an old one is removed
+    404 NOT_FOUND : there is no approval "../"; list the approvals to see which there are; an old one is removed
+    400 INVALID_ARGUMENT /state: state is not one of pending, approved, denied, used, expired; correct it, or leave it out
+    400 INVALID_ARGUMENT /limit: limit is not a number up to 1000; correct it, or leave it out
+    400 INVALID_ARGUMENT /limit: limit is not a number up to 1000; correct it, or leave it out
+    400 INVALID_ARGUMENT : "users" is no option of this address; did you mean user?
+    "#);
+    // Nobody learns of the questions of others.
+    let foreign = get(&world, "/v1/approvals?user=u_2").await.json();
+    assert_eq!(foreign, json!({"approvals": []}));
+}
