@@ -1,5 +1,6 @@
 //! One file a command; each knows its options, its help and how it is run.
 
+pub(crate) mod approvals;
 pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod calls;

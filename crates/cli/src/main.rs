@@ -55,6 +55,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Approvals(commands::approvals::Approvals),
     Bind(commands::bind::Bind),
     Call(commands::call::Call),
     Calls(commands::calls::Calls),
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
     let place = &cli.place;
     match &cli.command {
+        Command::Approvals(approvals) => approvals.run(place, terminal),
         Command::Bind(bind) => bind.run(terminal),
         Command::Call(call) => call.run(place, terminal),
         Command::Calls(calls) => calls.run(place, terminal),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use countersign::approve::{SCOPE_ANSWER, StoredApprovals};
 use countersign::archive::{self, Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
 use countersign::clock::{Clock, SystemClock};
 use countersign::contract::{Actor, ActorType, Digest};
@@ -213,6 +214,16 @@ impl Place {
         )
     }
 
+    /// What users are asked to confirm.
+    pub(crate) fn approvals(&self) -> StoredApprovals {
+        StoredApprovals::new(
+            self.store(),
+            Arc::new(self.vault()),
+            self.clock.clone(),
+            self.ids.clone(),
+        )
+    }
+
     /// What operators do with the log.
     pub(crate) fn archive(&self) -> Archive {
         self.archive_with(Arc::new(self.vault()))
@@ -238,7 +249,13 @@ pub(crate) fn missing(folder: &Folder, name: &str) -> Failure {
 
 /// Who works at this command: the account's name, as the log names programs and operators.
 pub(crate) fn operator() -> Principal {
-    let scopes = [SCOPE_OPEN, SCOPE_ERASE, SCOPE_HOLD, SCOPE_RESOLVE];
+    let scopes = [
+        SCOPE_OPEN,
+        SCOPE_ERASE,
+        SCOPE_HOLD,
+        SCOPE_RESOLVE,
+        SCOPE_ANSWER,
+    ];
     let name = ["COUNTERSIGN_OPERATOR", "USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use countersign::Catalog;
 use countersign::catalog::Entry;
-use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
+use countersign::sample::{AddNote, ClearNotes, Diagnostics, ListNotes, MemorySearch, Vat};
 
 use crate::failure::Failure;
 use crate::nearest::nearest;
@@ -27,6 +27,7 @@ pub(crate) fn catalog() -> Result<Catalog, Failure> {
         .tool(MemorySearch::new(NOTES))
         .tool(Diagnostics)
         .tool(AddNote)
+        .tool(ClearNotes)
         .tool(ListNotes)
         .tool(Vat);
     Ok(builder.build()?)

@@ -5,10 +5,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use countersign::contract::record::PhaseTimes;
-use countersign::contract::{ErrorBody, Issue, ReplyEnvelope, RequestEnvelope, Warning};
+use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, RequestEnvelope, Warning};
 use countersign::ledger::{LogQuery, MemoryStore};
 use countersign::sample::Vat;
 use countersign::{Catalog, Executor, Principal, ToolCall};
+use serde_json::Value;
 
 use super::calls::{record, took};
 use super::{BEHIND_ARGS, check_timezone, issue_table};
@@ -230,7 +231,17 @@ fn show_error(terminal: &mut Terminal, error: &ErrorBody) -> Result<(), Failure>
     if let Some(reason) = details.reason {
         terminal.say(format_args!("reason: {}", reason.as_str()))?;
     }
+    let extra = |name: &str| details.extra.get(name).and_then(Value::as_str);
+    if let Some(id) = extra("approval_id") {
+        terminal.say(format_args!("approval: {}", visible(id)))?;
+    }
+    if let Some(because) = extra("asked_because") {
+        terminal.say(format_args!("asked because: {}", visible(because)))?;
+    }
     let retry = match (details.retryable, details.retry_after_ms) {
+        (false, _) if error.code == ErrorCode::NeedsUserConfirmation => {
+            "after the user has confirmed".to_owned()
+        }
         (false, _) => "no, the same call fails again".to_owned(),
         (true, None) => "yes".to_owned(),
         (true, Some(wait)) => format!("yes, after {wait} ms"),

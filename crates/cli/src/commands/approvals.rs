@@ -1,0 +1,311 @@
+//! `countersign approvals`: what users are asked to confirm, and the answers.
+
+use std::io::Write as _;
+
+use clap::ValueEnum;
+use countersign::approve::{self, StoredApprovals, Wanted};
+use countersign::contract::{Approval, ApprovalDecision, ApprovalState};
+
+use crate::answer::{write_json, write_table};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::table::{Table, visible};
+use crate::terminal::Terminal;
+
+/// See what users are asked to confirm, and answer for them
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Approvals {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    List(List),
+    Show(Show),
+    Approve(Approve),
+    Deny(Deny),
+}
+
+/// List questions, newest first: those that wait for an answer, or those in another state
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign approvals list
+  countersign approvals list --user u_7 --state all --json")]
+struct List {
+    /// Only those in this state
+    #[arg(long, value_enum, value_name = "STATE", default_value = "pending")]
+    state: State,
+
+    /// Only those of this user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+/// Show one question: who asks, for what, and until when
+#[derive(Debug, clap::Args)]
+struct Show {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Answer with yes; the call may then be made, once
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign approvals approve ap_4f21 --reason 'asked by phone'")]
+struct Approve {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    why: Why,
+}
+
+/// Answer with no; the same call is then refused
+#[derive(Debug, clap::Args)]
+struct Deny {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    why: Why,
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// The approval as `approvals list` shows it; its beginning is enough
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Why {
+    /// Why, for the user; it is sealed and stays out of the log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// The states, as the command line spells them.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum State {
+    /// Whatever became of it
+    All,
+    /// Nobody has answered yet
+    Pending,
+    /// The call may be made, once
+    Approved,
+    /// The call is refused
+    Denied,
+    /// The call was made
+    Used,
+    /// It was not answered, or not used, in time
+    Expired,
+}
+
+impl State {
+    const fn wanted(self) -> Option<ApprovalState> {
+        match self {
+            Self::All => None,
+            Self::Pending => Some(ApprovalState::Pending),
+            Self::Approved => Some(ApprovalState::Approved),
+            Self::Denied => Some(ApprovalState::Denied),
+            Self::Used => Some(ApprovalState::Used),
+            Self::Expired => Some(ApprovalState::Expired),
+        }
+    }
+}
+
+impl Approvals {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let inbox = Inbox::open(options)?;
+        match &self.command {
+            Command::List(list) => list.run(&inbox, terminal),
+            Command::Show(show) => {
+                let approval = inbox.find(&show.which.id)?;
+                if terminal.is_for_programs() {
+                    write_json(terminal, &approval)?;
+                } else {
+                    print(&approval, terminal)?;
+                }
+                Ok(Exit::Ok)
+            }
+            Command::Approve(Approve { which, why }) => {
+                answer(&inbox, which, why, ApprovalDecision::Approve, terminal)
+            }
+            Command::Deny(Deny { which, why }) => {
+                answer(&inbox, which, why, ApprovalDecision::Deny, terminal)
+            }
+        }
+    }
+}
+
+impl List {
+    fn run(&self, inbox: &Inbox, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let listed = inbox.list(&Wanted {
+            user_id: self.user.clone(),
+            state: self.state.wanted(),
+            limit: self.limit,
+        })?;
+        let mut table = Table::new(["ASKED AT", "STATE", "USER", "TOOL", "ARGUMENTS", "ID"]);
+        for approval in &listed {
+            table.row([
+                &approval.asked_at,
+                approval.state.as_str(),
+                &approval.user_id,
+                approval.tool.as_str(),
+                &approval.arguments.to_string(),
+                // Last, because it must not be cut: answering needs it.
+                &approval.id,
+            ]);
+        }
+        write_table(terminal, &listed, &table, "there are no such approvals")?;
+        Ok(Exit::Ok)
+    }
+}
+
+fn answer(
+    inbox: &Inbox,
+    which: &Which,
+    why: &Why,
+    decision: ApprovalDecision,
+    terminal: &mut Terminal,
+) -> Result<Exit, Failure> {
+    let approval = inbox.find(&which.id)?;
+    let answered = inbox.decide(&approval.id, decision, why.reason.as_deref())?;
+    if terminal.is_for_programs() {
+        write_json(terminal, &answered)?;
+        return Ok(Exit::Ok);
+    }
+    let what = format!("{} of {}", answered.tool, answered.user_id);
+    terminal.say(match decision {
+        ApprovalDecision::Approve => format!(
+            "approved: the call of {what} may be made once, until {}",
+            answered.expires_at
+        ),
+        ApprovalDecision::Deny => format!(
+            "denied: the call of {what} is refused until {}",
+            answered.expires_at
+        ),
+    })?;
+    if let Some(answer) = &answered.answer {
+        terminal.say(format_args!("evidence: {}", answer.evidence))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
+    let actor = serde_json::to_value(approval.actor.kind)?;
+    let actor = format!(
+        "{} {}",
+        actor.as_str().unwrap_or_default(),
+        approval.actor.id
+    );
+    let mut lines = vec![
+        ("approval", approval.id.clone()),
+        ("state", approval.state.as_str().to_owned()),
+        ("user", approval.user_id.clone()),
+        ("asked by", actor),
+        ("tool", approval.tool.to_string()),
+    ];
+    lines.extend(approval.title.clone().map(|title| ("title", title)));
+    lines.push(("does", approval.description.clone()));
+    if let Some(ceiling) = &approval.ceiling {
+        let most = format!("at most {} {}", ceiling.amount, ceiling.currency);
+        lines.push(("costs", most));
+    }
+    lines.push(("request", approval.request_id.to_string()));
+    lines.push(("policy", approval.policy_revision.clone()));
+    lines.push(("asked at", approval.asked_at.clone()));
+    lines.push(("until", approval.expires_at.clone()));
+    if let Some(answer) = &approval.answer {
+        lines.push(("answered by", answer.by.id.clone()));
+        lines.push(("answered at", answer.at.clone()));
+        lines.extend(answer.reason.clone().map(|reason| ("reason", reason)));
+        lines.push(("evidence", answer.evidence.to_string()));
+    }
+    lines.push(("arguments", approval.arguments.to_string()));
+    let out = terminal.data();
+    for (name, value) in lines {
+        writeln!(out, "{name}: {}", visible(&value))?;
+    }
+    Ok(())
+}
+
+/// The questions of a store.
+struct Inbox {
+    place: Place,
+    approvals: StoredApprovals,
+}
+
+impl Inbox {
+    fn open(options: &PlaceOptions) -> Result<Self, Failure> {
+        let place = options.open()?;
+        let approvals = place.approvals();
+        Ok(Self { place, approvals })
+    }
+
+    fn list(&self, wanted: &Wanted) -> Result<Vec<Approval>, Failure> {
+        let (runtime, by) = (&self.place.runtime, operator());
+        let listed = self.approvals.list(&by, wanted);
+        runtime.block_on(listed).map_err(failed)
+    }
+
+    /// The one question that is meant.
+    fn find(&self, id: &str) -> Result<Approval, Failure> {
+        let all = Wanted {
+            limit: usize::MAX,
+            ..Wanted::default()
+        };
+        let mut meant = self
+            .list(&all)?
+            .into_iter()
+            .filter(|it| it.id.starts_with(id));
+        match (meant.next(), meant.next()) {
+            (Some(approval), None) => Ok(approval),
+            (Some(_), Some(_)) => {
+                Err(Failure::new("more than one approval begins so").hint("give more of it"))
+            }
+            (None, _) => Err(failed(approve::Error::Unknown(id.to_owned()))),
+        }
+    }
+
+    fn decide(
+        &self,
+        id: &str,
+        decision: ApprovalDecision,
+        reason: Option<&str>,
+    ) -> Result<Approval, Failure> {
+        let mut journal = Journal::start(&self.place)?;
+        let by = operator();
+        let answered = self.approvals.decide(id, &by, decision, reason);
+        let answered = self.place.runtime.block_on(answered).map_err(failed)?;
+        journal.sign(&self.place)?;
+        Ok(answered)
+    }
+}
+
+/// What the approvals said, with what to do about it.
+fn failed(error: approve::Error) -> Failure {
+    match error {
+        approve::Error::Store(error) => store_failed(error),
+        approve::Error::NotOpen { .. } => Failure::from(error).refused(),
+        approve::Error::Unknown(_) => Failure::from(error)
+            .hint("`countersign approvals list --state all` shows those that there are"),
+        approve::Error::Agent | approve::Error::NotTheirs | approve::Error::Reason => {
+            Failure::from(error)
+        }
+    }
+}
