@@ -54,6 +54,10 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
+/// The target of the only events that may quote values of a call: why a tool failed, in the tool's words.
+/// Whoever writes tools wants to see them; a server leaves them out of its log.
+pub const CAUSE_TARGET: &str = "countersign::cause";
+
 /// By which way a call came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Surface {

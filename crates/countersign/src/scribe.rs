@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::ledger::Entry;
 use crate::principal::Principal;
+use crate::redact::Detector;
 
 /// A record that is not sealed yet.
 pub struct Draft(Form);
@@ -382,9 +383,6 @@ pub(crate) fn payload_aad(user_id: &str, id: &SnapshotId) -> Vec<u8> {
 /// The log is for ever, so free text does not stand in it: nobody can tell whether it names a person. What
 /// is left are numbers, and texts of one ASCII word, such as ids, codes and choices.
 fn without_free_text(value: Value) -> Value {
-    let is_word = |text: &str| {
-        text.len() <= WORD_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
-    };
     match value {
         Value::String(text) if !is_word(&text) => "[text]".into(),
         Value::Array(items) => items.into_iter().map(without_free_text).collect(),
@@ -406,12 +404,21 @@ fn without_free_text(value: Value) -> Value {
 /// The longest text that counts as a word.
 const WORD_BYTES_MAX: usize = 64;
 
-/// A person by subject, a program by its id.
+fn is_word(text: &str) -> bool {
+    text.len() <= WORD_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// A person by subject, a program by its id, unless that may be more than the name of a program.
 pub(crate) fn recorded_actor(actor: &Actor, user_id: &str, keys: &UserKey) -> RecordedActor {
     let id = match actor.kind {
         ActorType::User => keys.subject(&actor.id),
         // A program that goes by the user's name would tell it.
         ActorType::Agent | ActorType::System if actor.id == user_id => keys.subject(user_id),
+        ActorType::Agent | ActorType::System
+            if !is_word(&actor.id) || !Detector::new().is_clean(&actor.id) =>
+        {
+            keys.subject(&actor.id)
+        }
         ActorType::Agent | ActorType::System => actor.id.clone(),
     };
     RecordedActor {

@@ -18,6 +18,7 @@
 //! | [`routes`] | which path goes where |
 //! | [`server`] | the socket: how many may be connected, how long they may take, and how it ends |
 //! | [`settings`] | the bounds of everything that arrives |
+//! | [`telemetry`] | logs and traces |
 
 pub mod caller;
 pub mod gateway;
@@ -33,6 +34,7 @@ pub mod recorder;
 pub mod routes;
 pub mod server;
 pub mod settings;
+pub mod telemetry;
 
 pub use caller::Caller;
 pub use gateway::Gateway;

@@ -18,6 +18,7 @@ use super::trail::Trail;
 use crate::catalog::Entry;
 use crate::context::Notes;
 use crate::ledger::Durability;
+use crate::observe::CAUSE_TARGET;
 use crate::redact::error_text;
 use crate::tool::{DryRun, Reply, ToolError};
 
@@ -256,13 +257,13 @@ fn unusable(message: String, hint: impl Into<String>) -> ToolError {
     ToolError::from(body)
 }
 
-/// Logged once, here, with the call's span around it; the caller never sees it.
+/// Logged once, here, with the call's span around it; the caller never sees it. What a cause says may quote
+/// the call, and what the tool looked up for it: so its words have a target of their own, which a server
+/// leaves out of its log.
 fn log_source(error: &ToolError) {
     if let Some(source) = error.source() {
-        tracing::warn!(
-            code = error.code().as_str(),
-            error = error_text(source),
-            "the tool failed"
-        );
+        let code = error.code().as_str();
+        tracing::warn!(code, "the tool failed");
+        tracing::debug!(target: CAUSE_TARGET, error = error_text(source), "why the tool failed");
     }
 }

@@ -18,6 +18,7 @@ use crate::catalog::Entry;
 use crate::ledger::Scope;
 use crate::observe::Origin;
 use crate::principal::Principal;
+use crate::redact::Detector;
 use crate::scribe::Circumstances;
 
 /// The record in the making, and the moments that its phases are taken from.
@@ -57,10 +58,11 @@ impl Executor {
     /// Fills in the ids that the caller left out (A1) and opens the record.
     pub(super) fn arrive(&self, call: &mut CallParts) -> Trail {
         let parts = &self.parts;
-        let request_id = match call.envelope.request_id.take() {
-            Some(request_id) => request_id,
-            None => parts.ids.request_id(),
-        };
+        // An id stands in the log for ever, and in every line about the call: one that holds personal data
+        // is not taken over, and the reply names the other one.
+        let sent = call.envelope.request_id.take();
+        let sent = sent.filter(|id| Detector::new().is_clean(id.as_str()));
+        let request_id = sent.unwrap_or_else(|| parts.ids.request_id());
         let trace = self.trace_of(call);
         let at = parts.clock.now();
         let tool = call
@@ -172,9 +174,10 @@ impl Trail {
         self.facts.circumstances.ran_at.is_some()
     }
 
-    /// The span that everything in this call is logged under: names, ids and codes, never values.
+    /// The span that everything in this call is logged under: names, ids and codes, never values. Of the
+    /// highest level, so that a warning has its ids where nothing less is logged.
     pub(super) fn span(&self) -> tracing::Span {
-        tracing::info_span!(
+        tracing::error_span!(
             "tool_call",
             request_id = %self.record.request_id,
             trace_id = format_args!("{:032x}", self.trace.trace_id),

@@ -124,6 +124,11 @@ impl Detector {
         Cow::Owned(clean)
     }
 
+    /// Whether nothing is found.
+    pub fn is_clean(&self, text: &str) -> bool {
+        scan::spans(Folded::of(text).bytes()).is_empty()
+    }
+
     /// Scrubs every text in a value, and the names of members, which are data too where a tool takes a map.
     /// A number that is found becomes its label.
     pub fn scrub_value(&self, value: &mut Value) {
@@ -157,8 +162,7 @@ impl Detector {
                 self.scrub_value(member);
             }
         }
-        let is_clean = |name: &String| matches!(self.scrub(name), Cow::Borrowed(_));
-        if members.keys().all(is_clean) {
+        if members.keys().all(|name| self.is_clean(name)) {
             return;
         }
         for (name, member) in std::mem::take(members) {

@@ -8,11 +8,11 @@ use countersign::contract::tool::KeyRule;
 use countersign::contract::{ErrorCode, TraceContext};
 use countersign::ledger::MemoryStore;
 use countersign::observe::{Answered, Observer, Origin, Surface};
-use countersign::{BoxFuture, Reply, ToolError};
+use countersign::{BoxFuture, Principal, Reply, ToolError};
 use countersign_testkit::faulty::{FaultyStore, Op, When};
 use serde_json::{Value, json};
 
-use crate::world::{Probe, World, call};
+use crate::world::{Probe, World, call, call_as};
 
 #[derive(Default)]
 struct Watch {
@@ -206,5 +206,34 @@ async fn the_caller_decides_about_its_trace_and_the_observer_about_new_ones() {
             assert_eq!(told.trace_state.as_ref().unwrap().as_str(), "vendor=x");
             assert_eq!(told.origin, origin);
         }
+    }
+}
+
+/// A21: an id would stand in the log for ever and in every line about the call, so one that holds personal
+/// data is not taken over. The id of a program that does is told by subject.
+#[tokio::test]
+async fn ids_that_hold_personal_data_are_not_taken_over() {
+    let world = World::logging(probes());
+    for (sent, is_kept) in [
+        ("order-10023", true),
+        ("req_01a1e292-202f-7185-9f70-5e06d5ac47c0", true),
+        ("li@example.com", false),
+        ("tel:13812345678", false),
+    ] {
+        let envelope = json!({"request_id": sent});
+        let reply = world.send("sample.read", &json!({}), &envelope).await;
+        assert_eq!(reply["request_id"] == sent, is_kept, "{reply:#}");
+    }
+    for (id, is_kept) in [
+        ("agent-7", true),
+        ("li@example.com", false),
+        ("Li Lei's", false),
+    ] {
+        let envelope = json!({"actor": {"type": "agent", "id": id}});
+        let principal = Principal::user("u_1").acting_for_others();
+        let sent = call_as(principal, "sample.read", &json!({}), &envelope);
+        world.execute(sent).await;
+        let (leaf, _) = world.log().await.pop().unwrap();
+        assert_eq!(leaf["actor"]["id"] == id, is_kept, "{leaf:#}");
     }
 }

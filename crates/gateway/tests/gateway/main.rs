@@ -9,6 +9,8 @@
 )]
 
 mod approvals;
+mod captured;
+mod collector;
 mod forgery;
 mod http_calls;
 mod http_client;
@@ -18,9 +20,12 @@ mod http_openapi;
 mod http_providers;
 mod http_records;
 mod identity;
+mod leaks;
 mod mcp;
 mod metrics;
+mod panics;
 mod parts;
 mod policy;
 mod tokens;
+mod traces;
 mod world;

@@ -1,0 +1,272 @@
+//! A21: known personal data goes by every way through the gateway, and then every sink is searched for it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::archive::{Archive, Export};
+use countersign::clock::{Clock, SystemClock};
+use countersign::contract::envelope::Client;
+use countersign::contract::{Actor, ActorType, Effect, RequestEnvelope};
+use countersign::ids::{IdSource, RandomIds};
+use countersign::ledger::{LogQuery, Store};
+use countersign::observe::{Observer, Origin, Surface};
+use countersign::sequencer::{LastStop, Sequencer};
+use countersign::{Catalog, Executor, Principal, ToolCall};
+use countersign_evidence::note::SigningKey;
+use countersign_gateway::identity::Identity;
+use countersign_gateway::metrics::Metrics;
+use countersign_gateway::telemetry::{Options, Traces};
+use countersign_gateway::{Gateway, Settings, routes};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use serde_json::{Value, json};
+
+use crate::captured::CAPTURED;
+use crate::collector::Collector;
+
+mod courier;
+mod personal;
+
+use courier::{Courier, MODES};
+use personal::{PASSPORT, PERSONAL, USER, everything, found_in};
+
+struct World {
+    folder: tempfile::TempDir,
+    gateway: Gateway,
+    store: Arc<SqliteStore>,
+    sequencer: Sequencer,
+    collector: Collector,
+    traces: Arc<Traces>,
+    url: String,
+}
+
+impl World {
+    async fn start() -> Self {
+        std::sync::LazyLock::force(&CAPTURED);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("countersign.db");
+        let store = Arc::new(SqliteStore::open(file, SqliteOptions::default()).unwrap());
+        let collector = Collector::start().await;
+        let metrics = Arc::new(Metrics::new());
+        let dropped = metrics.spans_dropped();
+        let traces = Traces::start(&collector.url, &Options::default(), dropped).unwrap();
+        let traces = Arc::new(traces);
+        let observers: Vec<Arc<dyn Observer>> = vec![metrics.clone(), traces.clone()];
+        let executor = Executor::builder(catalog())
+            .store(store.clone())
+            .clock(clock.clone())
+            .ids(ids.clone())
+            .observer(Arc::new(observers))
+            .build();
+        let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+        let archive = Archive::new(
+            store.clone(),
+            executor.vault().clone(),
+            clock,
+            ids.clone(),
+            key.verifying_key(),
+        );
+        let gateway = Gateway::new(
+            executor,
+            archive,
+            ids,
+            Identity::loopback(),
+            Settings::default(),
+        )
+        .with_metrics(metrics);
+        let stop = LastStop::default();
+        let sequencer = Sequencer::builder(store.clone(), key)
+            .start(stop)
+            .await
+            .unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = routes::router(&gateway);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self {
+            folder,
+            gateway,
+            store,
+            sequencer,
+            collector,
+            traces,
+            url,
+        }
+    }
+
+    async fn send(&self, tool: &str, arguments: impl Into<Arc<str>>, envelope: RequestEnvelope) {
+        let principal = Principal::user(USER).acting_for_others();
+        let call = ToolCall::new(tool, arguments, principal).envelope(envelope);
+        let origin = Origin {
+            surface: Surface::Provider,
+            call_id: Some(everything().into()),
+        };
+        self.gateway.call(call.origin(origin)).await;
+    }
+
+    /// Everything that leaves the process or stays behind of it, but the store itself.
+    async fn sinks(&mut self) -> Vec<(&'static str, Vec<u8>)> {
+        while matches!(
+            self.sequencer.tick().await.unwrap(),
+            countersign::sequencer::Tick::Grown { .. }
+        ) {}
+        assert!(self.traces.flush(Duration::from_secs(30)).await);
+        let metrics = reqwest::get(format!("{}/metrics", self.url)).await.unwrap();
+        let (leaves, bundle) = self.evidence().await;
+        vec![
+            ("the log", CAPTURED.written().await),
+            ("our own events", CAPTURED.plain()),
+            ("spans", self.collector.bytes()),
+            ("metrics", metrics.bytes().await.unwrap().to_vec()),
+            ("leaves", leaves),
+            ("a bundle", bundle),
+        ]
+    }
+
+    async fn evidence(&self) -> (Vec<u8>, Vec<u8>) {
+        let store: &dyn Store = &*self.store;
+        let head = store.head().await.unwrap();
+        let leaves = store.leaves(0, head.size as usize).await.unwrap();
+        assert_eq!(leaves.len() as u64, head.size);
+        let query = LogQuery {
+            limit: 100,
+            ..LogQuery::default()
+        };
+        let rows = store.records(&query).await.unwrap();
+        let ids: Vec<_> = rows.into_iter().map(|row| row.id).collect();
+        let archive = self.gateway.archive();
+        let bundle = archive.export(&ids, Export::Sealed, None).await.unwrap();
+        let leaves = leaves.into_iter().flat_map(|leaf| leaf.bytes).collect();
+        (leaves, serde_json::to_vec(&bundle).unwrap())
+    }
+
+    /// The database with everything beside it, byte for byte.
+    fn files(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            bytes.extend(std::fs::read(entry.unwrap().path()).unwrap());
+        }
+        bytes
+    }
+}
+
+fn catalog() -> Catalog {
+    Catalog::builder()
+        .dyn_tool(Arc::new(Courier::new("courier.ask", Effect::Read)))
+        .dyn_tool(Arc::new(Courier::new("courier.note", Effect::Write)))
+        .dyn_tool(Arc::new(Courier::new("courier.send", Effect::External)))
+        .handler("courier.legacy", Legacy)
+        .build()
+        .unwrap()
+}
+
+const TOOLS: [&str; 4] = ["courier.ask", "courier.note", "courier.send", "courier.legacy"];
+
+#[track_caller]
+fn check_clean(sink: &str, bytes: &[u8]) {
+    assert!(!bytes.is_empty(), "{sink} has nothing in it");
+    let found = found_in(bytes);
+    let shown = found.first().map(|needle| around(bytes, needle));
+    assert!(found.is_empty(), "{found:?} in {sink}: {shown:?}");
+}
+
+/// Where a needle stands, for whoever has to find the leak.
+fn around(bytes: &[u8], needle: &str) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let at = text.find(needle).unwrap_or_default();
+    let start = text.floor_char_boundary(at.saturating_sub(300));
+    let end = text.floor_char_boundary((at + 200).min(text.len()));
+    text[start..end].to_owned()
+}
+
+/// Values: declared as personal, not declared, of a map, as names, broken in every way.
+fn arguments(text: &str, mode: &str) -> Vec<String> {
+    let quoted = json!(text).to_string();
+    vec![
+        json!({"mode": mode, "recipient": text, "passport": PASSPORT}).to_string(),
+        json!({"mode": mode, "note": format!("for {text} at once"), "passport": PASSPORT}).to_string(),
+        json!({"mode": mode, "extra": {"to": format!("to {text}"), text: 1}}).to_string(),
+        json!({"mode": mode, text: text}).to_string(),
+        json!({"mode": text, "recipient": text}).to_string(),
+        json!({"mode": mode, "count": text}).to_string(),
+        format!("{{mode: '{mode}', note: {quoted}, note: {quoted}"),
+        format!("I will send it to {text} now."),
+        format!("\u{0}{text}"),
+    ]
+}
+
+fn keyed(key: String) -> RequestEnvelope {
+    RequestEnvelope {
+        idempotency_key: Some(key),
+        ..RequestEnvelope::default()
+    }
+}
+
+/// Everything that an envelope can carry.
+fn envelopes(text: &str) -> Vec<RequestEnvelope> {
+    let compact: String = text.chars().filter(|c| c.is_ascii_graphic()).collect();
+    let request_id = countersign::contract::RequestId::new(compact).ok();
+    vec![
+        RequestEnvelope {
+            request_id,
+            ..RequestEnvelope::default()
+        },
+        RequestEnvelope {
+            session_id: Some(text.to_owned()),
+            client: Some(Client {
+                app: text.to_owned(),
+                version: Some(text.to_owned()),
+            }),
+            ..keyed(text.to_owned())
+        },
+        RequestEnvelope {
+            actor: Some(Actor {
+                kind: ActorType::Agent,
+                id: text.to_owned(),
+            }),
+            ..RequestEnvelope::default()
+        },
+        RequestEnvelope {
+            locale: Some(text.to_owned()),
+            ..RequestEnvelope::default()
+        },
+        RequestEnvelope {
+            timezone: Some(text.to_owned()),
+            currency: Some(text.to_owned()),
+            ..RequestEnvelope::default()
+        },
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn personal_data_reaches_no_sink() {
+    let mut world = World::start().await;
+    let all = everything();
+    for tool in TOOLS {
+        for mode in MODES {
+            for (number, arguments) in arguments(&all, mode).into_iter().enumerate() {
+                let envelope = keyed(format!("k_{number}_{mode}"));
+                // The second time it is a repeat.
+                world.send(tool, &*arguments, envelope.clone()).await;
+                world.send(tool, arguments, envelope).await;
+            }
+        }
+    }
+    for text in PERSONAL {
+        for arguments in arguments(text, "ok") {
+            world.send("courier.ask", arguments, RequestEnvelope::default()).await;
+        }
+        for envelope in envelopes(text) {
+            world.send("courier.note", r#"{"mode": "ok"}"#, envelope).await;
+        }
+        world.send(text, "{}", RequestEnvelope::default()).await;
+    }
+    for (sink, bytes) in world.sinks().await {
+        check_clean(sink, &bytes);
+        let names = bytes.windows(USER.len()).any(|window| window == USER.as_bytes());
+        assert!(!names, "the user's id in {sink}");
+    }
+    check_clean("the database", &world.files());
+}

@@ -1,0 +1,79 @@
+//! A tool that does with what it is told whatever a careless tool may do.
+
+use std::io;
+
+use countersign::contract::tool::KeyRule;
+use countersign::contract::{Effect, ErrorCode, Input, ToolName, ToolSpec};
+use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
+use countersign::state::Collection;
+use serde_json::json;
+
+const PARCELS: Collection = Collection::of_user("parcel");
+
+pub(crate) struct Courier {
+    spec: ToolSpec,
+}
+
+/// What it can be told to do.
+pub(crate) const MODES: [&str; 7] = [
+    "ok", "error", "cause", "panic", "remark", "upstream", "state",
+];
+
+impl Courier {
+    pub(crate) fn new(name: &str, effect: Effect) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "mode": {"type": "string", "enum": MODES},
+                "recipient": {"type": "string", "x-sensitivity": "personal"},
+                "passport": {"type": "string", "x-sensitivity": "personal"},
+                "note": {"type": "string"},
+                "extra": {"type": "object", "additionalProperties": true},
+                "count": {"type": "integer"},
+            },
+            "additionalProperties": false,
+        });
+        let mut spec = ToolSpec::new(ToolName::new(name).unwrap(), "Sends something.")
+            .version("1")
+            .input(Input::Schema(schema));
+        spec.behaviour.effect = effect;
+        spec.behaviour.idempotency.key = KeyRule::Optional;
+        Self { spec }
+    }
+}
+
+impl DynTool for Courier {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+        Box::pin(async move {
+            let arguments = arguments.to_value();
+            let text = arguments.to_string();
+            match arguments["mode"].as_str().unwrap_or("ok") {
+                "error" => Err(ToolError::new(ErrorCode::AddressInvalid, &text).hint(&text)),
+                "cause" => Err(ToolError::new(ErrorCode::UpstreamError, "it failed")
+                    .with_source(io::Error::other(text))),
+                "panic" => panic!("{text}"),
+                "remark" => {
+                    ctx.remark("PARTLY", &text);
+                    Ok(json!({"said": text}).into())
+                }
+                "upstream" => Err(ToolError::upstream("E42", &text).detail("body", text)),
+                "state" => {
+                    ctx.state().put(&PARCELS, "p_1", &text).await?;
+                    Ok(json!({"kept": text}).into())
+                }
+                _ => Ok(json!({"said": text}).into()),
+            }
+        })
+    }
+}
+
+/// A handler from before there were declarations.
+pub(crate) struct Legacy;

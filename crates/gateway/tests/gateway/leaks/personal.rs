@@ -1,0 +1,84 @@
+//! Personal data and credentials that nobody else uses, and what to look for in a sink.
+
+/// Whose calls they are. A store files by it; nothing else may name it.
+pub(crate) const USER: &str = "u_zacharias.quux@example.org";
+
+/// What is sent: as it would be typed, in two languages, and in one long text.
+pub(crate) const PERSONAL: [&str; 14] = [
+    "Zacharias Quuxington",
+    "欧阳张伟",
+    "742 Evergreen Terrace, Springfield",
+    "北京市朝阳区建国路88号",
+    "zacharias.quux@example.com",
+    "+1 (415) 555-0132",
+    "13812345678",
+    "11010519491231002X",
+    "078-05-1120",
+    "4111 1111 1111 1111",
+    "DE89370400440532013000",
+    JWT,
+    "sk-live-9f8e7d6c5b4a39281706f5e4d3c2b1a0",
+    "the knee operation is on Monday, 请送到欧阳张伟家",
+];
+
+const JWT: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ6YWNoYXJpYXMifQ.c2lnbmF0dXJlLW9mLW5vYm9keS1hdC1hbGw";
+
+/// A passport's number looks like any other code: only its declaration protects it.
+pub(crate) const PASSPORT: &str = "X98765432";
+
+/// What must be found nowhere.
+pub(crate) const NEEDLES: [&str; 16] = [
+    "Quuxington",
+    "张伟",
+    "Evergreen",
+    "朝阳区",
+    "zacharias.quux",
+    "555-0132",
+    "13812345678",
+    "11010519491231002",
+    "078-05-1120",
+    "4111 1111",
+    "4111111111111111",
+    "370400440532013000",
+    "c2lnbmF0dXJlLW9m",
+    "9f8e7d6c5b4a",
+    "knee operation",
+    PASSPORT,
+];
+
+/// As one text, with everything in it.
+pub(crate) fn everything() -> String {
+    PERSONAL.join("; ")
+}
+
+/// Which of them are in there. Bytes are looked at as they are and as JSON would escape them.
+pub(crate) fn found_in(bytes: &[u8]) -> Vec<&'static str> {
+    let is_in = |needle: &str| {
+        let escaped: String = needle.chars().map(escape).collect();
+        let lower = escaped.to_lowercase();
+        [needle.as_bytes(), escaped.as_bytes(), lower.as_bytes()]
+            .iter()
+            .any(|needle| bytes.windows(needle.len()).any(|window| window == *needle))
+    };
+    NEEDLES.into_iter().filter(|needle| is_in(needle)).collect()
+}
+
+fn escape(character: char) -> String {
+    if character.is_ascii() {
+        return character.to_string();
+    }
+    let mut units = [0; 2];
+    let units = character.encode_utf16(&mut units);
+    units.iter().map(|unit| format!("\\u{unit:04X}")).collect()
+}
+
+#[test]
+fn what_is_sent_is_found() {
+    for text in PERSONAL {
+        assert!(!found_in(text.as_bytes()).is_empty(), "{text}");
+        let json = serde_json::to_string(text).unwrap();
+        assert!(!found_in(json.as_bytes()).is_empty(), "{json}");
+    }
+    assert!(!found_in(br"\u5f20\u4f1f").is_empty());
+    assert_eq!(found_in(b"nobody"), [""; 0]);
+}
