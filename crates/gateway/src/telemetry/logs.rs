@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use countersign::clock::Clock;
+use countersign::observe::CAUSE_TARGET;
 use countersign::redact::Detector;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -16,8 +17,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::LogFormat;
 use super::lines::Lines;
+use super::{LogFormat, panics};
 
 /// The longest text in a line.
 const TEXT_BYTES_MAX: usize = 1_024;
@@ -27,6 +28,7 @@ pub struct LogLayer {
     format: LogFormat,
     lines: Lines,
     clock: Arc<dyn Clock>,
+    shows_causes: bool,
 }
 
 impl LogLayer {
@@ -36,6 +38,7 @@ impl LogLayer {
             format,
             lines,
             clock,
+            shows_causes: panics::are_shown(),
         }
     }
 
@@ -97,8 +100,12 @@ impl fmt::Debug for LogLayer {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
-    /// Of other crates, nothing below a warning: what they trace are the bodies of messages.
+    /// Of other crates, nothing below a warning: what they trace are the bodies of messages. Of tools, not
+    /// why they failed.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        if metadata.target() == CAUSE_TARGET {
+            return self.shows_causes;
+        }
         is_ours(metadata) || (metadata.is_event() && *metadata.level() <= Level::WARN)
     }
 

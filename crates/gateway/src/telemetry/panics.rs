@@ -3,13 +3,18 @@
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
-/// Set to anything, panics are shown whole, as Rust does.
-const SHOW_PANICS: &str = "COUNTERSIGN_SHOW_PANICS";
+/// Set to anything, panics are shown whole, as Rust does, and causes of failures are logged.
+const SHOW_CAUSES: &str = "COUNTERSIGN_SHOW_CAUSES";
+
+/// Whether somebody writes tools here and wants to see what they say.
+pub(super) fn are_shown() -> bool {
+    std::env::var_os(SHOW_CAUSES).is_some()
+}
 
 /// From now on a panic is one line in the log with its thread and its place; unless
-/// `COUNTERSIGN_SHOW_PANICS` is set, for those who write tools.
+/// `COUNTERSIGN_SHOW_CAUSES` is set, for those who write tools.
 pub fn install_panic_hook() {
-    if std::env::var_os(SHOW_PANICS).is_none() {
+    if !are_shown() {
         std::panic::set_hook(Box::new(report));
     }
 }

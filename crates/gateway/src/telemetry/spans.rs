@@ -236,6 +236,6 @@ fn call_id(answered: &Answered) -> Option<String> {
     let id = answered.origin.call_id.as_deref()?;
     let is_name = id.len() <= CALL_ID_BYTES_MAX
         && id.bytes().all(|byte| byte.is_ascii_graphic())
-        && matches!(Detector::new().scrub(id), Cow::Borrowed(_));
+        && Detector::new().is_clean(id);
     is_name.then(|| id.to_owned())
 }

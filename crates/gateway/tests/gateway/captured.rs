@@ -35,11 +35,7 @@ pub(crate) struct Captured {
 pub(crate) static CAPTURED: LazyLock<Captured> = LazyLock::new(|| {
     let (written, plain) = (Sink::default(), Sink::default());
     let lines = Lines::to(Box::new(written.clone()), LogFormat::Json);
-    let layer = LogLayer::new(
-        LogFormat::Json,
-        lines.clone(),
-        Arc::new(SystemClock::new()),
-    );
+    let layer = LogLayer::new(LogFormat::Json, lines.clone(), Arc::new(SystemClock::new()));
     let sink = plain.clone();
     let ours = Targets::new().with_target("countersign", tracing::Level::TRACE);
     let raw = tracing_subscriber::fmt::layer()

@@ -25,7 +25,7 @@ fn a_panic_says_where_and_never_what() {
             .args([name, "--exact", "--nocapture"])
             .env(PANICS, "1");
         if show {
-            child.env("COUNTERSIGN_SHOW_PANICS", "1");
+            child.env("COUNTERSIGN_SHOW_CAUSES", "1");
         }
         let done = child.output().unwrap();
         assert!(done.status.success());

@@ -2,10 +2,11 @@
 
 use std::io;
 
+use countersign::adapter::{Handler, HandlerError, HandlerRequest, HandlerResult};
 use countersign::contract::tool::KeyRule;
 use countersign::contract::{Effect, ErrorCode, Input, ToolName, ToolSpec};
-use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
 use countersign::state::Collection;
+use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
 use serde_json::json;
 
 const PARCELS: Collection = Collection::of_user("parcel");
@@ -59,7 +60,8 @@ impl DynTool for Courier {
                 "error" => Err(ToolError::new(ErrorCode::AddressInvalid, &text).hint(&text)),
                 "cause" => Err(ToolError::new(ErrorCode::UpstreamError, "it failed")
                     .with_source(io::Error::other(text))),
-                "panic" => panic!("{text}"),
+                // Like a panic, but the hook is not asked: this process has the one of the tests.
+                "panic" => std::panic::resume_unwind(Box::new(text)),
                 "remark" => {
                     ctx.remark("PARTLY", &text);
                     Ok(json!({"said": text}).into())
@@ -77,3 +79,24 @@ impl DynTool for Courier {
 
 /// A handler from before there were declarations.
 pub(crate) struct Legacy;
+
+impl Handler for Legacy {
+    fn name(&self) -> &'static str {
+        "courier.legacy"
+    }
+
+    fn execute<'a>(
+        &'a self,
+        request: HandlerRequest<'a>,
+    ) -> BoxFuture<'a, Result<HandlerResult, HandlerError>> {
+        let text = request.arguments.to_owned();
+        Box::pin(async move {
+            if text.contains("error") {
+                return Err(HandlerError::new(text));
+            }
+            Ok(HandlerResult {
+                output: text.into(),
+            })
+        })
+    }
+}

@@ -1,5 +1,7 @@
 //! Personal data and credentials that nobody else uses, and what to look for in a sink.
 
+use std::fmt::Write as _;
+
 /// Whose calls they are. A store files by it; nothing else may name it.
 pub(crate) const USER: &str = "u_zacharias.quux@example.org";
 
@@ -53,23 +55,30 @@ pub(crate) fn everything() -> String {
 
 /// Which of them are in there. Bytes are looked at as they are and as JSON would escape them.
 pub(crate) fn found_in(bytes: &[u8]) -> Vec<&'static str> {
+    let text = String::from_utf8_lossy(bytes);
     let is_in = |needle: &str| {
         let escaped: String = needle.chars().map(escape).collect();
-        let lower = escaped.to_lowercase();
-        [needle.as_bytes(), escaped.as_bytes(), lower.as_bytes()]
-            .iter()
-            .any(|needle| bytes.windows(needle.len()).any(|window| window == *needle))
+        let forms = [
+            needle.to_lowercase(),
+            escaped.to_lowercase(),
+            needle.to_owned(),
+            escaped,
+        ];
+        forms.iter().any(|form| text.contains(form.as_str()))
     };
     NEEDLES.into_iter().filter(|needle| is_in(needle)).collect()
 }
 
 fn escape(character: char) -> String {
+    let mut escaped = String::new();
     if character.is_ascii() {
-        return character.to_string();
+        escaped.push(character);
+        return escaped;
     }
-    let mut units = [0; 2];
-    let units = character.encode_utf16(&mut units);
-    units.iter().map(|unit| format!("\\u{unit:04X}")).collect()
+    for unit in character.encode_utf16(&mut [0; 2]) {
+        write!(escaped, "\\u{unit:04X}").unwrap();
+    }
+    escaped
 }
 
 #[test]
