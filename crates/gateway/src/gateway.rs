@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use countersign::archive::Archive;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
 use countersign::ids::IdSource;
+use countersign::redact::Detector;
 use countersign::{Executor, ToolCall};
 use tokio::sync::Semaphore;
 
@@ -124,7 +125,9 @@ impl Gateway {
         // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
         running.await.unwrap_or_else(|error| {
             self.metrics().refused(Refusal::Failed);
-            tracing::error!(%request_id, panicked = error.is_panic(), "a call was lost");
+            // The caller's text; the executor has not said what it makes of it.
+            let id = Detector::new().scrub(request_id.as_str());
+            tracing::error!(request_id = %id, panicked = error.is_panic(), "a call was lost");
             let message = "the gateway could not complete the call";
             let body = ErrorBody::new(ErrorCode::UpstreamError, message)
                 .source(FaultSource::Gateway)

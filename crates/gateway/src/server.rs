@@ -64,9 +64,9 @@ impl Server {
         let connections = Connections {
             router: routes::router(&gateway),
             builder: builder(settings.head_bytes_max, settings.read_timeout),
+            metrics: gateway.metrics().clone(),
             graceful: GracefulShutdown::new(),
             patience: settings.read_timeout,
-            metrics: gateway.metrics().clone(),
         };
         let slots = Arc::new(Semaphore::new(settings.connections_max));
         let mut stop = std::pin::pin!(stop);
@@ -114,9 +114,9 @@ async fn accept(
 struct Connections {
     router: Router,
     builder: http1::Builder,
+    metrics: Arc<Metrics>,
     graceful: GracefulShutdown,
     patience: Duration,
-    metrics: Arc<Metrics>,
 }
 
 impl Connections {

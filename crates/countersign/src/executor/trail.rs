@@ -92,7 +92,7 @@ impl Executor {
         Trail {
             record,
             trace,
-            trace_state: call.trace.and(call.trace_state.take()),
+            trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
             origin: std::mem::take(&mut call.origin),
             arrived: parts.clock.monotonic(),
             facts: Facts {
@@ -127,6 +127,11 @@ impl Executor {
             |caller| caller.child(ids.span_id()),
         )
     }
+}
+
+/// Vendors keep numbers of theirs in it. One that looks like a person's goes no further.
+fn is_plain(state: &TraceState) -> bool {
+    Detector::new().is_clean(state.as_str())
 }
 
 /// The standard's own form of a trace has no trace id; its span still is the parent of ours.

@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use countersign::ToolCall;
 use countersign::contract::{ErrorCode, ReplyEnvelope};
+use countersign::observe::{Origin, Surface};
 use http::HeaderMap;
 
 use super::answer::{self, Refusal};
@@ -15,6 +16,7 @@ use super::members::Asked;
 use super::{body, query};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::metrics::OfCall;
 use crate::nearest::nearest;
 
 pub(super) async fn call(
@@ -30,7 +32,9 @@ pub(super) async fn call(
     let call = read(&name, &headers, kind, &body, &caller)?;
     let mut reply = gateway.call(call).await;
     point_to_near_tool(&gateway, &caller, &name, &mut reply).await;
-    Ok(answer::reply(&reply))
+    let mut response = answer::reply(&reply);
+    response.extensions_mut().insert(OfCall);
+    Ok(response)
 }
 
 /// The call that a request makes.
@@ -48,13 +52,21 @@ fn read(
     };
     headers::join(headers, &mut asked.envelope)?;
     let call = ToolCall::new(name, &*asked.arguments, caller.principal.clone());
-    let call = call
+    let origin = Origin {
+        surface: Surface::Http,
+        call_id: None,
+    };
+    let mut call = call
         .envelope(asked.envelope)
+        .origin(origin)
         .wait_for_approval(headers::wait(headers));
-    Ok(match headers::trace(headers) {
-        Some(trace) => call.trace(trace),
-        None => call,
-    })
+    if let Some(trace) = headers::trace(headers) {
+        call = call.trace(trace);
+    }
+    if let Some(state) = headers::trace_state(headers) {
+        call = call.trace_state(state);
+    }
+    Ok(call)
 }
 
 /// Whoever misspells a tool is told the one that was probably meant, among those that may be called.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext};
+use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext, TraceState};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 
@@ -11,6 +11,7 @@ use super::answer::{Refusal, X_REQUEST_ID};
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// What a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +104,11 @@ pub(super) fn wait(headers: &HeaderMap) -> Duration {
             is_wait.then(|| value.parse().ok())?
         });
     Duration::from_secs(seconds.unwrap_or_default())
+}
+
+/// What vendors add to the trace; malformed or too long, it is left behind.
+pub(super) fn trace_state(headers: &HeaderMap) -> Option<TraceState> {
+    headers.get(TRACESTATE)?.to_str().ok()?.parse().ok()
 }
 
 /// The key in the header: its text, or the quoted form of a structured field (RFC 8941).

@@ -3,6 +3,7 @@
 use countersign::ToolCall;
 use countersign::cancel::Cancellation;
 use countersign::contract::ReplyEnvelope;
+use countersign::observe::{Origin, Surface};
 use countersign::progress::{self, Progress};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ProgressNotificationParam, ProgressToken,
@@ -39,12 +40,20 @@ impl Handler {
             raw_arguments: &raw,
         };
         let make = || {
-            let call = ToolCall::new(&*request.name, raw.clone(), caller.principal.clone())
-                .envelope(said.envelope.clone());
-            match said.trace {
-                Some(trace) => call.trace(trace),
-                None => call,
+            let origin = Origin {
+                surface: Surface::Mcp,
+                call_id: None,
+            };
+            let mut call = ToolCall::new(&*request.name, raw.clone(), caller.principal.clone())
+                .envelope(said.envelope.clone())
+                .origin(origin);
+            if let Some(trace) = said.trace {
+                call = call.trace(trace);
             }
+            if let Some(state) = said.trace_state.clone() {
+                call = call.trace_state(state);
+            }
+            call
         };
         asking.settle(&request).await?;
         let mut reply = run(&self.shared.gateway, make(), &context).await;

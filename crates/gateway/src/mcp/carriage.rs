@@ -4,7 +4,7 @@
 
 use ::http::HeaderMap;
 use countersign::Principal;
-use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext};
+use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext, TraceState};
 use countersign::dialect::{Dialect, Provenance, ProviderCall, RawText};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
@@ -17,6 +17,7 @@ use super::evidence;
 pub(super) struct Said {
     pub(super) envelope: RequestEnvelope,
     pub(super) trace: Option<TraceContext>,
+    pub(super) trace_state: Option<TraceState>,
 }
 
 /// The envelope of a request. What is malformed in it makes the request malformed.
@@ -36,9 +37,15 @@ pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Sai
     // A malformed one starts a new trace, as W3C asks.
     let own = meta.get("traceparent").and_then(Value::as_str);
     let trace = own.or_else(|| header("traceparent"));
+    // The state belongs to the trace, so it is taken from the same place.
+    let state = match own {
+        Some(_) => meta.get("tracestate").and_then(Value::as_str),
+        None => header("tracestate"),
+    };
     Ok(Said {
         envelope,
         trace: trace.and_then(|text| text.parse().ok()),
+        trace_state: state.and_then(|text| text.parse().ok()),
     })
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::approve::Wanted;
 use countersign::archive::{Archive, Export};
 use countersign::clock::{Clock, SystemClock};
 use countersign::contract::envelope::Client;
-use countersign::contract::{Actor, ActorType, Effect, RequestEnvelope, RequestId};
+use countersign::contract::{Actor, ActorType, ApprovalState, Effect, RequestEnvelope, RequestId};
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{LogQuery, Store};
 use countersign::observe::{Observer, Origin, Surface};
@@ -17,7 +18,7 @@ use countersign_evidence::note::SigningKey;
 use countersign_gateway::identity::Identity;
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::telemetry::{Options, Traces};
-use countersign_gateway::{Gateway, Settings, routes};
+use countersign_gateway::{Gateway, Server, Settings};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::json;
 
@@ -26,9 +27,11 @@ use crate::collector::Collector;
 
 mod courier;
 mod personal;
+mod wire;
 
 use courier::{Courier, Legacy, MODES};
 use personal::{PASSPORT, PERSONAL, USER, everything, found_in};
+use wire::Wire;
 
 struct World {
     folder: tempfile::TempDir,
@@ -37,7 +40,7 @@ struct World {
     sequencer: Sequencer,
     collector: Collector,
     traces: Arc<Traces>,
-    url: String,
+    wire: Wire,
 }
 
 impl World {
@@ -81,10 +84,10 @@ impl World {
             .start(stop)
             .await
             .unwrap();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let router = routes::router(&gateway);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        let server = Server::bind(gateway.clone(), any_port).await.unwrap();
+        let wire = Wire::new(format!("http://{}", server.address().unwrap()));
+        tokio::spawn(server.run(std::future::pending()));
         Self {
             folder,
             gateway,
@@ -92,7 +95,7 @@ impl World {
             sequencer,
             collector,
             traces,
-            url,
+            wire,
         }
     }
 
@@ -106,6 +109,39 @@ impl World {
         self.gateway.call(call.origin(origin)).await;
     }
 
+    /// A call that the user has to confirm: asked, answered with a reason, and made.
+    async fn confirm(&self, text: &str) {
+        let arguments = arguments(text, "ok").swap_remove(0);
+        self.send("courier.buy", &*arguments, RequestEnvelope::default())
+            .await;
+        let approvals = self.gateway.executor().approvals();
+        let user = Principal::user(USER);
+        let wanted = Wanted {
+            state: Some(ApprovalState::Pending),
+            ..Wanted::default()
+        };
+        let open = approvals.list(&user, &wanted).await.unwrap();
+        assert_eq!(open.len(), 1);
+        let reason = Some("for 欧阳张伟, the knee operation");
+        approvals.approve(&open[0].id, &user, reason).await.unwrap();
+        self.send("courier.buy", arguments, RequestEnvelope::default())
+            .await;
+    }
+
+    /// What somebody else is told who uses the same keys.
+    async fn replies_to_others(&self) -> Vec<u8> {
+        let mut replies = Vec::new();
+        for tool in TOOLS {
+            for (number, mode) in (0..9).flat_map(|number| MODES.map(|mode| (number, mode))) {
+                let call = ToolCall::new(tool, "{}", Principal::user("u_other"));
+                let call = call.envelope(keyed(format!("k_{number}_{mode}")));
+                let reply = self.gateway.call(call).await;
+                replies.extend(serde_json::to_vec(&reply).unwrap());
+            }
+        }
+        replies
+    }
+
     /// Everything that leaves the process or stays behind of it, but the store itself.
     async fn sinks(&mut self) -> Vec<(&'static str, Vec<u8>)> {
         while matches!(
@@ -113,7 +149,9 @@ impl World {
             countersign::sequencer::Tick::Grown { .. }
         ) {}
         assert!(self.traces.flush(Duration::from_secs(30)).await);
-        let metrics = reqwest::get(format!("{}/metrics", self.url)).await.unwrap();
+        let metrics = reqwest::get(format!("{}/metrics", self.wire.url))
+            .await
+            .unwrap();
         let (leaves, bundle) = self.evidence().await;
         vec![
             ("the log", CAPTURED.written().await),
@@ -157,6 +195,9 @@ fn catalog() -> Catalog {
         .dyn_tool(Arc::new(Courier::new("courier.ask", Effect::Read)))
         .dyn_tool(Arc::new(Courier::new("courier.note", Effect::Write)))
         .dyn_tool(Arc::new(Courier::new("courier.send", Effect::External)))
+        .dyn_tool(Arc::new(
+            Courier::new("courier.buy", Effect::Write).confirmed(),
+        ))
         .handler("courier.legacy", Legacy)
         .build()
         .unwrap()
@@ -276,8 +317,12 @@ async fn personal_data_reaches_no_sink() {
                 .await;
         }
         world.send(text, "{}", RequestEnvelope::default()).await;
+        world.confirm(text).await;
+        world.wire.http(text, &arguments(text, "remark")).await;
+        world.wire.mcp(text, &arguments(text, "remark")).await;
     }
     let mut leaks = Vec::new();
+    leaks.extend(leak_of("others' replies", &world.replies_to_others().await));
     for (sink, bytes) in world.sinks().await {
         leaks.extend(leak_of(sink, &bytes));
         if String::from_utf8_lossy(&bytes).contains(USER) {

@@ -11,6 +11,7 @@
 mod approvals;
 mod captured;
 mod collector;
+mod downstream;
 mod forgery;
 mod http_calls;
 mod http_client;

@@ -3,7 +3,7 @@
 use std::io;
 
 use countersign::adapter::{Handler, HandlerError, HandlerRequest, HandlerResult};
-use countersign::contract::tool::KeyRule;
+use countersign::contract::tool::{Confirmation, KeyRule};
 use countersign::contract::{Effect, ErrorCode, Input, ToolName, ToolSpec};
 use countersign::state::Collection;
 use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
@@ -40,6 +40,12 @@ impl Courier {
         spec.behaviour.effect = effect;
         spec.behaviour.idempotency.key = KeyRule::Optional;
         Self { spec }
+    }
+
+    /// The user is asked first.
+    pub(crate) fn confirmed(mut self) -> Self {
+        self.spec.behaviour.confirmation = Confirmation::Always;
+        self
     }
 }
 

@@ -1,0 +1,97 @@
+//! What a service behind a tool is told of the trace.
+
+use axum::Router;
+use axum::routing::get;
+use countersign::{CallContext, Catalog, Tool, ToolArgs, ToolError};
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use crate::mcp::Modern;
+use crate::world::World;
+
+/// Asks a service over HTTP, as a tool would.
+struct Fetch {
+    url: String,
+}
+
+#[derive(serde::Deserialize, ToolArgs)]
+struct FetchArgs {}
+
+impl Tool for Fetch {
+    const NAME: &'static str = "web.fetch";
+    const DESCRIPTION: &'static str = "What the service was told.";
+    type Args = FetchArgs;
+    type Output = Value;
+
+    async fn call(&self, ctx: &CallContext, _: FetchArgs) -> Result<Value, ToolError> {
+        let client = reqwest::Client::new();
+        let mut request = client
+            .get(&self.url)
+            .header("traceparent", ctx.traceparent());
+        if let Some(state) = ctx.tracestate() {
+            request = request.header("tracestate", state);
+        }
+        let answer = request.send().await.unwrap();
+        Ok(answer.json().await.unwrap())
+    }
+}
+
+async fn echo(headers: HeaderMap) -> axum::Json<Value> {
+    let value = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
+    axum::Json(json!({
+        "parent": value("traceparent"),
+        "state": value("tracestate"),
+        "baggage": value("baggage"),
+    }))
+}
+
+async fn world() -> World {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/", get(echo));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let world = World::start().await;
+    let tools = Catalog::builder().tool(Fetch { url }).build().unwrap();
+    let tool = tools.get("web.fetch").unwrap().tool().clone();
+    world.gateway.executor().catalog().add(tool).unwrap();
+    world
+}
+
+/// The caller's trace with a span of ours, and the state as the caller sent it.
+#[track_caller]
+fn check(told: &Value) {
+    let parent = told["parent"].as_str().unwrap();
+    assert!(
+        parent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"),
+        "{told}"
+    );
+    assert!(
+        !parent.contains("00f067aa0ba902b7") && parent.ends_with("-01"),
+        "{told}"
+    );
+    assert_eq!(told["state"], "vendor=x1");
+    // Callers put personal data into it, so it stays here.
+    assert_eq!(told["baggage"], Value::Null);
+}
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// A6: whether the trace comes in headers or in `_meta`, what a tool asks is below the call.
+#[tokio::test]
+async fn the_trace_goes_on_to_every_service_behind_a_tool() {
+    let world = world().await;
+    let request = reqwest::Client::new()
+        .post(world.url("/v1/tools/web.fetch"))
+        .header("traceparent", PARENT)
+        .header("tracestate", "vendor=x1")
+        .header("baggage", "user=li")
+        .body("{}");
+    let reply: Value = request.send().await.unwrap().json().await.unwrap();
+    check(&reply["data"]);
+
+    let params = json!({"name": "web_fetch", "arguments": {}, "_meta": {
+        "traceparent": PARENT, "tracestate": "vendor=x1", "baggage": "user=li",
+    }});
+    let (_, message) = Modern::new(&world).ask("tools/call", params).await;
+    check(&message["result"]["structuredContent"]);
+}

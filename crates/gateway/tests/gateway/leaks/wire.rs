@@ -1,0 +1,158 @@
+//! Personal data in every part of a request: path, query, headers, body, messages of MCP.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+
+use super::personal::USER;
+
+/// Headers that a request carries its call in, and some that it just carries.
+const HEADERS: [&str; 12] = [
+    "x-request-id",
+    "idempotency-key",
+    "user-agent",
+    "traceparent",
+    "tracestate",
+    "baggage",
+    "authorization",
+    "cookie",
+    "referer",
+    "mcp-session-id",
+    "mcp-protocol-version",
+    "content-type",
+];
+
+pub(crate) struct Wire {
+    pub(crate) url: String,
+    http: reqwest::Client,
+}
+
+impl Wire {
+    pub(crate) fn new(url: String) -> Self {
+        let http = reqwest::Client::new();
+        Self { url, http }
+    }
+
+    async fn post(&self, path: &str, headers: HeaderMap, body: String) {
+        let request = self.http.post(format!("{}{path}", self.url));
+        // Refused or not, there is an answer.
+        request.headers(headers).body(body).send().await.unwrap();
+    }
+
+    /// By plain HTTP.
+    pub(crate) async fn http(&self, text: &str, arguments: &[String]) {
+        let tool = "/v1/tools/courier.ask";
+        let json_type = || headers([("content-type", "application/json")]);
+        for arguments in arguments {
+            let body = json!({"arguments": arguments, "session_id": text, "user_id": USER});
+            self.post(tool, json_type(), body.to_string()).await;
+            // As it is: no JSON, or an envelope whose members nobody knows.
+            self.post(tool, json_type(), arguments.clone()).await;
+            let plain = headers([("content-type", "text/plain")]);
+            self.post(tool, plain, arguments.clone()).await;
+        }
+        for name in HEADERS {
+            let mut sent = json_type();
+            let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) else {
+                continue;
+            };
+            sent.insert(HeaderName::from_static(name), value);
+            self.post(tool, sent, r#"{"arguments": {}}"#.to_owned())
+                .await;
+        }
+        let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for path in [
+            format!("/v1/tools/{encoded}"),
+            format!("/{encoded}"),
+            format!("/v1/tools?after={encoded}"),
+            format!("/v1/calls/{encoded}"),
+            format!("/v1/evidence/{encoded}"),
+        ] {
+            self.post(&path, json_type(), text.to_owned()).await;
+            self.http
+                .get(format!("{}{path}", self.url))
+                .send()
+                .await
+                .unwrap();
+        }
+    }
+
+    /// By MCP, in both eras, well formed and not.
+    pub(crate) async fn mcp(&self, text: &str, arguments: &[String]) {
+        for version in ["2026-07-28", "2025-06-18"] {
+            for arguments in arguments {
+                let parsed: Value = serde_json::from_str(arguments).unwrap_or(json!(arguments));
+                for arguments in [parsed, json!(arguments)] {
+                    self.message(version, "tools/call", &call(text, version, arguments))
+                        .await;
+                }
+            }
+            let none = json!({});
+            for (method, params) in [
+                (text, &none),
+                ("tools/list", &json!({"cursor": text})),
+                ("resources/read", &json!({"uri": text})),
+                (
+                    "initialize",
+                    &json!({"protocolVersion": text, "capabilities": {},
+                    "clientInfo": {"name": text, "version": text}}),
+                ),
+            ] {
+                let message =
+                    json!({"jsonrpc": "2.0", "id": text, "method": method, "params": params});
+                self.message(version, method, &message).await;
+            }
+            let mut sent = mcp_headers(version, "tools/call");
+            sent.insert("mcp-name", HeaderValue::from_static("courier.ask"));
+            self.post("/mcp", sent, format!("{{\"jsonrpc\": \"2.0\", {text}"))
+                .await;
+        }
+    }
+
+    async fn message(&self, version: &str, method: &str, message: &Value) {
+        let mut sent = mcp_headers(version, method);
+        if let Ok(name) = HeaderValue::from_str(message["params"]["name"].as_str().unwrap_or("x")) {
+            sent.insert("mcp-name", name);
+        }
+        self.post("/mcp", sent, message.to_string()).await;
+    }
+}
+
+fn call(text: &str, version: &str, arguments: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "courier.note",
+        "arguments": arguments,
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": text, "version": text},
+            "dev.countersign/session_id": text,
+            "dev.countersign/idempotency_key": text,
+            "progressToken": text,
+            "tracestate": text,
+            "baggage": text,
+        },
+    }})
+}
+
+fn mcp_headers(version: &str, method: &str) -> HeaderMap {
+    let mut sent = headers([
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ]);
+    for (name, value) in [("mcp-protocol-version", version), ("mcp-method", method)] {
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            sent.insert(HeaderName::from_static(name), value);
+        }
+    }
+    sent
+}
+
+fn headers<const N: usize>(all: [(&'static str, &'static str); N]) -> HeaderMap {
+    let pair = |(name, value)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    };
+    all.into_iter().map(pair).collect()
+}
