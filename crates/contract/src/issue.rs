@@ -264,6 +264,16 @@ pub enum BindStatus {
 }
 
 impl BindStatus {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Repaired => "repaired",
+            Self::Incomplete => "incomplete",
+            Self::Refused => "refused",
+        }
+    }
+
     /// Whether a call with these arguments may run.
     pub const fn is_executable(self) -> bool {
         match self {

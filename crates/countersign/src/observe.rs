@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_contract::record::{BindSummary, PhaseTimes};
-use countersign_contract::{ErrorCode, RequestId, SnapshotId, TraceContext, TraceState};
+use countersign_contract::{
+    BindStatus, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::Entry;
@@ -148,16 +150,26 @@ impl Answered {
             .unwrap_or(self.at)
     }
 
+    /// What the binder had to do, in one text: each code with how often it occurred.
+    fn issues(&self) -> Option<String> {
+        let issues = &self.binding.issues;
+        let one = |(code, count): (&IssueCode, &u32)| format!("{}:{count}", code.as_str());
+        (!issues.is_empty()).then(|| issues.iter().map(one).collect::<Vec<_>>().join(" "))
+    }
+
     /// One line a call (B16, B19). The span around it has its ids.
     pub(crate) fn log(&self) {
         tracing::info!(
             // A name that was not found is the caller's text, which does not belong into a log.
-            tool = self.tool.as_ref().map_or("unknown", |entry| entry.name().as_str()),
+            tool = self
+                .tool
+                .as_ref()
+                .map_or("unknown", |entry| entry.name().as_str()),
             code = self.code.map_or("OK", ErrorCode::as_str),
             replayed = self.replayed,
             dry_run = self.dry_run,
-            binding = ?self.binding.status,
-            issues = ?self.binding.issues,
+            binding = self.binding.status.map(BindStatus::as_str),
+            issues = self.issues(),
             policy = self.policy_revision.as_deref(),
             queued_us = self.phases.queued_us,
             awaiting_approval_us = self.phases.awaiting_approval_us,

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::SystemTime;
 
+use countersign::contract::ErrorCode;
 use countersign::contract::record::PhaseTimes;
-use countersign::contract::{BindStatus, ErrorCode};
 use countersign::observe::{Answered, Surface};
 use countersign::redact::Detector;
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceState};
@@ -209,25 +209,13 @@ fn own_attributes(answered: &Answered, all: &mut Vec<KeyValue>) {
         all.push(KeyValue::new("countersign.snapshot_id", id.to_string()));
     }
     if let Some(status) = answered.binding.status {
-        all.push(KeyValue::new(
-            "countersign.bind.status",
-            status_name(status),
-        ));
+        all.push(KeyValue::new("countersign.bind.status", status.as_str()));
         let issues = answered.binding.issues.keys();
         let issues: Vec<StringValue> = issues.map(|code| code.as_str().into()).collect();
         if !issues.is_empty() {
             let issues = Value::Array(Array::String(issues));
             all.push(KeyValue::new("countersign.bind.issues", issues));
         }
-    }
-}
-
-const fn status_name(status: BindStatus) -> &'static str {
-    match status {
-        BindStatus::Exact => "exact",
-        BindStatus::Repaired => "repaired",
-        BindStatus::Incomplete => "incomplete",
-        BindStatus::Refused => "refused",
     }
 }
 
