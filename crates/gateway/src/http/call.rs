@@ -33,7 +33,9 @@ pub(super) async fn call(
     let mut reply = gateway.call(call).await;
     point_to_near_tool(&gateway, &caller, &name, &mut reply).await;
     let mut response = answer::reply(&reply);
-    response.extensions_mut().insert(OfCall);
+    if !reply.ok {
+        response.extensions_mut().insert(OfCall);
+    }
     Ok(response)
 }
 

@@ -5,17 +5,20 @@ use std::net::IpAddr;
 
 use countersign::contract::ErrorCode;
 use http::HeaderMap;
-use http::header::{HOST, ORIGIN};
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
 
 use super::answer::Refusal;
 
 /// Refuses a page of another site, and a name that somebody else has pointed at this machine.
 ///
-/// A request is for us where its host is an address, `localhost`, or the name in the public URL. It may
-/// come from no page, from a page of this machine, or from one under the public URL.
+/// A request is for us where its host is an address, `localhost`, or the name in the public URL; one with a
+/// credential may call us by any name, because no page can make a browser send one. It may come from no
+/// page, from a page of this machine, or from one under the public URL.
 pub(crate) fn check(headers: &HeaderMap, public_url: Option<&str>) -> Result<(), Refusal> {
     let public = public_url.map(host_of_url);
-    if let Some(host) = headers.get(HOST) {
+    if let Some(host) = headers.get(HOST)
+        && !headers.contains_key(AUTHORIZATION)
+    {
         let host = host.to_str().map(host_of);
         let is_ours = host.is_ok_and(|host| {
             is_local_name(host) || bare(host).parse::<IpAddr>().is_ok() || public == Some(host)
@@ -100,6 +103,18 @@ mod tests {
         let page = Some("https://tools.example.com");
         assert!(is_let_in("tools.example.com", page, public));
         assert!(is_let_in("tools.example.com:443", None, public));
+    }
+
+    /// Behind a proxy, or in a network of containers, a server has names of its own.
+    #[test]
+    fn whoever_has_a_credential_may_call_us_by_any_name() {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "countersign:8787".parse().unwrap());
+        assert!(check(&headers, None).is_err());
+        headers.insert(AUTHORIZATION, "Bearer x".parse().unwrap());
+        assert!(check(&headers, None).is_ok());
+        headers.insert(ORIGIN, "http://evil.example".parse().unwrap());
+        assert!(check(&headers, None).is_err());
     }
 
     #[test]
