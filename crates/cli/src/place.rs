@@ -16,6 +16,7 @@ use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::VerifyingKey;
 use countersign_evidence::seal::MasterKey;
+use countersign_gateway::identity::SCOPE_KEYS;
 use tokio::runtime::Runtime;
 
 use crate::backend::{Backend, StoreName};
@@ -255,6 +256,7 @@ pub(crate) fn operator() -> Principal {
         SCOPE_HOLD,
         SCOPE_RESOLVE,
         SCOPE_ANSWER,
+        SCOPE_KEYS,
     ];
     let name = ["COUNTERSIGN_OPERATOR", "USER", "LOGNAME"]
         .into_iter()

@@ -179,7 +179,7 @@ impl fmt::Debug for Vault {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the key was wrapped by the master key {wrapped_by}, the one in use is {ours}; use that one, or \
-     wrap the keys again with `countersign keys rotate`"
+     wrap the keys again with `countersign keys rotate-master`"
 )]
 struct WrongMaster {
     wrapped_by: String,

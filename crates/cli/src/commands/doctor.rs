@@ -113,7 +113,7 @@ fn examine_folder(folder: &Folder, points: &mut Points) {
     points.add_result("data folder", private_folder(folder));
     points.add_result("master key", master(folder));
     if folder.file(MASTER_OLD).exists() {
-        let found = "a rotation is not finished; run `countersign keys rotate`";
+        let found = "a rotation is not finished; run `countersign keys rotate-master`";
         points.add("old master key", Standing::Note, found);
     }
     points.add_result("log key", log_key(folder));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use countersign::sequencer::{self, Sequencer};
-use countersign_gateway::identity::Identity;
+use countersign_gateway::identity::{self, ApiKeys, Identity};
 use countersign_gateway::mcp;
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::operator::Operator;
@@ -49,6 +49,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
+    /// Let programs on this machine in without a credential, also when there are keys or issuers
+    #[arg(long, hide_short_help = true)]
+    allow_anonymous_loopback: bool,
+
     /// Also offer the fixtures of the MCP conformance suite; never for real use
     #[arg(long, hide_short_help = true)]
     conformance: bool,
@@ -61,11 +65,11 @@ impl Serve {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let policy = Arc::new(self.policy()?);
-        let identity = self.identity()?;
         let place = options.open_or_make(terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
-        let gateway = self.gateway(&place, &policy, identity.with_operator_token(token))?;
+        let identity = self.identity(&place, &policy)?.with_operator_token(token);
+        let gateway = self.gateway(&place, &policy, identity)?;
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
         announce_policy(&place, &policy)?;
         // The first reply carries a checkpoint like every other.
@@ -98,17 +102,21 @@ impl Serve {
     }
 
     /// Which credentials are accepted. Without any, only this machine may reach the server.
-    fn identity(&self) -> Result<Identity, Failure> {
-        if !self.listen.ip().is_loopback() {
-            let message = format!(
-                "{} can be reached by others, and nobody has to prove who they are",
-                self.listen
-            );
-            return Err(
-                Failure::new(message).hint("listen on 127.0.0.1, or set up credentials first")
-            );
+    fn identity(&self, place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Failure> {
+        let (clock, ids) = (place.clock.clone(), place.ids.clone());
+        let keys = ApiKeys::new(place.store(), Arc::new(place.vault()), clock.clone(), ids);
+        let mut identity = Identity::new(clock, policy.clone()).api_keys(keys);
+        if self.allow_anonymous_loopback {
+            identity = identity.allow_anonymous_loopback();
         }
-        Ok(Identity::loopback())
+        let may = place
+            .runtime
+            .block_on(identity::may_listen(self.listen, &identity));
+        may.map_err(|refused| {
+            let hint = refused.hint();
+            Failure::from(refused).hint(hint)
+        })?;
+        Ok(identity)
     }
 
     fn policy(&self) -> Result<LivePolicy, Failure> {
@@ -169,9 +177,7 @@ impl Serve {
         }
         terminal.say(format_args!("listening on {url}"))?;
         if self.policy.is_none() {
-            terminal.say(
-                "policy: everybody on this machine may call everything; --policy FILE changes that",
-            )?;
+            terminal.say("policy: every caller may call everything; --policy FILE changes that")?;
         }
         terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
         Ok(terminal.say(format_args!(

@@ -29,7 +29,16 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
         tracing::warn!(error, "the store does not answer");
         return not_ready("the store does not answer");
     }
-    answer::text("ready\n".to_owned())
+    let policy = gateway.identity().policy();
+    let Some(fault) = policy.fault() else {
+        return answer::text("ready\n".to_owned());
+    };
+    // Where it is wrong, not what: everybody may read this.
+    let revision = policy.current().revision().clone();
+    let (line, column) = (fault.line, fault.column);
+    answer::text(format!(
+        "ready\nnote: the policy file is not accepted (line {line}, column {column}), {revision} stays in force\n"
+    ))
 }
 
 fn not_ready(message: &str) -> Response {

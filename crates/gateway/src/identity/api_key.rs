@@ -191,7 +191,8 @@ impl NewKey {
             user_id,
             acts_for_others: self.acts_for_others,
             scopes: self.scopes,
-            created_at: now,
+            // Nobody reads more digits than that.
+            created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now),
             expires_at: self.expires_at,
             revoked_at: None,
             rotated_from: None,

@@ -1,0 +1,98 @@
+//! `countersign keys rotate` and `countersign keys revoke`.
+
+use std::time::Duration;
+
+use countersign_gateway::policy::Period;
+use serde_json::json;
+
+use super::create::{period, show_once};
+use super::shelf::{Shelf, in_store, issued};
+use crate::answer::write_json;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::PlaceOptions;
+use crate::terminal::Terminal;
+
+/// Make an API key in the place of another; it is shown this once
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign keys rotate 4f6c0b1a2d3e4f50
+  countersign keys rotate 4f6c0b1a2d3e4f50 --grace 24h
+
+The master key of the installation is changed by `countersign keys rotate-master`.")]
+pub(super) struct Rotate {
+    /// The key, by its id
+    #[arg(value_name = "KEY")]
+    id: String,
+
+    /// For how long the old key is accepted as well, such as 24h [default: it ends at once]
+    #[arg(long, value_name = "PERIOD", value_parser = period)]
+    grace: Option<Period>,
+}
+
+impl Rotate {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let grace = self.grace.map_or(Duration::ZERO, Period::duration);
+        let id = checked(&self.id)?;
+        let made = match Shelf::open(options)? {
+            Shelf::Server(running) => {
+                let path = format!("/v1/keys/{id}/rotate");
+                let grace = (!grace.is_zero()).then(|| format!("{}s", grace.as_secs()));
+                running.ask("POST", &path, Some(&json!({"grace": grace})))?
+            }
+            Shelf::Store(place) => in_store(&place, async |keys, by| {
+                let made = keys.rotate(id, grace, &by).await?;
+                Ok(issued(&made))
+            })?,
+        };
+        show_once(terminal, &made)
+    }
+}
+
+/// End an API key
+///
+/// A server that runs refuses it at once; other servers on the same store do within five seconds.
+#[derive(Debug, clap::Args)]
+pub(super) struct Revoke {
+    /// The key, by its id
+    #[arg(value_name = "KEY")]
+    id: String,
+}
+
+impl Revoke {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let id = checked(&self.id)?;
+        let ended = match Shelf::open(options)? {
+            Shelf::Server(running) => running.ask("DELETE", &format!("/v1/keys/{id}"), None)?,
+            Shelf::Store(place) => in_store(&place, async |keys, by| {
+                let key = keys.revoke(id, &by).await?;
+                Ok(json!({"key": key}))
+            })?,
+        };
+        if terminal.is_for_programs() {
+            write_json(terminal, &ended)?;
+        } else {
+            terminal.say(format_args!("ok: the key {id} is revoked"))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// An id, and nothing that could be something else in an address. Whoever gives the whole key is told.
+fn checked(id: &str) -> Result<&str, Failure> {
+    let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id {
+        return Ok(id);
+    }
+    Err(Failure::new("that is no id of a key")
+        .hint("the id is what stands between the two underscores of a key; `countersign keys list` lists all"))
+}

@@ -1,0 +1,145 @@
+//! `countersign keys create`.
+
+use std::io::Write as _;
+
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::contract::{Actor, ActorType};
+use countersign_gateway::identity::NewKey;
+use countersign_gateway::policy::Period;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::shelf::{Shelf, in_store, issued};
+use crate::answer::write_json;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::PlaceOptions;
+use crate::terminal::Terminal;
+
+/// Make an API key; it is shown this once
+///
+/// A key proves a person, an agent or a system. An agent acts for one user, for nobody, or, where it is
+/// trusted with that, for whomever each call names.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign keys create --agent shopper --for u_123 --scope tools:call --expires 90d
+  countersign keys create --user ann --label \"Ann's laptop\"
+  countersign keys create --system web-shop --acts-for-others
+
+The key alone is on stdout. From the first one on, a server lets nobody in without a credential.")]
+pub(super) struct Create {
+    #[command(flatten)]
+    holder: Holder,
+
+    /// On whose behalf the agent or system acts
+    #[arg(long = "for", value_name = "USER", conflicts_with_all = ["user", "acts_for_others"])]
+    for_user: Option<String>,
+
+    /// Let each call name the user and the actor: for a trusted backend
+    #[arg(long, conflicts_with = "user")]
+    acts_for_others: bool,
+
+    /// What it grants; may be given more than once
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+
+    /// What people call it
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    label: String,
+
+    /// For how long it is accepted, such as 90d [default: until it is revoked]
+    #[arg(long, value_name = "PERIOD", value_parser = period)]
+    expires: Option<Period>,
+}
+
+/// Who holds the key.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Holder {
+    /// An agent of this id
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+
+    /// A person of this id, who acts for themselves
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+
+    /// A system of this id, such as the backend of a shop
+    #[arg(long, value_name = "ID")]
+    system: Option<String>,
+}
+
+impl Create {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let new = self.key()?;
+        let made = match Shelf::open_or_make(options, terminal)? {
+            Shelf::Server(running) => running.ask("POST", "/v1/keys", Some(&json!(new)))?,
+            Shelf::Store(place) => in_store(&place, async move |keys, by| {
+                keys.create(new, &by).await.map(|made| issued(&made))
+            })?,
+        };
+        show_once(terminal, &made)
+    }
+
+    fn key(&self) -> Result<NewKey, Failure> {
+        let Holder {
+            agent,
+            user,
+            system,
+        } = &self.holder;
+        let (kind, id) = match (agent, user, system) {
+            (Some(id), _, _) => (ActorType::Agent, id),
+            (None, Some(id), _) => (ActorType::User, id),
+            (None, None, Some(id)) => (ActorType::System, id),
+            (None, None, None) => return Err(Failure::new("a key needs a holder")),
+        };
+        // Whole seconds are enough for people.
+        let now = Timestamp::from_second(SystemClock::new().now().as_second())?;
+        let end = |period: Period| now.checked_add(period.duration());
+        Ok(NewKey {
+            label: self.label.clone(),
+            actor: Actor {
+                kind,
+                id: id.clone(),
+            },
+            user_id: self.for_user.clone(),
+            acts_for_others: self.acts_for_others,
+            scopes: self.scopes.clone(),
+            expires_at: self.expires.map(end).transpose()?,
+        })
+    }
+}
+
+/// A period on the command line.
+pub(super) fn period(text: &str) -> Result<Period, String> {
+    let form = "expected a whole number with s, m, h or d, such as 90d, up to 366d";
+    Period::new(text).ok_or_else(|| form.to_owned())
+}
+
+/// A new key, the one time that it can be shown.
+pub(super) fn show_once(terminal: &mut Terminal, made: &Value) -> Result<Exit, Failure> {
+    if terminal.is_for_programs() {
+        write_json(terminal, made)?;
+        return Ok(Exit::Ok);
+    }
+    let text = |pointer: &str| made.pointer(pointer).and_then(Value::as_str);
+    let secret = text("/secret").unwrap_or_default();
+    writeln!(terminal.data(), "{secret}")?;
+    terminal.say(format_args!(
+        "ok: key {} of {} {}; it is not shown again",
+        text("/key/id").unwrap_or_default(),
+        text("/key/actor/type").unwrap_or_default(),
+        text("/key/actor/id").unwrap_or_default(),
+    ))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,71 @@
+//! `countersign keys list`.
+
+use serde_json::{Value, json};
+
+use super::shelf::{Shelf, in_store};
+use crate::answer::write_table;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::PlaceOptions;
+use crate::table::Table;
+use crate::terminal::Terminal;
+
+/// List the API keys, without their secrets
+#[derive(Debug, clap::Args)]
+pub(super) struct List {}
+
+impl List {
+    #[expect(clippy::unused_self, reason = "every command is run in the same way")]
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let listed = match Shelf::open(options)? {
+            Shelf::Server(running) => running.ask("GET", "/v1/keys", None)?,
+            Shelf::Store(place) => in_store(&place, async |keys, by| {
+                let listed = keys.list(&by).await?;
+                let state = |key| json!({"state": keys.state_of(key)});
+                let with_state = listed.iter().map(|key| merged(json!(key), state(key)));
+                Ok(json!({"keys": with_state.collect::<Vec<Value>>()}))
+            })?,
+        };
+        let keys = listed.get("keys").and_then(Value::as_array);
+        let keys = keys.cloned().unwrap_or_default();
+        let mut table = Table::new([
+            "KEY", "STATE", "HOLDER", "FOR", "SCOPES", "EXPIRES", "LABEL",
+        ]);
+        for key in &keys {
+            let text = |pointer: &str| key.pointer(pointer).and_then(Value::as_str);
+            let scopes = key.get("scopes").and_then(Value::as_array);
+            let scopes: Vec<&str> = scopes
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let kind = text("/actor/type").unwrap_or_default();
+            let holder = format!("{kind} {}", text("/actor/id").unwrap_or_default());
+            let may_others = key.get("acts_for_others") == Some(&Value::Bool(true));
+            let nobody = if may_others { "(each call says)" } else { "" };
+            table.row([
+                text("/id").unwrap_or_default(),
+                text("/state").unwrap_or_default(),
+                &holder,
+                text("/user_id").unwrap_or(nobody),
+                &scopes.join(" "),
+                text("/expires_at").unwrap_or_default(),
+                text("/label").unwrap_or_default(),
+            ]);
+        }
+        write_table(terminal, &keys, &table, "there is no API key")?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// An object with the members of another.
+fn merged(mut object: Value, more: Value) -> Value {
+    if let (Some(members), Value::Object(more)) = (object.as_object_mut(), more) {
+        members.extend(more);
+    }
+    object
+}

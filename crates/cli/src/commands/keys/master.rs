@@ -1,0 +1,132 @@
+//! The master key, which wraps the keys of the users.
+
+use std::sync::Arc;
+
+use countersign::contract::{RecordKind, Retention};
+use countersign::ledger::Durability;
+use countersign::scribe::{Act, Draft};
+use countersign_evidence::seal::MasterKey;
+use serde_json::json;
+
+use super::super::counted;
+use crate::answer::write_json;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::keys::{self, MASTER, MASTER_OLD, MasterSource};
+use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::progress;
+use crate::terminal::Terminal;
+
+/// Make a new master key and wrap the key of every user with it
+///
+/// No payload is touched: only the keys of the users are wrapped anew. Where it is interrupted, run it
+/// again and it goes on; the old key stays in master.key.old until nothing needs it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign keys rotate-master
+  COUNTERSIGN_MASTER_KEY=$NEW COUNTERSIGN_MASTER_KEY_OLD=$OLD countersign keys rotate-master
+
+Backups that were made before still need the old key. With PostgreSQL, start every other process again
+afterwards, and then run `countersign keys rotate-master --finish`.")]
+pub(crate) struct RotateMaster {
+    /// Wrap what is still left under the old key, and remove it; make no new one
+    #[arg(long)]
+    finish: bool,
+}
+
+impl RotateMaster {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let mut place = options.open()?;
+        let mut journal = Journal::start(&place)?;
+        let old = self.prepare(&mut place)?;
+        let bar = progress::bar(0, "keys");
+        let rewrapped = place
+            .runtime
+            .block_on(place.vault().rewrap_all(&*old, |done| {
+                bar.set_length(done as u64);
+                bar.set_position(done as u64);
+            }))
+            .map_err(store_failed)?;
+        bar.finish_and_clear();
+        record(&place, &old, rewrapped)?;
+        journal.sign(&place)?;
+        let is_alone = place.backend.is_alone();
+        let is_done = place.master_source == MasterSource::File && (is_alone || self.finish);
+        if is_done {
+            place.folder.remove(MASTER_OLD)?;
+        }
+        if terminal.is_for_programs() {
+            write_json(
+                terminal,
+                &json!({"rewrapped": rewrapped, "master": place.master.id(), "old": old.id()}),
+            )?;
+        } else {
+            terminal.say(format_args!(
+                "ok: {} wrapped by the master key {}",
+                counted(rewrapped, "key is", "keys are"),
+                place.master.id()
+            ))?;
+        }
+        if !is_done && place.master_source == MasterSource::File {
+            terminal.say(
+                "note: start every other process again, then run `countersign keys rotate-master --finish`",
+            )?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// The key that was; the new one is in its place already, durably, so that nothing is ever wrapped
+    /// by a key that is in no file.
+    fn prepare(&self, place: &mut Place) -> Result<Arc<MasterKey>, Failure> {
+        if place.master_source == MasterSource::Environment {
+            return keys::old_in_environment()?.ok_or_else(|| {
+                Failure::new("the master key is in the environment, so only you can change it").hint(
+                    "set COUNTERSIGN_MASTER_KEY to the new key and COUNTERSIGN_MASTER_KEY_OLD to the old one",
+                )
+            });
+        }
+        let folder = &place.folder;
+        if let Some(old) = keys::master_in(folder, MASTER_OLD)?
+            && old.id() != place.master.id()
+        {
+            // A rotation that was interrupted, or is to be finished.
+            return Ok(old);
+        }
+        if self.finish {
+            return Err(Failure::new("there is no rotation to finish")
+                .hint("`countersign keys rotate-master` begins one"));
+        }
+        let old = place.master.clone();
+        if let Some(text) = folder.read_secret(MASTER)? {
+            folder.write_secret(MASTER_OLD, &text)?;
+        }
+        place.master = keys::make_master(folder, MASTER, &*place.ids)?;
+        Ok(old)
+    }
+}
+
+fn record(place: &Place, old: &MasterKey, rewrapped: usize) -> Result<(), Failure> {
+    let act = Act {
+        kind: RecordKind::Config,
+        at: place.clock.now(),
+        user_id: String::new(),
+        actor: Some(operator().actor),
+        about: json!({
+            "event": "master_key_rotated",
+            "from": old.id(),
+            "to": place.master.id(),
+            "rewrapped": rewrapped,
+        }),
+        retention: Retention::Long,
+    };
+    let entry = act.entry(place.ids.snapshot_id(), None);
+    let store = place.store();
+    let append = store.append(Draft::from(entry), Durability::Committed);
+    place.runtime.block_on(append).map_err(store_failed)
+}

@@ -1,0 +1,84 @@
+//! Where API keys are kept: in the store, or with the server that holds it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use countersign::Principal;
+use countersign_gateway::identity::{ApiKeys, IssuedKey, KeysError};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::running::Running;
+use crate::terminal::Terminal;
+
+/// Either of the two. Both answer with the same JSON.
+pub(super) enum Shelf {
+    Server(Running),
+    Store(Box<Place>),
+}
+
+impl Shelf {
+    /// A server that runs goes first: it may be the only one who can open the store.
+    pub(super) fn open(options: &PlaceOptions) -> Result<Self, Failure> {
+        match options.running()? {
+            Some(running) => Ok(Self::Server(running)),
+            None => Ok(Self::Store(Box::new(options.open()?))),
+        }
+    }
+
+    /// The same, made where there is none.
+    pub(super) fn open_or_make(
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Self, Failure> {
+        match options.running()? {
+            Some(running) => Ok(Self::Server(running)),
+            None if options.is_memory()? => Err(Failure::new("a store in memory keeps no keys")
+                .hint("leave --store out, or name a store that stays")),
+            None => Ok(Self::Store(Box::new(options.open_or_make(terminal)?))),
+        }
+    }
+}
+
+/// Does something with the keys in a store, and signs its record.
+pub(super) fn in_store<T, F>(
+    place: &Place,
+    deed: impl FnOnce(ApiKeys, Principal) -> F,
+) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, KeysError>>,
+{
+    let mut journal = Journal::start(place)?;
+    let (clock, ids) = (place.clock.clone(), place.ids.clone());
+    let keys = ApiKeys::new(place.store(), Arc::new(place.vault()), clock, ids);
+    let done = place.runtime.block_on(deed(keys, operator()));
+    let done = done.map_err(keys_failed)?;
+    journal.sign(place)?;
+    Ok(done)
+}
+
+/// A new key as a server writes it.
+pub(super) fn issued(issued: &IssuedKey) -> Value {
+    json!({"key": issued.key, "secret": issued.token.as_str()})
+}
+
+fn keys_failed(error: KeysError) -> Failure {
+    let hint = error.body().details.hint;
+    let failure = match error {
+        KeysError::Store(error) => return store_failed(error),
+        KeysError::NoKey { .. } => {
+            return Failure::from(error).hint("`countersign keys list` lists all keys");
+        }
+        KeysError::Invalid { .. } => Failure::from(error),
+        KeysError::Ended { .. }
+        | KeysError::Full { .. }
+        | KeysError::Busy
+        | KeysError::MissingScope { .. } => Failure::from(error).refused(),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
