@@ -119,7 +119,7 @@ pub enum Answer {
         approval_id: String,
         /// Until when.
         expires_at: Timestamp,
-        /// Why an earlier answer does not count, where there was one.
+        /// Why an earlier question about this call, or its answer, does not count, where there was one.
         because: Option<Because>,
     },
     /// The user has declined.
@@ -138,7 +138,7 @@ pub enum Answer {
     },
 }
 
-/// Why an earlier answer does not count for a call. Closed.
+/// Why an earlier question, or its answer, does not count for a call. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Because {
     /// It was given for other arguments.

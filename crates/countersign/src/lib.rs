@@ -139,3 +139,8 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-tool.md")]
 struct AddingATool;
+
+/// So is the page about approvals.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/approvals.md")]
+struct AboutApprovals;

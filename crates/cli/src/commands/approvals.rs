@@ -244,6 +244,9 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How many questions are looked through for one.
+const LISTED_MAX: usize = 10_000;
+
 /// The questions of a store.
 struct Inbox {
     place: Place,
@@ -266,7 +269,7 @@ impl Inbox {
     /// The one question that is meant.
     fn find(&self, id: &str) -> Result<Approval, Failure> {
         let all = Wanted {
-            limit: usize::MAX,
+            limit: LISTED_MAX,
             ..Wanted::default()
         };
         let mut meant = self

@@ -2,10 +2,10 @@
 
 use countersign_contract::approval::{Approval, ApprovalState};
 use countersign_contract::{Actor, ActorType};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Error, sees_all};
-use super::question::{Question, Writing, later};
+use super::question::{Question, Writing, later, pending};
 use super::record::{self, Event};
 use super::stored::{COLLECTION, Owner, StoredApprovals, is_done, opened, owner_key};
 use crate::ledger::{self, Commit, DocumentKey};
@@ -35,9 +35,7 @@ impl Default for Wanted {
     }
 }
 
-/// How many questions one listing looks at.
-const SCANNED_MAX: usize = 10_000;
-
+/// How many questions are read at once.
 const PAGE: usize = 256;
 
 /// For how long a question can still be looked at after it has expired; its records stay.
@@ -54,25 +52,12 @@ impl StoredApprovals {
             None if sees_all(by) => None,
             None => Some(&by.user_id),
         };
-        let questions = match of {
-            Some(user_id) => self.of_user(user_id).await?,
-            None => self.of_all().await?,
-        };
-        let now = self.clock.now();
-        let mut questions: Vec<_> = questions
-            .into_iter()
-            .filter(|question| {
-                wanted
-                    .state
-                    .is_none_or(|state| question.state(now) == state)
-            })
-            .collect();
-        questions.sort_by(|a, b| (b.asked_at, &b.id).cmp(&(a.asked_at, &a.id)));
-        questions.truncate(wanted.limit);
-        Ok(questions
-            .into_iter()
-            .map(|question| question.shown(now))
-            .collect())
+        let mut newest = Newest::new(wanted, self.clock.now());
+        match of {
+            Some(user_id) => self.of_user(user_id, wanted, &mut newest).await?,
+            None => self.of_all(&mut newest).await?,
+        }
+        Ok(newest.shown())
     }
 
     /// One question.
@@ -146,28 +131,54 @@ impl StoredApprovals {
         Ok(Some((owner, question)))
     }
 
-    async fn of_user(&self, user_id: &str) -> Result<Vec<Question>, ledger::Error> {
+    async fn of_user(
+        &self,
+        user_id: &str,
+        wanted: &Wanted,
+        newest: &mut Newest,
+    ) -> Result<(), ledger::Error> {
         let Some(keys) = self.vault.existing_key(user_id).await? else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let scan = self.store.scan(user_id, COLLECTION, "", None, SCANNED_MAX);
-        let opened = opened(user_id, &keys, scan.await?.documents)?;
-        Ok(opened.into_iter().map(|(_, question)| question).collect())
+        if wanted.state == Some(ApprovalState::Pending) {
+            let entry = pending(&keys);
+            // Those that are over and not yet removed are found as well.
+            let most = self.limits.pending_max.saturating_add(PAGE);
+            let found = self.store.find(user_id, COLLECTION, &entry, most).await?;
+            let found = opened(user_id, &keys, found.documents)?;
+            found.into_iter().for_each(|(_, found)| newest.add(found));
+            return Ok(());
+        }
+        let mut after: Option<String> = None;
+        loop {
+            let page = self
+                .store
+                .scan(user_id, COLLECTION, "", after.as_deref(), PAGE)
+                .await?;
+            let found = opened(user_id, &keys, page.documents)?;
+            let Some((last, _)) = found.last() else {
+                return Ok(());
+            };
+            after = Some(last.key.id.clone());
+            found.into_iter().for_each(|(_, found)| newest.add(found));
+        }
     }
 
-    async fn of_all(&self) -> Result<Vec<Question>, ledger::Error> {
-        let mut questions = Vec::new();
-        let mut after = None;
-        while questions.len() < SCANNED_MAX {
+    async fn of_all(&self, newest: &mut Newest) -> Result<(), ledger::Error> {
+        let mut after: Option<String> = None;
+        loop {
             let ids = self.ids_after(after.as_deref()).await?;
-            let Some(last) = ids.last() else { break };
+            let Some(last) = ids.last() else {
+                return Ok(());
+            };
             after = Some(last.clone());
             for id in ids {
                 let found = self.found(&id).await?.and_then(|(_, found)| found);
-                questions.extend(found.map(|(question, _)| question));
+                found
+                    .into_iter()
+                    .for_each(|(question, _)| newest.add(question));
             }
         }
-        Ok(questions)
     }
 
     async fn ids_after(&self, after: Option<&str>) -> Result<Vec<String>, ledger::Error> {
@@ -210,6 +221,49 @@ impl StoredApprovals {
             record: Draft::from(entry),
         };
         Ok(is_done(&self.store.commit(commit).await?))
+    }
+}
+
+/// The newest of the questions that are wanted; no more are held than have to be.
+struct Newest {
+    state: Option<ApprovalState>,
+    limit: usize,
+    now: Timestamp,
+    questions: Vec<Question>,
+}
+
+impl Newest {
+    fn new(wanted: &Wanted, now: Timestamp) -> Self {
+        Self {
+            state: wanted.state,
+            limit: wanted.limit,
+            now,
+            questions: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, question: Question) {
+        if self
+            .state
+            .is_none_or(|state| question.state(self.now) == state)
+        {
+            self.questions.push(question);
+        }
+        if self.questions.len() >= self.limit.saturating_mul(2).max(PAGE) {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        self.questions
+            .sort_by(|a, b| (b.asked_at, &b.id).cmp(&(a.asked_at, &a.id)));
+        self.questions.truncate(self.limit);
+    }
+
+    fn shown(mut self) -> Vec<Approval> {
+        self.trim();
+        let questions = self.questions.into_iter();
+        questions.map(|question| question.shown(self.now)).collect()
     }
 }
 

@@ -115,7 +115,7 @@ impl Question {
             definition: confirm.definition,
             exact: confirm.exact,
             ceiling: confirm.ceiling.clone(),
-            arguments_redacted: confirm.arguments_redacted.clone(),
+            arguments_redacted: displayed(&confirm.arguments_redacted),
             policy_revision: confirm.policy_revision.clone(),
             request_id: confirm.request_id.clone(),
             asked_at: at,
@@ -370,6 +370,18 @@ fn entry(keys: &UserKey, index: &str, value: &str) -> IndexEntry {
         value: keys.index(named.as_bytes()),
     }
 }
+
+/// Arguments that no person reads are not kept for display; what they are bound by is their digest.
+fn displayed(arguments: &Value) -> Value {
+    let bytes = arguments.to_string().len();
+    if bytes > DISPLAYED_BYTES_MAX {
+        return format!("[{bytes} bytes, too long to be shown]").into();
+    }
+    arguments.clone()
+}
+
+/// The longest arguments that an inbox shows.
+const DISPLAYED_BYTES_MAX: usize = 16 * 1024;
 
 /// A moment later than another.
 pub(super) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {

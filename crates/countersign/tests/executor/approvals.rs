@@ -625,6 +625,53 @@ async fn open_questions_are_bounded() {
     assert_eq!(ids, ["ap_4", "ap_2"]);
 }
 
+/// Long arguments are bound like all others, and not kept for display.
+#[tokio::test]
+async fn long_arguments_are_not_shown() {
+    let world = World::new(Probe::write("pay.send").confirmed());
+    let arguments = json!({"text": "x".repeat(20_000)});
+    world.send("pay.send", &arguments, &json!({})).await;
+    let shown = &world.asked().await[0].arguments;
+    assert_eq!(*shown, json!("[20011 bytes, too long to be shown]"));
+    world.approve("ap_1").await;
+    let other = json!({"text": "x".repeat(19_999)});
+    check_error(
+        &world.send("pay.send", &other, &json!({})).await,
+        NEEDS,
+        &json!({}),
+    );
+    assert_eq!(
+        world.send("pay.send", &arguments, &json!({})).await["ok"],
+        true
+    );
+}
+
+/// Lists hold the newest, however many there are.
+#[tokio::test]
+async fn lists_are_bounded() {
+    let limits = Limits {
+        pending_max: 1_000,
+        ..Limits::default()
+    };
+    let world = World::of([Probe::write("pay.send").confirmed()], |builder| {
+        builder.approval_limits(limits)
+    });
+    for n in 1..=300 {
+        world.clock.advance(Duration::from_millis(1));
+        world.send("pay.send", &json!({ "n": n }), &json!({})).await;
+    }
+    let desk = system("desk").scope(SCOPE_ANSWER);
+    for by in [desk, Principal::user("u_1")] {
+        let wanted = Wanted {
+            limit: 3,
+            ..Wanted::default()
+        };
+        let listed = world.approvals().list(&by, &wanted).await.unwrap();
+        let ids: Vec<_> = listed.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(ids, ["ap_300", "ap_299", "ap_298"]);
+    }
+}
+
 /// A caller may wait: the answer of this process, and that of another one, wake it up.
 #[tokio::test(start_paused = true)]
 async fn a_caller_may_wait_for_the_answer() {
