@@ -146,7 +146,9 @@ impl StoredApprovals {
             let most = self.limits.pending_max.saturating_add(PAGE);
             let found = self.store.find(user_id, COLLECTION, &entry, most).await?;
             let found = opened(user_id, &keys, found.documents)?;
-            found.into_iter().for_each(|(_, found)| newest.add(found));
+            for (_, question) in found {
+                newest.add(question);
+            }
             return Ok(());
         }
         let mut after: Option<String> = None;
@@ -160,7 +162,9 @@ impl StoredApprovals {
                 return Ok(());
             };
             after = Some(last.key.id.clone());
-            found.into_iter().for_each(|(_, found)| newest.add(found));
+            for (_, question) in found {
+                newest.add(question);
+            }
         }
     }
 
@@ -174,9 +178,9 @@ impl StoredApprovals {
             after = Some(last.clone());
             for id in ids {
                 let found = self.found(&id).await?.and_then(|(_, found)| found);
-                found
-                    .into_iter()
-                    .for_each(|(question, _)| newest.add(question));
+                if let Some((question, _)) = found {
+                    newest.add(question);
+                }
             }
         }
     }
