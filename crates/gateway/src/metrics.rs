@@ -30,7 +30,7 @@ mod text;
 use meters::ToolMeters;
 use refusal::Refusals;
 pub use refusal::{OfCall, Refusal, layer};
-use text::Scrape;
+use text::{Scrape, Stored};
 
 /// Everything that is counted. One for each gateway; it is given to the executor as its observer.
 ///
@@ -57,7 +57,6 @@ pub struct Metrics {
     unknown: Arc<ToolMeters>,
     refusals: Refusals,
     connections: AtomicI64,
-    approvals_pending: AtomicI64,
     spans_dropped: Arc<AtomicU64>,
     /// The newest checkpoint, by its size, and since when it is known, in the clock's monotonic time.
     checkpoint: Mutex<(u64, Duration)>,
@@ -68,6 +67,9 @@ const UNKNOWN: &str = "unknown";
 
 /// How long a scrape waits for the store.
 const STORE_WAIT: Duration = Duration::from_secs(2);
+
+/// How many questions are looked at: more than a few are a reason to look for oneself.
+const QUESTIONS_MAX: usize = 256;
 
 impl Metrics {
     /// Nothing was counted yet.
@@ -87,7 +89,6 @@ impl Metrics {
             unknown,
             refusals: Refusals::default(),
             connections: AtomicI64::new(0),
-            approvals_pending: AtomicI64::new(0),
             spans_dropped: Arc::default(),
             checkpoint: Mutex::new((0, now)),
         }
@@ -103,12 +104,6 @@ impl Metrics {
     pub fn connection(self: &Arc<Self>) -> Connection {
         self.connections.fetch_add(1, Ordering::Relaxed);
         Connection(self.clone())
-    }
-
-    /// How many approvals nobody has answered yet.
-    pub fn set_approvals_pending(&self, pending: usize) {
-        let pending = i64::try_from(pending).unwrap_or(i64::MAX);
-        self.approvals_pending.store(pending, Ordering::Relaxed);
     }
 
     /// Where the exporter of traces counts what it could not send.
@@ -204,23 +199,29 @@ async fn scrape(State(gateway): State<Gateway>) -> Response {
             gateway.metrics().learn(&entry);
         }
     }
-    let archive = gateway.archive();
-    let log = async { tokio::try_join!(archive.head(), archive.signed()) };
-    let log = tokio::time::timeout(STORE_WAIT, log).await;
-    let (head, signed) = match log {
-        Ok(Ok((head, signed))) => (Some(head), signed),
-        Ok(Err(_)) | Err(_) => (None, None),
-    };
     let metrics = gateway.metrics();
-    let signed = signed.map_or(0, |(checkpoint, _)| checkpoint.size);
+    let stored = tokio::time::timeout(STORE_WAIT, stored(&gateway)).await;
     let scrape = Scrape {
         calls_in_flight: gateway.calls_running(),
-        tree_size: head.map(|head| head.size),
-        checkpoint_size: signed,
-        checkpoint_age: metrics.checkpoint_age(signed),
+        stored: stored.ok().flatten(),
     };
     match metrics.text(scrape) {
         Ok(text) => ([(CONTENT_TYPE, text::MEDIA_TYPE)], text).into_response(),
         Err(fmt::Error) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// What the store knows; none where it does not answer.
+async fn stored(gateway: &Gateway) -> Option<Stored> {
+    let archive = gateway.archive();
+    let head = archive.head().await.ok()?;
+    let signed = archive.signed().await.ok()?;
+    let checkpoint_size = signed.map_or(0, |(checkpoint, _)| checkpoint.size);
+    let approvals = gateway.executor().approvals();
+    Some(Stored {
+        tree_size: head.size,
+        checkpoint_size,
+        checkpoint_age: gateway.metrics().checkpoint_age(checkpoint_size),
+        approvals_pending: approvals.pending(QUESTIONS_MAX).await.ok()?,
+    })
 }

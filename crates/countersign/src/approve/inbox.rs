@@ -66,6 +66,26 @@ impl StoredApprovals {
         Ok(question.shown(self.clock.now()))
     }
 
+    /// How many questions nobody has answered, among the first `limit` that there are: for whoever watches.
+    pub async fn pending(&self, limit: usize) -> Result<usize, Error> {
+        let now = self.clock.now();
+        let (mut seen, mut pending) = (0, 0);
+        let mut after = None;
+        while seen < limit {
+            let ids = self.ids_after(after.as_deref()).await?;
+            let Some(last) = ids.last() else { break };
+            after = Some(last.clone());
+            seen += ids.len();
+            for id in ids {
+                let found = self.found(&id).await?.and_then(|(_, found)| found);
+                let is_pending =
+                    |(question, _): (Question, u64)| question.state(now) == ApprovalState::Pending;
+                pending += usize::from(found.is_some_and(is_pending));
+            }
+        }
+        Ok(pending)
+    }
+
     /// Removes questions that were over a day ago, and what erased users have left behind, at most
     /// `limit`; answers how many.
     pub async fn expire(&self, limit: usize) -> Result<usize, Error> {

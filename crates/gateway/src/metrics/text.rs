@@ -24,9 +24,16 @@ pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0
 pub(super) struct Scrape {
     pub(super) calls_in_flight: usize,
     /// None where the store did not answer.
-    pub(super) tree_size: Option<u64>,
+    pub(super) stored: Option<Stored>,
+}
+
+/// What the store knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    pub(super) tree_size: u64,
     pub(super) checkpoint_size: u64,
     pub(super) checkpoint_age: Duration,
+    pub(super) approvals_pending: usize,
 }
 
 type Tools = Vec<(Box<str>, Arc<ToolMeters>)>;
@@ -52,7 +59,6 @@ impl Metrics {
             scrape,
             refusals: self.refusals.counts().collect(),
             connections: self.connections.load(Ordering::Relaxed),
-            approvals_pending: self.approvals_pending.load(Ordering::Relaxed),
             spans_dropped: self.spans_dropped.load(Ordering::Relaxed),
         }
     }
@@ -104,7 +110,6 @@ struct ServerText {
     scrape: Scrape,
     refusals: Vec<(&'static str, u64)>,
     connections: i64,
-    approvals_pending: i64,
     spans_dropped: u64,
 }
 
@@ -116,48 +121,25 @@ impl Collector for ServerText {
         for (reason, count) in &self.refusals {
             counter(&mut refused, &[("reason", reason)], *count)?;
         }
-        let Scrape {
-            calls_in_flight,
-            tree_size,
-            checkpoint_size,
-            checkpoint_age,
-        } = self.scrape;
-        let gauges = [
-            (
-                "calls_in_flight",
-                "Calls that are running",
-                number(calls_in_flight),
-            ),
-            ("connections", "Open connections", self.connections),
-            (
-                "approvals_pending",
-                "Approvals that nobody has answered",
-                self.approvals_pending,
-            ),
-            (
-                "store_up",
-                "1 where the store answers",
-                tree_size.is_some().into(),
-            ),
-            (
-                "log_tree_size",
-                "Records in the tree",
-                number(tree_size.unwrap_or_default()),
-            ),
-            (
-                "log_checkpoint_size",
-                "Records under the newest signed checkpoint",
-                number(checkpoint_size),
-            ),
-        ];
-        for (name, help, value) in gauges {
-            let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(gauge)?;
+        let stored = self.scrape.stored;
+        let running = number(self.scrape.calls_in_flight);
+        gauge(
+            &mut encoder,
+            "calls_in_flight",
+            "Calls that are running",
+            running,
+        )?;
+        gauge(
+            &mut encoder,
+            "connections",
+            "Open connections",
+            self.connections,
+        )?;
+        let help = "1 where the store answers";
+        gauge(&mut encoder, "store_up", help, stored.is_some().into())?;
+        if let Some(stored) = stored {
+            stored.encode(&mut encoder)?;
         }
-        let help = "Since when the newest signed checkpoint is known";
-        let unit = Some(&Unit::Seconds);
-        let age = encoder.encode_descriptor("log_checkpoint_age", help, unit, MetricType::Gauge)?;
-        ConstGauge::new(checkpoint_age.as_secs_f64()).encode(age)?;
         let help = "Spans that could not be exported";
         let dropped =
             encoder.encode_descriptor("spans_dropped", help, None, MetricType::Counter)?;
@@ -165,6 +147,36 @@ impl Collector for ServerText {
         let build = encoder.encode_descriptor("build", "The program", None, MetricType::Info)?;
         Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]).encode(build)
     }
+}
+
+impl Stored {
+    fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Approvals that nobody has answered, among the oldest 256 questions";
+        gauge(
+            encoder,
+            "approvals_pending",
+            help,
+            number(self.approvals_pending),
+        )?;
+        let help = "Records in the tree";
+        gauge(encoder, "log_tree_size", help, number(self.tree_size))?;
+        let help = "Records under the newest signed checkpoint";
+        gauge(
+            encoder,
+            "log_checkpoint_size",
+            help,
+            number(self.checkpoint_size),
+        )?;
+        let help = "Since when the newest signed checkpoint is known";
+        let unit = Some(&Unit::Seconds);
+        let age = encoder.encode_descriptor("log_checkpoint_age", help, unit, MetricType::Gauge)?;
+        ConstGauge::new(self.checkpoint_age.as_secs_f64()).encode(age)
+    }
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: i64) -> fmt::Result {
+    let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::new(value).encode(gauge)
 }
 
 fn counter<const N: usize>(

@@ -122,6 +122,11 @@ impl World {
         };
         let open = approvals.list(&user, &wanted).await.unwrap();
         assert_eq!(open.len(), 1);
+        let counted = String::from_utf8(self.metrics().await).unwrap();
+        assert!(
+            counted.contains("\ncountersign_approvals_pending 1\n"),
+            "{counted}"
+        );
         let reason = Some("for 欧阳张伟, the knee operation");
         approvals.approve(&open[0].id, &user, reason).await.unwrap();
         self.send("courier.buy", arguments, RequestEnvelope::default())
@@ -142,6 +147,11 @@ impl World {
         replies
     }
 
+    async fn metrics(&self) -> Vec<u8> {
+        let answer = reqwest::get(format!("{}/metrics", self.wire.url)).await;
+        answer.unwrap().bytes().await.unwrap().to_vec()
+    }
+
     /// Everything that leaves the process or stays behind of it, but the store itself.
     async fn sinks(&mut self) -> Vec<(&'static str, Vec<u8>)> {
         while matches!(
@@ -149,15 +159,13 @@ impl World {
             countersign::sequencer::Tick::Grown { .. }
         ) {}
         assert!(self.traces.flush(Duration::from_secs(30)).await);
-        let metrics = reqwest::get(format!("{}/metrics", self.wire.url))
-            .await
-            .unwrap();
+        let metrics = self.metrics().await;
         let (leaves, bundle) = self.evidence().await;
         vec![
             ("the log", CAPTURED.written().await),
             ("our own events", CAPTURED.plain()),
             ("spans", self.collector.bytes()),
-            ("metrics", metrics.bytes().await.unwrap().to_vec()),
+            ("metrics", metrics),
             ("leaves", leaves),
             ("a bundle", bundle),
         ]

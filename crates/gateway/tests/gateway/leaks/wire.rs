@@ -1,5 +1,7 @@
 //! Personal data in every part of a request: path, query, headers, body, messages of MCP.
 
+use std::fmt::Write as _;
+
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
@@ -59,7 +61,10 @@ impl Wire {
             self.post(tool, sent, r#"{"arguments": {}}"#.to_owned())
                 .await;
         }
-        let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let mut encoded = String::new();
+        for byte in text.bytes() {
+            write!(encoded, "%{byte:02X}").unwrap();
+        }
         for path in [
             format!("/v1/tools/{encoded}"),
             format!("/{encoded}"),
@@ -82,7 +87,7 @@ impl Wire {
             for arguments in arguments {
                 let parsed: Value = serde_json::from_str(arguments).unwrap_or(json!(arguments));
                 for arguments in [parsed, json!(arguments)] {
-                    self.message(version, "tools/call", &call(text, version, arguments))
+                    self.message(version, "tools/call", &call(text, version, &arguments))
                         .await;
                 }
             }
@@ -117,7 +122,7 @@ impl Wire {
     }
 }
 
-fn call(text: &str, version: &str, arguments: Value) -> Value {
+fn call(text: &str, version: &str, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "courier.note",
         "arguments": arguments,
