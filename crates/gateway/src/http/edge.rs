@@ -3,7 +3,8 @@
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use countersign::contract::{ErrorCode, RequestId};
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource, RequestId};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
 use super::answer::{Refusal, X_REQUEST_ID};
@@ -14,6 +15,7 @@ use crate::gateway::Gateway;
 /// Bounds the request, keeps other people's web pages out, and gives every refusal its one form.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let request_id = request.headers().get(X_REQUEST_ID).cloned();
+    let is_ours = request.uri().path().starts_with("/v1/");
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
             let request = request.map(|body| Bounded::wrap(body, gateway.settings()));
@@ -21,7 +23,8 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
         }
         Err(refusal) => refusal.into_response(),
     };
-    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+    let refusal = response.extensions_mut().remove::<Refusal>();
+    let Some(refusal) = refusal.or_else(|| is_ours.then(|| bare(&response)).flatten()) else {
         return response;
     };
     let request_id = request_id
@@ -45,6 +48,31 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
             .hint("send fewer or shorter headers; arguments go into the body"));
     }
     origin::check(request.headers(), gateway.settings().public_url.as_deref())
+}
+
+/// What a route did not answer by itself: a part of the path that is no text, for one.
+fn bare(response: &Response) -> Option<Refusal> {
+    let status = response.status();
+    if response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind == "application/json")
+    {
+        return None;
+    }
+    if status.is_client_error() {
+        let refusal = Refusal::new(ErrorCode::InvalidArgument, "the request cannot be read");
+        return Some(
+            refusal
+                .status(status)
+                .hint("GET /openapi.json says what it has to be"),
+        );
+    }
+    status.is_server_error().then(|| {
+        let message = "the gateway could not answer the request";
+        let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Gateway);
+        Refusal::from(body.hint("send the same request again later")).status(status)
+    })
 }
 
 fn head_bytes(headers: &HeaderMap) -> usize {

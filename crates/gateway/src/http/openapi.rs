@@ -19,7 +19,11 @@ use crate::gateway::Gateway;
 const PATHS: &str = include_str!("openapi/paths.json");
 
 /// The schemas that every answer refers to, by their names here.
-const SCHEMAS: [(&str, &str); 5] = [
+const SCHEMAS: [(&str, &str); 6] = [
+    (
+        "Approval",
+        include_str!("../../../../contracts/approval.schema.json"),
+    ),
     (
         "RequestEnvelope",
         include_str!("../../../../contracts/request-envelope.schema.json"),

@@ -130,6 +130,11 @@ async fn odd_paths_are_answered() {
         );
         assert!(!answer.head.contains("x-evil"), "{answer:?}");
     }
+    let answer = send(&world, "DELETE", "/v1/keys/%FF", &[], "").await;
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (400, "INVALID_ARGUMENT")
+    );
     for path in ["/v1/tools/%FF", "/v1/tools/%C3%28"] {
         assert_eq!(
             post(&world, path, "{}").await.code(),
