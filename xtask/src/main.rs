@@ -1,10 +1,12 @@
-//! The project's chores as one program: `cargo xtask test|bench|torture|generate|fuzz`.
+//! The project's chores as one program: `cargo xtask test|conformance|bench|torture|generate|fuzz`.
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
 mod bench;
+mod clients;
+mod conformance;
 mod fuzz;
 mod set_up;
 mod step;
@@ -17,7 +19,8 @@ Usage: cargo xtask COMMAND
 
 Commands:
   test                  format, lints, tests, documentation, generated files: what a change must pass;
-                        installs PostgreSQL and python3 with cryptography where they are missing
+                        installs PostgreSQL, npm and python3 with cryptography where they are missing
+  conformance           the official MCP suite and the MCP Inspector against a server of ours
   bench [NAME...] [--quick]
                         measure (estimates, table, ledger, gateway), and print tables with the targets;
                         installs what it measures beside under target/
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
 fn run(words: &[&str]) -> Result<()> {
     match words {
         ["test"] => test::run(),
+        ["conformance"] => conformance::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["torture"] => torture(["100", "10000", "200"]),
         ["torture", "--quick"] => torture(["10", "200", "10"]),

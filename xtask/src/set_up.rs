@@ -1,5 +1,6 @@
-//! What the tests need beside Rust and a C compiler: a PostgreSQL server, and a Python with the package
-//! `cryptography`, with which evidence is checked by code that is not ours.
+//! What the tests need beside Rust and a C compiler: a PostgreSQL server, a Python with the package
+//! `cryptography`, with which evidence is checked by code that is not ours, and npm, from which the MCP
+//! conformance suite comes.
 //!
 //! What is missing is installed where that is possible without asking; else the error says what to type.
 
@@ -9,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use countersign_testkit::postgres::{Programs, TempPostgres, VARIABLE};
 
+use crate::clients;
 use crate::step::{Step, root};
 
 /// The variable that tells the tests which Python to use.
@@ -21,12 +23,17 @@ const PROBE: &str = "import cryptography, sys; print(sys.executable)";
 pub(crate) struct World {
     server: TempPostgres,
     python: String,
+    clients: String,
 }
 
 impl World {
     /// What the tests are told.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
-        [(VARIABLE, self.server.url()), (PYTHON, self.python.clone())]
+    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
+        [
+            (VARIABLE, self.server.url()),
+            (PYTHON, self.python.clone()),
+            (clients::VARIABLE, self.clients.clone()),
+        ]
     }
 }
 
@@ -35,20 +42,27 @@ pub(crate) fn prepare() -> Result<World> {
     let lacking = Lacking {
         server: Programs::find().is_err(),
         python: python().is_none(),
+        npm: says("npm", &["--version"]).is_none(),
     };
     for step in lacking.steps(&Means::found())? {
         step.run()?;
     }
     let python = python().context("python3 was installed, but does not find `cryptography`")?;
+    let clients = clients::prepare()?;
     let server = TempPostgres::try_start()?;
     eprintln!("\n=== set-up: {} and {python}", server.url());
-    Ok(World { server, python })
+    Ok(World {
+        server,
+        python,
+        clients,
+    })
 }
 
 /// What a machine does not have.
 struct Lacking {
     server: bool,
     python: bool,
+    npm: bool,
 }
 
 /// How this machine can get something.
@@ -79,6 +93,9 @@ impl Lacking {
         if self.python {
             packages.extend(["python3", "python3-cryptography"]);
         }
+        if self.npm {
+            packages.push("npm");
+        }
         if packages.is_empty() {
             return Ok(Vec::new());
         }
@@ -92,10 +109,10 @@ impl Lacking {
                 })
                 .into());
         }
-        if self.server || !means.python {
+        if self.server || self.npm || !means.python {
             bail!(
                 "the tests need {}: install what is missing with `sudo apt-get install {}`",
-                "a PostgreSQL server and python3 with the package `cryptography`",
+                "a PostgreSQL server, npm and python3 with the package `cryptography`",
                 packages.join(" ")
             );
         }
@@ -123,7 +140,7 @@ fn environment() -> PathBuf {
 }
 
 /// What a program writes, if it is there and succeeds.
-fn says(program: &str, args: &[&str]) -> Option<String> {
+pub(crate) fn says(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
@@ -133,12 +150,13 @@ fn says(program: &str, args: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is done, or what is said, for what is lacking (server, python) and what there is to help
+    /// What is done, or what is said, for what is lacking (server, python, npm) and what there is to help
     /// (packages, python).
-    fn plan(lacking: [bool; 2], means: [bool; 2]) -> String {
+    fn plan(lacking: [bool; 3], means: [bool; 2]) -> String {
         let lacking = Lacking {
             server: lacking[0],
             python: lacking[1],
+            npm: lacking[2],
         };
         let means = Means {
             packages: means[0],
@@ -159,24 +177,33 @@ mod tests {
     #[test]
     fn what_is_missing_is_installed_or_named() {
         let apt = "apt-get update; apt-get install -y --no-install-recommends";
-        let need = "the tests need a PostgreSQL server and python3 with the package `cryptography`: \
+        let need = "the tests need a PostgreSQL server, npm and python3 with the package `cryptography`: \
                     install what is missing with `sudo apt-get install";
         for (lacking, means, expected) in [
-            ([false, false], [false, false], String::new()),
-            ([true, false], [true, true], format!("{apt} postgresql")),
+            ([false, false, false], [false, false], String::new()),
             (
+                [true, false, true],
                 [true, true],
+                format!("{apt} postgresql npm"),
+            ),
+            (
+                [true, true, false],
                 [true, false],
                 format!("{apt} postgresql python3 python3-cryptography"),
             ),
-            ([true, false], [false, true], format!("{need} postgresql`")),
             (
+                [true, false, false],
                 [false, true],
+                format!("{need} postgresql`"),
+            ),
+            ([false, false, true], [false, true], format!("{need} npm`")),
+            (
+                [false, true, false],
                 [false, false],
                 format!("{need} python3 python3-cryptography`"),
             ),
             (
-                [false, true],
+                [false, true, false],
                 [false, true],
                 "python3 -m venv OWN; OWN/bin/python3 -m pip install cryptography".to_owned(),
             ),

@@ -72,6 +72,10 @@ fn steps(nextest: bool) -> Vec<Step> {
             "generated files",
             &["test", "--workspace", "--locked", "--test", "contracts"],
         ),
+        Step::cargo(
+            "conformance",
+            &["run", "--locked", "--package", "xtask", "--", "conformance"],
+        ),
     ]
 }
 

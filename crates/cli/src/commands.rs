@@ -8,6 +8,7 @@ pub(crate) mod claims;
 pub(crate) mod doctor;
 pub(crate) mod evidence;
 pub(crate) mod keys;
+pub(crate) mod mcp;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod store;

@@ -21,6 +21,11 @@ impl Journal {
         Ok(Self { sequencer })
     }
 
+    /// Signs what is committed until `stop` is done, and then everything that is left.
+    pub(crate) async fn run(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
+        self.sequencer.run(stop).await.map_err(failed)
+    }
+
     /// Everything that was committed is in the tree and signed after this.
     pub(crate) fn sign(&mut self, place: &Place) -> Result<(), Failure> {
         let store = place.store();

@@ -1,10 +1,12 @@
 //! MCP over HTTP, as a client sees it: whole messages out, whole messages back.
 
 mod calls;
+mod clients;
 mod confirm;
 mod endpoint;
 mod lines;
 mod stdio;
+mod streams;
 
 use http::StatusCode;
 use serde_json::{Value, json};

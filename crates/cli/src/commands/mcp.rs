@@ -1,0 +1,119 @@
+//! `countersign mcp`: the tools for an MCP client that starts them as a program of its own.
+
+use std::sync::Arc;
+
+use countersign::archive::Archive;
+use countersign::clock::{Clock, SystemClock};
+use countersign::contract::{Actor, ActorType};
+use countersign::ids::{IdSource, RandomIds};
+use countersign::ledger::{MemoryStore, Store};
+use countersign::sample::Vat;
+use countersign::{Executor, Principal};
+use countersign_evidence::note::SigningKey;
+use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
+use countersign_gateway::identity::Identity;
+use countersign_gateway::{Gateway, Settings, mcp};
+use tokio::sync::oneshot;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::place::PlaceOptions;
+use crate::samples;
+use crate::terminal::Terminal;
+
+/// Serve the tools to one MCP client over standard input and output
+///
+/// Ends when the client hangs up. Whoever calls is an agent: what a user has to confirm, it cannot.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign mcp --user u_123
+  claude mcp add notes -- countersign mcp")]
+pub(crate) struct Mcp {
+    /// On whose behalf the client acts
+    #[arg(long, value_name = "USER", default_value = LOCAL_USER)]
+    user: String,
+}
+
+impl Mcp {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        if options.is_memory()? {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?;
+            let gateway = in_memory()?;
+            runtime.block_on(self.serve(&gateway))?;
+            return Ok(Exit::Ok);
+        }
+        let place = options.open_or_make(terminal)?;
+        let journal = Journal::start(&place)?;
+        let executor = place.executor(samples::catalog()?)?;
+        let archive = place.archive_with(executor.vault().clone());
+        let gateway = Gateway::new(
+            executor,
+            archive,
+            place.ids.clone(),
+            Identity::loopback(),
+            Settings::default(),
+        );
+        let (end, ended) = oneshot::channel::<()>();
+        let signing = journal.run(async { drop(ended.await) });
+        let serving = async {
+            let served = self.serve(&gateway).await;
+            drop(end);
+            served
+        };
+        // Whatever happens to the client, what it did gets into the signed log.
+        let (served, signed) = place
+            .runtime
+            .block_on(async { tokio::join!(serving, signing) });
+        served?;
+        signed.map(|()| Exit::Ok)
+    }
+
+    async fn serve(&self, gateway: &Gateway) -> Result<(), Failure> {
+        let actor = Actor {
+            kind: ActorType::Agent,
+            id: "local".to_owned(),
+        };
+        let caller = Caller {
+            principal: Arc::new(Principal::new(actor, self.user.as_str()).acting_for_others()),
+            proof: Proof::Loopback,
+        };
+        let served =
+            mcp::serve_stdio(gateway, caller, tokio::io::stdin(), tokio::io::stdout()).await;
+        served.map_err(Failure::from)
+    }
+}
+
+/// Nothing outlives the command.
+fn in_memory() -> Result<Gateway, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+    let executor = Executor::builder(samples::catalog()?)
+        .store(store.clone())
+        .clock(clock.clone())
+        .ids(ids.clone())
+        .rules(Vat::rules()?)
+        .build();
+    let mut seed = [0; 32];
+    ids.fill(&mut seed);
+    let key = SigningKey::from_seed("countersign.invalid/memory", &seed)?;
+    let vault = executor.vault().clone();
+    let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
+    let identity = Identity::loopback();
+    Ok(Gateway::new(
+        executor,
+        archive,
+        ids,
+        identity,
+        Settings::default(),
+    ))
+}

@@ -1,0 +1,42 @@
+//! A Python with the MCP clients that the tests drive: packages of PyPI, pinned, in a folder under
+//! `target/`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use crate::set_up::says;
+use crate::step::{Step, root};
+
+/// The variable that tells the tests which Python has the clients.
+pub(crate) const VARIABLE: &str = "COUNTERSIGN_TEST_MCP_PYTHON";
+
+const PACKAGES: [&str; 2] = ["mcp==2.3.0", "fastmcp==4.1.2"];
+
+/// Says which versions there are, in the form in which they are asked for.
+const PROBE: &str = "from importlib.metadata import version; \
+                     print(*(f'{name}=={version(name)}' for name in ('mcp', 'fastmcp')))";
+
+/// The Python, made where it is missing.
+pub(crate) fn prepare() -> Result<String> {
+    let python = folder().join("bin/python3").display().to_string();
+    if says(&python, &["-c", PROBE]).as_deref() != Some(&PACKAGES.join(" ")) {
+        let folder = folder().display().to_string();
+        Step::program("set-up", "python3", &["-m", "venv", &folder])
+            .run()
+            .context("an environment of its own needs `apt-get install python3-venv`")?;
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        Step::program("set-up", &python, &[&install[..], &PACKAGES].concat()).run()?;
+    }
+    Ok(python)
+}
+
+fn folder() -> PathBuf {
+    root().join("target/test-mcp-python")
+}
