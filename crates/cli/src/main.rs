@@ -28,6 +28,7 @@ mod progress;
 mod running;
 mod samples;
 mod table;
+mod telemetry;
 mod terminal;
 
 /// The tool layer for AI agents: what models write is bound to declared types, run once, and answered

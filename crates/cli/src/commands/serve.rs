@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::{self, ApiKeys, Identity};
 use countersign_gateway::mcp;
@@ -13,6 +14,7 @@ use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::server::Stopped;
+use countersign_gateway::telemetry::{Telemetry, install_panic_hook};
 use countersign_gateway::{Gateway, Server, Settings};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
@@ -24,6 +26,7 @@ use crate::journal;
 use crate::place::{Place, PlaceOptions, operator, store_failed};
 use crate::running::Running;
 use crate::samples;
+use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 
 /// Answer calls over HTTP and MCP until told to stop
@@ -56,6 +59,9 @@ pub(crate) struct Serve {
     /// Also offer the fixtures of the MCP conformance suite; never for real use
     #[arg(long, hide_short_help = true)]
     conformance: bool,
+
+    #[command(flatten)]
+    telemetry: TelemetryOptions,
 }
 
 impl Serve {
@@ -68,14 +74,15 @@ impl Serve {
         let place = options.open_or_make(terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
+        let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
+        let telemetry = self.telemetry(&place, &metrics, terminal)?;
         let identity = self.identity(&place, &policy)?.with_operator_token(token);
-        let gateway = self.gateway(&place, &policy, identity)?;
+        let gateway = self.gateway(&place, &policy, identity, metrics, &telemetry)?;
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
         announce_policy(&place, &policy)?;
         // The first reply carries a checkpoint like every other.
         let signed = place.runtime.block_on(sequencer.tick());
         signed.map_err(journal::failed)?;
-        hide_panics();
 
         let bound = place
             .runtime
@@ -92,6 +99,7 @@ impl Serve {
 
         let ended = place.runtime.block_on(serve(&gateway, server, sequencer));
         running.withdraw(&place.folder)?;
+        place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         let (stopped, signed) = ended?;
         match stopped {
             Stopped::Drained => terminal.say("stopped")?,
@@ -119,6 +127,21 @@ impl Serve {
         Ok(identity)
     }
 
+    /// From here on the server says what it does to those who watch it, and nothing of what it is sent.
+    fn telemetry(
+        &self,
+        place: &Place,
+        metrics: &Metrics,
+        terminal: &Terminal,
+    ) -> Result<Telemetry, Failure> {
+        install_panic_hook();
+        let _inside = place.runtime.enter();
+        let is_for_programs = terminal.is_for_programs();
+        let clock = place.clock.clone();
+        self.telemetry
+            .start(is_for_programs, clock, metrics.spans_dropped())
+    }
+
     fn policy(&self) -> Result<LivePolicy, Failure> {
         match &self.policy {
             None => Ok(LivePolicy::fixed(Policy::allow_all())),
@@ -137,12 +160,17 @@ impl Serve {
         place: &Place,
         policy: &Arc<LivePolicy>,
         identity: Identity,
+        metrics: Arc<Metrics>,
+        telemetry: &Telemetry,
     ) -> Result<Gateway, Failure> {
-        let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
+        let mut observers: Vec<Arc<dyn Observer>> = vec![metrics.clone()];
+        if let Some(traces) = telemetry.traces() {
+            observers.push(traces);
+        }
         let executor = place
             .executor_builder(samples::catalog()?)?
             .authorizer(policy.clone())
-            .observer(metrics.clone())
+            .observer(Arc::new(observers))
             .build();
         let settings = Settings {
             public_url: self.public_url.clone(),
@@ -247,18 +275,4 @@ fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<(), Failur
         .map_err(store_failed)?;
     place.runtime.spawn(policy.clone().watch(recorder));
     Ok(())
-}
-
-/// A panic is told by its place only: its message may hold what a caller has sent.
-fn hide_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string);
-        let place = place.unwrap_or_default();
-        tracing::error!(place, "a part of the server panicked");
-        // Where nobody can read it there is nothing left to be done.
-        let _ = writeln!(
-            std::io::stderr(),
-            "error: a part of the server panicked at {place}"
-        );
-    }));
 }

@@ -8,7 +8,7 @@ use countersign_contract::{ErrorBody, RequestEnvelope, RequestId, TraceContext, 
 use crate::cancel::Cancellation;
 use crate::dialect::ProviderCall;
 use crate::extensions::Extensions;
-use crate::observe::Origin;
+use crate::observe::{Origin, Surface};
 use crate::principal::Principal;
 
 /// One call, before anything has been looked at.
@@ -75,6 +75,10 @@ impl ToolCall {
     pub fn from_provider(call: &ProviderCall, principal: impl Into<Arc<Principal>>) -> Self {
         let mut made = Self::new(&*call.name, &*call.arguments.text, principal);
         made.parts.refusal = call.refusal().map(Box::new);
+        made.parts.origin = Origin {
+            surface: Surface::Provider,
+            call_id: call.id.as_deref().map(Arc::from),
+        };
         made
     }
 

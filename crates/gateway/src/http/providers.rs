@@ -92,7 +92,7 @@ async fn run(
         Some(prefix) => session.key_prefix(prefix),
         None => session,
     };
-    let trace = headers::trace(headers);
+    let (trace, state) = (headers::trace(headers), headers::trace_state(headers));
     let is_read = |call: &ProviderCall| {
         let entry = gateway.executor().catalog().get(&call.name);
         entry.is_none_or(|entry| entry.spec().behaviour.effect == Effect::Read)
@@ -107,6 +107,9 @@ async fn run(
         let mut made = session.call(&call);
         if let Some(trace) = trace {
             made = made.trace(trace);
+        }
+        if let Some(state) = &state {
+            made = made.trace_state(state.clone());
         }
         if let Some(request_id) = &request_id {
             made = made.identified(numbered(request_id, call.index)?);
