@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::point::Point;
 use crate::tools::{Kind, Ledger};
-use crate::worker::Told;
+use crate::worker::{Told, confirmation_of};
 
 mod check;
 mod kills;
@@ -121,16 +121,25 @@ impl Arena {
 
     /// The effects elsewhere so far: how often each call of a tool had one.
     pub fn effects(&self, kind: Kind) -> Result<BTreeMap<u32, usize>> {
-        let mut effects = BTreeMap::new();
+        self.counted(kind.tool())
+    }
+
+    /// The answers of users so far: how often each call of a tool was confirmed.
+    pub fn approvals(&self, kind: Kind) -> Result<BTreeMap<u32, usize>> {
+        self.counted(&confirmation_of(kind))
+    }
+
+    fn counted(&self, name: &str) -> Result<BTreeMap<u32, usize>> {
+        let mut counted = BTreeMap::new();
         for line in Ledger::at(&self.ledger).lines()? {
             let mut words = line.split(' ');
-            let (tool, n) = (words.next(), words.nth(1));
-            if tool == Some(kind.tool()) {
+            let (first, n) = (words.next(), words.nth(1));
+            if first == Some(name) {
                 let n: u32 = n.unwrap_or_default().parse()?;
-                *effects.entry(n).or_default() += 1;
+                *counted.entry(n).or_default() += 1;
             }
         }
-        Ok(effects)
+        Ok(counted)
     }
 
     /// Runs a worker to its end, however it comes; true where it was killed.

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use countersign::contract::tool::{Behaviour, KeyRule, Recovery};
+use countersign::contract::tool::{Behaviour, Confirmation, KeyRule, Recovery};
 use countersign::contract::{Effect, Input, ToolName, ToolSpec};
 use countersign::state::Collection;
 use countersign::{
@@ -28,16 +28,22 @@ pub enum Kind {
     Downstream,
     /// A line in a file that the tool can look for.
     Reconcile,
+    /// State that is committed with the call, once a user has confirmed it.
+    ConfirmedWrite,
+    /// A line in a file, once a user has confirmed it; the file's reader honours the downstream key.
+    ConfirmedDownstream,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Write,
         Self::Operator,
         Self::Retry,
         Self::Downstream,
         Self::Reconcile,
+        Self::ConfirmedWrite,
+        Self::ConfirmedDownstream,
     ];
 
     /// The name of the tool.
@@ -48,6 +54,8 @@ impl Kind {
             Self::Retry => "torture.retry",
             Self::Downstream => "torture.downstream",
             Self::Reconcile => "torture.reconcile",
+            Self::ConfirmedWrite => "torture.confirmed_write",
+            Self::ConfirmedDownstream => "torture.confirmed_downstream",
         }
     }
 
@@ -60,16 +68,22 @@ impl Kind {
         behaviour.idempotency.key = KeyRule::Required;
         behaviour.idempotency.attempts_max = 1_000;
         behaviour.recovery = match self {
-            Self::Write => {
+            Self::Write | Self::ConfirmedWrite => {
                 behaviour.effect = Effect::Write;
                 Recovery::Operator
             }
             Self::Operator => Recovery::Operator,
             Self::Retry => Recovery::Retry,
-            Self::Downstream => Recovery::DownstreamKey {
+            Self::Downstream | Self::ConfirmedDownstream => Recovery::DownstreamKey {
                 window_seconds: 3_600,
             },
             Self::Reconcile => Recovery::Reconcile { grace_seconds: 0 },
+        };
+        behaviour.confirmation = match self {
+            Self::ConfirmedWrite | Self::ConfirmedDownstream => Confirmation::Always,
+            Self::Write | Self::Operator | Self::Retry | Self::Downstream | Self::Reconcile => {
+                Confirmation::Never
+            }
         };
         behaviour
     }
@@ -160,7 +174,7 @@ impl DynTool for Counted {
                 return Err(ToolError::not_found("there is nothing to do"));
             }
             match self.kind {
-                Kind::Write => {
+                Kind::Write | Kind::ConfirmedWrite => {
                     let own = n.to_string();
                     let into = arguments.get("into").and_then(|into| into.as_str());
                     let counter = into.unwrap_or(&own);
@@ -171,7 +185,11 @@ impl DynTool for Counted {
                     self.fate.pass(Point::AfterEffect);
                     Ok(json!({ "n": n, "count": after }).into())
                 }
-                Kind::Operator | Kind::Retry | Kind::Downstream | Kind::Reconcile => {
+                Kind::Operator
+                | Kind::Retry
+                | Kind::Downstream
+                | Kind::Reconcile
+                | Kind::ConfirmedDownstream => {
                     self.fate.pass(Point::BeforeEffect);
                     let line = format!("{} {} {n}", self.spec.name, key_of(ctx)?);
                     self.ledger.note(&line).map_err(lost)?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use countersign::contract::RequestEnvelope;
+use countersign::approve::Limits;
+use countersign::contract::{ErrorCode, ReplyEnvelope, RequestEnvelope};
 use countersign::ledger::Store;
 use countersign::{Executor, Principal, ToolCall};
 use countersign_evidence::seal::MasterKey;
@@ -78,7 +79,16 @@ pub async fn open(name: &str) -> Result<Arc<dyn Store>> {
 pub fn executor(store: Arc<dyn Store>, ledger: &Path, fate: &Fate) -> Result<Executor> {
     let catalog = tools::catalog(ledger, fate)?;
     let master = Arc::new(MasterKey::from_bytes(&MASTER));
-    Ok(Executor::builder(catalog).store(store).kms(master).build())
+    // Workers die before they answer, so more questions stay open than a person would have.
+    let limits = Limits {
+        pending_max: 10_000,
+        ..Limits::default()
+    };
+    let executor = Executor::builder(catalog)
+        .store(store)
+        .kms(master)
+        .approval_limits(limits);
+    Ok(executor.build())
 }
 
 /// Calls every key once and writes a line an answer, as soon as it is there.
@@ -120,6 +130,33 @@ async fn open_at_last(name: &str) -> Result<Arc<dyn Store>> {
 
 const OPENINGS_MAX: u32 = 100;
 
+/// How often a call is confirmed and sent again; once is enough.
+const CONFIRMED_MAX: u32 = 4;
+
+/// The approval that a call waits for.
+fn asked(reply: &ReplyEnvelope) -> Option<String> {
+    let error = reply.error.as_ref()?;
+    let is_asked = error.code == ErrorCode::NeedsUserConfirmation;
+    let id = error.details.extra.get("approval_id")?.as_str()?;
+    is_asked.then(|| id.to_owned())
+}
+
+/// The user says yes, and the ledger has it.
+async fn confirm(executor: &Executor, job: &Job, key: u32, approval_id: &str) {
+    let by = Principal::user(job.user.clone());
+    let answered = executor.approvals().approve(approval_id, &by, None).await;
+    if answered.is_ok() {
+        let line = format!("{} {approval_id} {key}", confirmation_of(job.kind));
+        // A line that cannot be written is one that is not counted.
+        let _ = tools::Ledger::at(&job.ledger).note(&line);
+    }
+}
+
+/// Under which the ledger counts the answers of users.
+pub fn confirmation_of(kind: Kind) -> String {
+    format!("confirmed:{}", kind.tool())
+}
+
 /// One keyed call.
 pub async fn call(executor: &Executor, job: &Job, key: u32) -> Told {
     let mut arguments = json!({ "n": key });
@@ -137,9 +174,18 @@ pub async fn call(executor: &Executor, job: &Job, key: u32) -> Told {
         idempotency_key: Some(format!("k{key}")),
         ..RequestEnvelope::default()
     };
-    let principal = Principal::user(job.user.clone());
-    let call = ToolCall::new(job.kind.tool(), arguments.to_string(), principal);
-    let reply = executor.execute(call.envelope(envelope)).await;
+    let mut reply;
+    let mut tries = 0;
+    loop {
+        let principal = Principal::user(job.user.clone());
+        let call = ToolCall::new(job.kind.tool(), arguments.to_string(), principal);
+        reply = executor.execute(call.envelope(envelope.clone())).await;
+        tries += 1;
+        let Some(approval_id) = asked(&reply).filter(|_| tries < CONFIRMED_MAX) else {
+            break;
+        };
+        confirm(executor, job, key, &approval_id).await;
+    }
     let details = reply.error.as_ref().map(|error| &error.details);
     Told {
         key,

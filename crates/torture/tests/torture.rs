@@ -64,6 +64,8 @@ fn processes_that_race() {
         (Kind::Write, "u_1"),
         (Kind::Write, "u_2"),
         (Kind::Operator, "u_1"),
+        (Kind::ConfirmedWrite, "u_3"),
+        (Kind::ConfirmedDownstream, "u_1"),
     ] {
         let (tally, verdict) = race(&mut Race {
             arena: &arena,

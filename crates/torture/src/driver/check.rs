@@ -97,17 +97,25 @@ pub fn check(
     }
     let effects = match start.kind {
         // Counted by the answer itself: the counter that was committed with it.
-        Kind::Write => ends
+        Kind::Write | Kind::ConfirmedWrite => ends
             .iter()
             .filter_map(|(key, told)| {
                 let count = told.data.get("count")?.as_u64()?;
                 Some((*key, usize::try_from(count).ok()?))
             })
             .collect(),
-        Kind::Operator | Kind::Retry | Kind::Downstream | Kind::Reconcile => {
-            arena.effects(start.kind)?
-        }
+        Kind::Operator
+        | Kind::Retry
+        | Kind::Downstream
+        | Kind::Reconcile
+        | Kind::ConfirmedDownstream => arena.effects(start.kind)?,
     };
+    for (key, answers) in arena.approvals(start.kind)? {
+        if answers > 1 {
+            let wrong = format!("key {key}: the user had to confirm {answers} times");
+            verdict.wrong.push(wrong);
+        }
+    }
     for key in start.keys.clone() {
         let effects = effects.get(&key).copied().unwrap_or_default();
         let told = ends.get(&key);
@@ -147,8 +155,8 @@ impl Verdict {
         }
         // Running it twice does no harm there, so only there it may have happened twice.
         let may_repeat = match start.kind {
-            Kind::Retry | Kind::Downstream => true,
-            Kind::Write | Kind::Operator | Kind::Reconcile => false,
+            Kind::Retry | Kind::Downstream | Kind::ConfirmedDownstream => true,
+            Kind::Write | Kind::Operator | Kind::Reconcile | Kind::ConfirmedWrite => false,
         };
         if effects > 1 && !may_repeat && !start.together {
             self.wrong.push(format!("key {key}: {effects} effects"));
