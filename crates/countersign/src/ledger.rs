@@ -1,4 +1,5 @@
-//! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys.
+//! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys, pots of
+//! money.
 //!
 //! One trait a concern, so that each can be read alone; one type implements all of them, because effect,
 //! claim and record are one commit ([`Claims::commit`]). A store sees no personal data in the clear:
@@ -17,6 +18,7 @@ mod documents;
 mod keyring;
 mod log;
 mod memory;
+mod pots;
 
 pub use claims::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
@@ -32,11 +34,15 @@ pub use log::{
     StoredRecord,
 };
 pub use memory::MemoryStore;
+pub use pots::{
+    Draw, Lapse, Overdrawn, POT_KEPT, PotKey, PotRow, Pots, ReservationId, Reserve, ReserveAnswer,
+    SpendChange, SpendEnd, longer, overdrawn, window_start,
+};
 
 /// Everything that a call needs of a store.
-pub trait Store: Claims + Documents + Log + Keyring {}
+pub trait Store: Claims + Documents + Log + Keyring + Pots {}
 
-impl<T: Claims + Documents + Log + Keyring> Store for T {}
+impl<T: Claims + Documents + Log + Keyring + Pots> Store for T {}
 
 /// The store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -84,6 +84,7 @@ pub mod approve;
 pub mod archive;
 pub mod args;
 pub mod authorize;
+pub mod budget;
 pub mod cancel;
 pub mod catalog;
 pub mod clock;

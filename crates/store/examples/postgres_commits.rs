@@ -168,6 +168,7 @@ fn call(number: u64) -> Result<Commit, Failure> {
             entries: Vec::new(),
             tracked: false,
         }],
+        spend: None,
         record: Entry {
             id: SnapshotId::new(format!("ev_{number:020}"))?,
             user_id,

@@ -9,7 +9,7 @@
 //!
 //! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:
 //!   the write-ahead log off the writer's.
-//! - `claims`, `documents`, `log`, `keyring`: the traits of the ledger, statement by statement.
+//! - `claims`, `documents`, `log`, `keyring`, `pots`: the traits of the ledger, statement by statement.
 //! - `open`: the lock of the file, the schema, and what the run before left behind.
 //! - `tip`: the end of the log in memory.
 
@@ -24,6 +24,7 @@ mod keyring;
 mod log;
 mod migrate;
 mod open;
+mod pots;
 mod readers;
 mod sealer;
 mod time;

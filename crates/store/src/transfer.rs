@@ -5,7 +5,8 @@ mod copy;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    ClaimState, DocumentKey, Error, Head, Hold, IndexEntry, LogRow, Scope, WrappedKey,
+    Claim, ClaimState, DocumentKey, Error, Head, Hold, IndexEntry, Lapse, LogRow, PotKey, PotRow,
+    ReservationId, Scope, WrappedKey,
 };
 use countersign_contract::RequestId;
 use countersign_contract::tool::Recovery;
@@ -79,6 +80,10 @@ pub enum Row {
     },
     /// By user and record, those of the whole user first.
     Hold(Hold),
+    /// By key and window.
+    Pot(PotRow),
+    /// By user, id and draw.
+    Reservation(Box<StoredReservation>),
 }
 
 /// A claim with everything that is kept of it.
@@ -108,6 +113,27 @@ pub struct StoredClaim {
     pub reply: Option<Vec<u8>>,
     /// Until when the answer is kept, or the tombstone.
     pub until: Option<Timestamp>,
+}
+
+/// What a call has set aside in one pot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredReservation {
+    /// Which reservation.
+    pub id: ReservationId,
+    /// Which of its draws.
+    pub n: u32,
+    /// Which pot.
+    pub pot: PotKey,
+    /// In which window, in seconds since 1970.
+    pub window_start: i64,
+    /// How much.
+    pub amount: i64,
+    /// What a lost owner leaves behind.
+    pub lapse: Lapse,
+    /// Until when the owner may be silent.
+    pub lease_until: Timestamp,
+    /// The claim that it was made with.
+    pub claim: Option<Claim>,
 }
 
 /// A record with everything that is kept of it.

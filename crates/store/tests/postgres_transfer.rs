@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Claims as _, CommitAnswer, Documents as _, Head, HeldState, Hold, Integration, Keyring as _,
-    Log as _, Outcome, Sequencing, WrappedKey,
+    ClaimRequest, Claims as _, CommitAnswer, Documents as _, Head, HeldState, Hold, Integration,
+    Keyring as _, Lapse, Log as _, Outcome, Pots as _, ReserveAnswer, Sequencing, WrappedKey,
 };
 use countersign_contract::Digest;
 use countersign_contract::evidence::EvidenceRecord;
@@ -23,7 +23,8 @@ use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_store::transfer::{Phase, Progress, Report, Source as _, copy};
 use countersign_testkit::ledger::build::{
     HOUR, claimed, commit, document, entry, failed, has_succeeded, index_entry, lost, record_id,
-    request, scope, settle, succeeded, succeeded_long_ago, take, with_write, write, writing,
+    request, reserve, scope, settle, succeeded, succeeded_long_ago, take, with_write, write,
+    writing,
 };
 use countersign_testkit::postgres::shared_postgres;
 
@@ -117,6 +118,20 @@ async fn fill(store: &SqliteStore) {
         .unwrap();
 }
 
+/// Money for calls without a claim, and with one.
+async fn set_aside(store: &SqliteStore) {
+    for (n, lapse) in [Lapse::Release, Lapse::Spend].into_iter().enumerate() {
+        let reserve = reserve(&format!("ev_reserved{n}"), "u_1", lapse);
+        let answer = store.reserve(&reserve).await.unwrap();
+        assert_eq!(answer, ReserveAnswer::Reserved);
+    }
+    let paid = ClaimRequest {
+        spend: Some(reserve("ev_paid", "u_1", Lapse::ByClaim)),
+        ..request(&scope("paid"))
+    };
+    claimed(store, &paid).await.unwrap();
+}
+
 async fn integrate(store: &SqliteStore) {
     while !matches!(
         store.integrate(&sequencing(), 100).await.unwrap(),
@@ -129,6 +144,7 @@ async fn everything_arrives_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let from = sqlite(&folder.path().join("store.db"));
     fill(&from).await;
+    set_aside(&from).await;
     let to = postgres().await;
     let mut last = Vec::new();
     let mut progress = |now: Progress| {
@@ -139,7 +155,7 @@ async fn everything_arrives_and_goes_on() {
     let tree = from.head().await.unwrap();
     let expected = Report {
         user_keys: 2,
-        claims: 306,
+        claims: 307,
         documents: 300,
         shapes: 1,
         records: 309,
@@ -147,10 +163,12 @@ async fn everything_arrives_and_goes_on() {
         tiles: 3,
         checkpoints: 1,
         holds: 2,
+        pots: 2,
+        reservations: 6,
         tree: Some(tree),
     };
     assert_eq!(report, expected);
-    let rows = 2 + 306 + 300 + 1 + 309 + 3 + 1 + 1 + 2;
+    let rows = 2 + 307 + 300 + 1 + 309 + 3 + 1 + 1 + 2 + 2 + 6;
     let phases = [Phase::Copy, Phase::Verify].map(|phase| Progress { phase, rows });
     assert_eq!(last, phases);
 

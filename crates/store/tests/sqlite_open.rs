@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use countersign::ledger::{Claims as _, HeldState, Log as _};
+use countersign::ledger::{Claims as _, HeldState, Lapse, Log as _, Pots as _, ReserveAnswer};
 use countersign_contract::tool::Recovery;
 use countersign_store::sqlite::{OpenError, PreviousRun, SqliteOptions, SqliteStore};
 use countersign_testkit::ledger::build::{
-    commit, entry, has_succeeded, held, ours, record_id, request, scope, settle, succeeded,
+    commit, entry, has_succeeded, held, ours, record_id, request, reserve, scope, settle, succeeded,
 };
 use rusqlite::Connection;
 
@@ -77,7 +77,7 @@ fn another_schema_is_refused() {
     );
     assert_eq!(
         edit("PRAGMA user_version = 99"),
-        "the store has schema 99, this program knows up to 1; use the program that last opened it, or a \
+        "the store has schema 99, this program knows up to 2; use the program that last opened it, or a \
          newer one"
     );
 }
@@ -265,4 +265,30 @@ async fn the_owners_of_a_killed_run_are_given_up() {
     }
     let stands = store.lookup(&scope("done")).await.expect("it answers");
     assert_eq!(stands.expect("it is settled").state, has_succeeded("yes"));
+}
+
+/// What a killed run had set aside is free again, but for what may have been spent elsewhere.
+#[tokio::test]
+async fn the_money_of_a_killed_run_is_given_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, image) = (
+        folder.path().join("store.db"),
+        folder.path().join("image.db"),
+    );
+    let store = open(&path).expect("a new file");
+    for (id, lapse) in [("ev_write", Lapse::Release), ("ev_elsewhere", Lapse::Spend)] {
+        let answer = store.reserve(&reserve(id, "u_1", lapse)).await;
+        assert_eq!(answer.expect("it answers"), ReserveAnswer::Reserved);
+    }
+    let mut doubtful = request(&scope("k"));
+    doubtful.spend = Some(reserve("ev_claimed", "u_1", Lapse::ByClaim));
+    ours(store.claim(&doubtful).await.expect("it answers"));
+    assert_eq!(store.sweep(10).await.expect("it answers").lapsed, 0);
+    killed(&path, &image);
+
+    let store = open(&image).expect("the log is read back");
+    assert_eq!(store.sweep(10).await.expect("it answers").lapsed, 2);
+    let pots = store.pots(Some("u_1"), 10).await.expect("it answers");
+    let shown = pots.iter().map(|pot| (pot.reserved, pot.spent));
+    assert_eq!(shown.collect::<Vec<_>>(), [(1_250, 1_250)]);
 }

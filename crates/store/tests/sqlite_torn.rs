@@ -1,11 +1,6 @@
 //! A write-ahead log that ends too early: what was acknowledged before the place is there, whole; of
 //! what came after it there is nothing.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
-
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
-    ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, DocumentKey,
-    Documents, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry, Integration,
-    Keyring, Leaf, Log, LogQuery, LogRow, Scan, Scope, Sequencing, Store, StoredDocument,
-    StoredRecord, Swept, WrappedKey,
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer,
+    DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry,
+    Integration, Keyring, Leaf, Log, LogQuery, LogRow, PotRow, Pots, ReservationId, Reserve,
+    ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument, StoredRecord, Swept, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -30,6 +30,8 @@ pub enum Op {
     Read,
     /// Users' keys.
     Keys,
+    /// Money that is set aside, or given back.
+    Reserve,
     /// Everything else.
     Other,
 }
@@ -155,6 +157,35 @@ impl Documents for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Scan, Error>> {
         guarded!(self, Read, find(user_id, collection, entry, limit))
+    }
+}
+
+impl Pots for FaultyStore {
+    fn reserve<'a>(&'a self, request: &'a Reserve) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
+        guarded!(self, Reserve, reserve(request))
+    }
+
+    fn check<'a>(&'a self, draws: &'a [Draw]) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
+        guarded!(self, Reserve, check(draws))
+    }
+
+    fn release<'a>(&'a self, id: &'a ReservationId) -> BoxFuture<'a, Result<(), Error>> {
+        guarded!(self, Reserve, release(id))
+    }
+
+    fn reserved<'a>(
+        &'a self,
+        claim: &'a Claim,
+    ) -> BoxFuture<'a, Result<Option<ReservationId>, Error>> {
+        guarded!(self, Other, reserved(claim))
+    }
+
+    fn pots<'a>(
+        &'a self,
+        user_id: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<PotRow>, Error>> {
+        guarded!(self, Other, pots(user_id, limit))
     }
 }
 

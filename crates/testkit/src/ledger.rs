@@ -25,6 +25,7 @@ mod holds;
 mod keyring;
 mod lockstep;
 mod log;
+mod pots;
 mod queries;
 mod races;
 mod recovery;
@@ -294,6 +295,30 @@ macro_rules! ledger_contract {
                 a_hold_forbids_an_erasure
                 nobody_is_forgotten_too
                 a_user_may_come_back
+            }
+            pots {
+                what_is_reserved_is_spent_by_the_commit
+                what_is_released_can_be_spent_again
+                all_pots_or_none
+                the_pot_that_takes_longest_is_named
+                the_real_amount_counts
+                a_refund_is_credited_once_and_fills_no_pot_beyond_its_limit
+                a_check_changes_nothing
+                asking_again_for_the_same_reserves_once
+                currency_and_window_make_another_pot
+                a_claim_reserves_with_it
+                a_claim_without_money_is_not_taken
+                a_takeover_takes_over_the_money
+                doubt_keeps_the_money_until_it_is_resolved
+                a_fenced_owner_spends_nothing
+                a_lost_owner_leaves_what_it_said
+                a_claim_that_runs_keeps_its_money
+                a_commit_without_its_reservation_does_nothing
+                a_repeated_commit_spends_once
+                pots_of_an_erased_user_go_and_open_calls_count
+                a_new_window_is_a_new_pot
+                racing_calls_never_spend_more_than_the_limit
+                racing_claims_never_spend_more_than_the_limit
             }
             keyring {
                 the_first_key_of_a_user_counts

@@ -110,6 +110,7 @@ impl Migrate {
                     "payloads": report.payloads,
                     "checkpoints": report.checkpoints,
                     "holds": report.holds,
+                    "pots": report.pots,
                     "tree_size": report.tree.map_or(0, |tree| tree.size),
                 }),
             );

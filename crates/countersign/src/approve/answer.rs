@@ -162,6 +162,7 @@ impl StoredApprovals {
             reads: vec![read],
             shapes: Vec::new(),
             writes: vec![write],
+            spend: None,
             record: Draft::from(entry),
         };
         let is_done = is_done(&self.store.commit(commit).await?);

@@ -242,6 +242,7 @@ impl StoredApprovals {
             reads,
             shapes: Vec::new(),
             writes,
+            spend: None,
             record: Draft::from(entry),
         };
         Ok(is_done(&self.store.commit(commit).await?))

@@ -214,6 +214,7 @@ impl StoredApprovals {
             reads: vec![read],
             shapes: Vec::new(),
             writes: vec![write],
+            spend: None,
             record: Draft::from(entry),
         };
         Ok(is_done(&self.store.commit(commit).await?))
@@ -329,6 +330,7 @@ impl StoredApprovals {
             reads,
             shapes: vec![shape],
             writes,
+            spend: None,
             record: Draft::from(entry),
         };
         let is_asked = is_done(&self.store.commit(commit).await?);
@@ -428,7 +430,10 @@ impl fmt::Debug for StoredApprovals {
 pub(super) fn is_done(answer: &CommitAnswer) -> bool {
     match answer {
         CommitAnswer::Committed => true,
-        CommitAnswer::Moved { .. } | CommitAnswer::Held(_) | CommitAnswer::Fenced => false,
+        CommitAnswer::Moved { .. }
+        | CommitAnswer::Held(_)
+        | CommitAnswer::Fenced
+        | CommitAnswer::Lapsed => false,
     }
 }
 

@@ -13,7 +13,8 @@ use super::act::Deed;
 use super::{Archive, Error, SCOPE_RESOLVE, needs, reason};
 use crate::executor::StoredReply;
 use crate::ledger::{
-    Claim, ClaimState, Commit, CommitAnswer, HeldState, KeyChange, Outcome, Scope,
+    Claim, ClaimState, Commit, CommitAnswer, HeldState, KeyChange, Outcome, Scope, SpendChange,
+    SpendEnd,
 };
 use crate::principal::Principal;
 use crate::scribe::{Draft, payload_aad};
@@ -67,6 +68,8 @@ impl Archive {
             scope: scope.clone(),
             attempt,
         };
+        // What was set aside for the call is spent where the effect is there, and free again otherwise.
+        let reserved = self.store.reserved(&claim).await?;
         let happened = matches!(resolution, Resolution::Happened(_));
         let deed = Deed {
             kind: RecordKind::Resolution,
@@ -103,13 +106,23 @@ impl Archive {
             reads: Vec::new(),
             shapes: Vec::new(),
             writes: Vec::new(),
+            spend: reserved.map(|id| SpendChange {
+                id,
+                end: if happened {
+                    SpendEnd::Spent(Vec::new())
+                } else {
+                    SpendEnd::Released
+                },
+            }),
             record: Draft::from(entry),
         };
         match self.store.commit(commit).await? {
             CommitAnswer::Committed => Ok(Resolved::Settled(id)),
             CommitAnswer::Fenced => Ok(Resolved::Fenced(id)),
-            // Neither can be: nothing was read, and a claim is not taken but settled.
-            CommitAnswer::Held(_) | CommitAnswer::Moved { .. } => Ok(Resolved::NoClaim),
+            // None can be: nothing was read, and a claim is not taken but settled.
+            CommitAnswer::Held(_) | CommitAnswer::Moved { .. } | CommitAnswer::Lapsed => {
+                Ok(Resolved::NoClaim)
+            }
         }
     }
 

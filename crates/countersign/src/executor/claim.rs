@@ -17,6 +17,7 @@ use super::joins::{Joined, Patience, Waited};
 use super::print::{Fingerprint, StoredReply};
 use super::queue::Turn;
 use super::reconcile::Reconciliation;
+use super::spend::{Spending, over_budget, reserve_of};
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, store_fault};
@@ -45,6 +46,8 @@ pub(super) struct Claimed {
     pub(super) reruns: u32,
     /// Held from the first collision on.
     pub(super) turn: Option<Turn>,
+    /// What it is going to spend, where a budget is about it.
+    pub(super) spending: Option<Spending>,
 }
 
 /// A key that is ours.
@@ -84,9 +87,11 @@ impl Executor {
         trail: &mut Trail,
     ) -> Result<Claimed, Stop> {
         let (mut claimed, key) = self.context_of(confirmed, trail);
+        claimed.spending = self.plan_spending(&claimed, key.is_some())?;
         // A dry run takes nothing (A4).
         let key = key.filter(|_| !claimed.ctx.is_dry_run());
         let Some(mut key) = key else {
+            self.reserve(&claimed).await?;
             return Ok(claimed);
         };
         let behaviour = &claimed.entry.spec().behaviour;
@@ -112,6 +117,7 @@ impl Executor {
             let hold = match self.take(&claimed, &key).await? {
                 Taking::Ours(hold) => hold,
                 Taking::Found(claim, reply) => {
+                    claimed.spending = self.spending_of(&claim).await?;
                     claimed.found = Some(reply);
                     Hold::Claimed(claim)
                 }
@@ -186,7 +192,11 @@ impl Executor {
         let behaviour = &claimed.entry.spec().behaviour;
         match behaviour.effect {
             Effect::Read | Effect::Write => {
-                return take_at_commit(key, behaviour.idempotency.attempts_max);
+                let taking = take_at_commit(key, behaviour.idempotency.attempts_max)?;
+                if matches!(taking, Taking::Ours(_)) {
+                    self.reserve(claimed).await?;
+                }
+                return Ok(taking);
             }
             Effect::External => {}
         }
@@ -197,14 +207,16 @@ impl Executor {
                 .fingerprint
                 .seal(&claimed.keys, &key.scope, &*self.parts.ids),
             recovery: behaviour.recovery,
-            lease: Duration::from_millis(behaviour.deadline_ms) + LEASE_MARGIN,
+            lease: lease_of(behaviour),
             attempts_max: behaviour.idempotency.attempts_max,
             request_id: claimed.ctx.request_id().clone(),
+            spend: reserve_of(claimed),
         };
         let answer = self.parts.store.claim(&request).await;
         let held = match answer.map_err(|error| store_fault(&error))? {
             ClaimAnswer::Ours(claim) => return Ok(Taking::Ours(Hold::Claimed(claim))),
             ClaimAnswer::Exhausted { attempts } => return Err(exhausted(attempts)),
+            ClaimAnswer::Over(over) => return Err(over_budget(claimed, &over)),
             ClaimAnswer::Held(held) => held,
         };
         let (scope, print, keys) = (&key.scope, &key.fingerprint, &claimed.keys);
@@ -248,6 +260,11 @@ impl Executor {
             Reconciliation::TooEarly { retry_after_ms } => Err(in_doubt_until(retry_after_ms)),
         }
     }
+}
+
+/// How long an owner may be silent.
+pub(super) fn lease_of(behaviour: &Behaviour) -> Duration {
+    Duration::from_millis(behaviour.deadline_ms) + LEASE_MARGIN
 }
 
 /// How long an owner may settle after its deadline.

@@ -11,7 +11,7 @@
 //! | `admit` | `Allowed` | `Admitted` | `RATE_LIMITED` |
 //! | `bind` | `Admitted` | `Bound` | `INVALID_ARGUMENT`, `CONFLICT`, `RATE_LIMITED`, an earlier answer |
 //! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN` |
-//! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, an earlier answer |
+//! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, `RATE_LIMITED`, `FORBIDDEN`, an earlier answer |
 //! | `run` | `Claimed` | `Done` | any code |
 //! | `record` | `Done` | `Recorded` | |
 //! | `settle` | `Recorded` | the reply | `CONFLICT`, `UPSTREAM_ERROR` |
@@ -31,6 +31,7 @@ use tracing::Instrument;
 use crate::BoxFuture;
 use crate::approve::{self, Approver, StoredApprovals};
 use crate::authorize::{AllowAll, Authorizer};
+use crate::budget::Budgets;
 use crate::catalog::{Catalog, Entry};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
@@ -60,6 +61,7 @@ mod record;
 mod resolve;
 mod run;
 mod settle;
+mod spend;
 mod stop;
 mod tell;
 mod trail;
@@ -105,6 +107,7 @@ struct Parts {
     authorizer: Arc<dyn Authorizer>,
     limiter: Arc<dyn Limiter>,
     breaker: Arc<Breaker>,
+    budgets: Arc<Budgets>,
     approver: Arc<dyn Approver>,
     approvals: Arc<StoredApprovals>,
     clock: Arc<dyn Clock>,
@@ -133,6 +136,7 @@ impl Executor {
             authorizer: None,
             limiter: None,
             breaker: None,
+            budgets: None,
             approver: None,
             approval_limits: approve::Limits::default(),
             clock: None,
@@ -248,6 +252,7 @@ pub struct ExecutorBuilder {
     authorizer: Option<Arc<dyn Authorizer>>,
     limiter: Option<Arc<dyn Limiter>>,
     breaker: Option<Arc<Breaker>>,
+    budgets: Option<Arc<Budgets>>,
     approver: Option<Arc<dyn Approver>>,
     approval_limits: approve::Limits,
     clock: Option<Arc<dyn Clock>>,
@@ -282,6 +287,12 @@ impl ExecutorBuilder {
     /// What stops a model that repeats itself; without one nothing does.
     pub fn breaker(mut self, breaker: Arc<Breaker>) -> Self {
         self.breaker = Some(breaker);
+        self
+    }
+
+    /// What may be spent; without them nothing is counted.
+    pub fn budgets(mut self, budgets: Arc<Budgets>) -> Self {
+        self.budgets = Some(budgets);
         self
     }
 
@@ -367,6 +378,7 @@ impl ExecutorBuilder {
             authorizer: self.authorizer.unwrap_or_else(|| Arc::new(AllowAll::new())),
             limiter: self.limiter.unwrap_or_else(|| Arc::new(Unlimited)),
             breaker: self.breaker.unwrap_or_default(),
+            budgets: self.budgets.unwrap_or_default(),
             approver: self.approver.unwrap_or_else(|| approvals.clone()),
             approvals,
             clock,

@@ -9,7 +9,7 @@ use super::claim::Claimed;
 use super::guarded;
 use super::stop::Stop;
 use super::{Executor, store_fault};
-use crate::ledger::{Claim, Commit, KeyChange, Outcome};
+use crate::ledger::{Claim, Commit, KeyChange, Outcome, SpendChange, SpendEnd};
 use crate::scribe::{Act, Draft};
 use crate::tool::{Reconciled, Reply};
 
@@ -90,6 +90,8 @@ impl Executor {
             }),
             retention: Retention::Standard,
         };
+        let reserved = parts.store.reserved(claim).await;
+        let reserved = reserved.map_err(|error| store_fault(&error))?;
         let entry = act.entry(parts.ids.snapshot_id(), Some(&claimed.keys));
         let commit = Commit {
             key: Some(KeyChange::Settle {
@@ -99,6 +101,10 @@ impl Executor {
             reads: Vec::new(),
             shapes: Vec::new(),
             writes: Vec::new(),
+            spend: reserved.map(|id| SpendChange {
+                id,
+                end: SpendEnd::Released,
+            }),
             record: Draft::from(entry),
         };
         let released = parts.store.commit(commit).await;

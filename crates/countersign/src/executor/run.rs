@@ -95,6 +95,7 @@ impl Executor {
             patience: call.timeout.unwrap_or(Duration::MAX),
             reruns: 0,
             turn: None,
+            spending: None,
         };
         (claimed, bound.key)
     }

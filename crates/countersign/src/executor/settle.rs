@@ -7,6 +7,7 @@ use countersign_contract::{ConflictReason, Effect, ErrorBody, ErrorCode, ReplyEn
 use super::claim::{Claimed, Hold, exhausted, in_flight};
 use super::print::StoredReply;
 use super::record::{Recorded, Verdict, forbid_repeat, is_harmless_again, may_repeat};
+use super::spend::{lapsed, spend_change};
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, store_fault};
@@ -34,10 +35,24 @@ impl Executor {
         claimed: &mut Claimed,
         trail: &mut Trail,
     ) -> Result<Option<Settled>, Stop> {
+        let settled = self.settle_once(recorded, claimed, trail).await;
+        if settled.is_err() {
+            self.give_back(claimed).await;
+        }
+        settled
+    }
+
+    async fn settle_once(
+        &self,
+        recorded: Recorded,
+        claimed: &mut Claimed,
+        trail: &mut Trail,
+    ) -> Result<Option<Settled>, Stop> {
         let mut changes = self.changes(&recorded, claimed, trail).await?;
         let key = self.key_change(&recorded, claimed, trail);
         let uses_approval = take_approval(&mut changes, &recorded, claimed);
-        if key.is_none() && changes.writes.is_empty() {
+        let spend = spend_change(claimed, &recorded);
+        if key.is_none() && spend.is_none() && changes.writes.is_empty() {
             return Ok(Some(Settled::RecordOnly(Box::new(recorded))));
         }
         self.note_settling(&recorded, trail);
@@ -52,6 +67,7 @@ impl Executor {
             reads,
             shapes,
             writes,
+            spend,
             record,
         };
         let answer = self.parts.store.commit(commit).await;
@@ -76,6 +92,10 @@ impl Executor {
                 self.moved(recorded, claimed, trail, what).await
             }
             Ok(CommitAnswer::Held(held)) => overtaken(&held, claimed, trail).map(|()| None),
+            Ok(CommitAnswer::Lapsed) => {
+                trail.key_stands("refused");
+                Err(lapsed())
+            }
             Ok(CommitAnswer::Fenced) => Err(self.fenced(claimed, trail).await),
             Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
         }
@@ -269,13 +289,17 @@ impl Executor {
             reads: Vec::new(),
             shapes: Vec::new(),
             writes: Vec::new(),
+            spend: spend_change(claimed, &recorded),
             record: self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts),
         };
         match self.parts.store.commit(commit).await {
             Ok(CommitAnswer::Committed) => Ok(Settled::Committed(recorded.reply)),
-            Ok(CommitAnswer::Fenced | CommitAnswer::Held(_) | CommitAnswer::Moved { .. }) => {
-                Err(self.fenced(claimed, trail).await)
-            }
+            Ok(
+                CommitAnswer::Fenced
+                | CommitAnswer::Held(_)
+                | CommitAnswer::Moved { .. }
+                | CommitAnswer::Lapsed,
+            ) => Err(self.fenced(claimed, trail).await),
             Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
         }
     }

@@ -21,6 +21,7 @@ use countersign_contract::{RequestId, ToolName};
 use jiff::Timestamp;
 
 use super::documents::{DocumentRead, DocumentWrite, ShapeRead};
+use super::pots::{Overdrawn, Reserve, SpendChange};
 use super::{Error, Hex};
 use crate::BoxFuture;
 use crate::scribe::Draft;
@@ -62,7 +63,8 @@ pub trait Claims: Send + Sync + 'static {
 
     /// Does what time alone decides, for at most `limit` rows of each kind: settled rows past their
     /// retention become tombstones, tombstones past theirs go, owners whose lease is over and whose
-    /// recovery allows no takeover are marked in doubt.
+    /// recovery allows no takeover are marked in doubt, reservations of lost owners end by their
+    /// [`Lapse`](super::Lapse), and pots go [some time](super::POT_KEPT) after their window.
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>>;
 }
 
@@ -113,6 +115,9 @@ pub struct ClaimRequest {
     pub attempts_max: u32,
     /// The call that asks, for operators.
     pub request_id: RequestId,
+    /// Money that is set aside with the claim, in one piece: there is no claim where there is not enough.
+    /// What earlier attempts have set aside is given back first.
+    pub spend: Option<Reserve>,
 }
 
 /// What became of a request for a scope.
@@ -127,6 +132,8 @@ pub enum ClaimAnswer {
         /// How often.
         attempts: u32,
     },
+    /// It is free, and there is not enough money. Nothing was taken.
+    Over(Overdrawn),
 }
 
 /// A scope that is ours.
@@ -186,6 +193,8 @@ pub struct Commit {
     pub shapes: Vec<ShapeRead>,
     /// What is written. A key occurs at most once, and its version is in `reads`.
     pub writes: Vec<DocumentWrite>,
+    /// What becomes of the money that was set aside for the call.
+    pub spend: Option<SpendChange>,
     /// The record; the store seals it before it commits.
     pub record: Draft,
 }
@@ -257,6 +266,9 @@ pub enum CommitAnswer {
         /// Its id; empty where the collection's shape changed.
         id: String,
     },
+    /// The money that was set aside for this commit was given up, because its owner was silent for too
+    /// long. Nothing was done.
+    Lapsed,
     /// The claim was overtaken, or settled by an operator. Only the record was kept: what an owner did
     /// late is part of the story.
     Fenced,
@@ -350,6 +362,10 @@ pub struct Swept {
     pub removed: usize,
     /// Owners that were given up.
     pub in_doubt: usize,
+    /// Reservations of lost owners that were ended.
+    pub lapsed: usize,
+    /// Pots that are gone, long after their window.
+    pub pots: usize,
 }
 
 impl Swept {

@@ -16,9 +16,11 @@ mod claims;
 mod documents;
 mod keyring;
 mod log;
+mod pots;
 
 use claims::Row;
 use log::Tree;
+use pots::Till;
 
 /// A store in memory. Bounded: it keeps the newest plain records of calls, and refuses a key too many.
 /// The log itself is kept only where that is asked for, because it grows for ever.
@@ -45,6 +47,7 @@ struct Inner {
     tree: Tree,
     checkpoints: BTreeMap<u64, ([u8; 32], String)>,
     holds: Vec<Hold>,
+    till: Till,
 }
 
 struct Document {

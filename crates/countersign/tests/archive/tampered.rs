@@ -5,10 +5,10 @@ use std::sync::Arc;
 use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
-    ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, DocumentKey,
-    Documents, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry, Integration,
-    Keyring, Leaf, Log, LogQuery, LogRow, Scan, Scope, Sequencing, Store, StoredDocument,
-    StoredRecord, Swept, WrappedKey,
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer,
+    DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry,
+    Integration, Keyring, Leaf, Log, LogQuery, LogRow, PotRow, Pots, ReservationId, Reserve,
+    ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument, StoredRecord, Swept, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -192,6 +192,35 @@ impl Claims for Tampered {
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
         self.inner.sweep(limit)
+    }
+}
+
+impl Pots for Tampered {
+    fn reserve<'a>(&'a self, request: &'a Reserve) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
+        self.inner.reserve(request)
+    }
+
+    fn check<'a>(&'a self, draws: &'a [Draw]) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
+        self.inner.check(draws)
+    }
+
+    fn release<'a>(&'a self, id: &'a ReservationId) -> BoxFuture<'a, Result<(), Error>> {
+        self.inner.release(id)
+    }
+
+    fn reserved<'a>(
+        &'a self,
+        claim: &'a Claim,
+    ) -> BoxFuture<'a, Result<Option<ReservationId>, Error>> {
+        self.inner.reserved(claim)
+    }
+
+    fn pots<'a>(
+        &'a self,
+        user_id: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<PotRow>, Error>> {
+        self.inner.pots(user_id, limit)
     }
 }
 

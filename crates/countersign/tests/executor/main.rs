@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod budgets;
 mod catalog;
 mod claims;
 mod dry_run;

@@ -188,6 +188,7 @@ async fn answer(
                 ClaimAnswer::Ours(_) => "ours",
                 ClaimAnswer::Held(_) => "held",
                 ClaimAnswer::Exhausted { .. } => "exhausted",
+                ClaimAnswer::Over(_) => "over",
             };
         }
         Step::Settle { behind, end } => {
@@ -207,6 +208,7 @@ async fn answer(
         CommitAnswer::Held(_) => "held",
         CommitAnswer::Fenced => "fenced",
         CommitAnswer::Moved { .. } => "moved",
+        CommitAnswer::Lapsed => "lapsed",
     }
 }
 

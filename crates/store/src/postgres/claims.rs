@@ -6,15 +6,16 @@ use std::time::Duration;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Held, HeldState, Scope, Swept, TOMBSTONE,
+    CommitAnswer, Error, Held, HeldState, Overdrawn, Reserve, Scope, Swept, TOMBSTONE,
 };
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
 use tokio_postgres::Row;
 
-use super::failure::Failure;
+use super::connect::within;
+use super::failure::{Failure, Meaning};
 use super::held::{self, attempt, held, state};
-use super::{PostgresStore, micros, rows};
+use super::{PostgresStore, micros, pots, rows};
 
 /// How often a claim goes round while others change the row.
 const ROUNDS_MAX: u32 = 32;
@@ -114,6 +115,8 @@ impl PostgresStore {
                     breaks += 1;
                     self.forget_idle();
                 }
+                // Others who change the same pots got in the way.
+                Err(failure) if failure.meaning() == Meaning::Again => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -132,30 +135,32 @@ impl PostgresStore {
         let scope = &request.scope;
         let (tool, key) = (scope.tool.as_str(), scope.key.0.as_slice());
         let (recovery, recovery_seconds) = columns(request.recovery);
-        let ours_now = self
-            .run(
-                TAKE,
-                &[
-                    &scope.user_id,
-                    &tool,
-                    &key,
-                    &request.fingerprint.as_slice(),
-                    &request.parts,
-                    &recovery,
-                    &recovery_seconds,
-                    &request.request_id.as_str(),
-                    &token,
-                    &micros(request.lease),
-                    &i64::from(request.attempts_max),
-                ],
-            )
-            .await?;
+        let take: super::Params<'_> = &[
+            &scope.user_id,
+            &tool,
+            &key,
+            &request.fingerprint.as_slice(),
+            &request.parts,
+            &recovery,
+            &recovery_seconds,
+            &request.request_id.as_str(),
+            &token,
+            &micros(request.lease),
+            &i64::from(request.attempts_max),
+        ];
         let ours = |attempt| {
             let scope = scope.clone();
             Some(ClaimAnswer::Ours(Claim { scope, attempt }))
         };
-        if let Some(row) = ours_now.first() {
-            return Ok(ours(attempt(row)));
+        let ours_now = match &request.spend {
+            None => self.run(TAKE, take).await?.first().map(attempt),
+            Some(spend) => match self.take_paid(take, scope, spend).await? {
+                Ok(attempt) => attempt,
+                Err(over) => return Ok(Some(ClaimAnswer::Over(over))),
+            },
+        };
+        if let Some(attempt) = ours_now {
+            return Ok(ours(attempt));
         }
         let params: super::Params<'_> = &[&scope.user_id, &tool, &key];
         let stands = self.run(&STANDS, params).await?;
@@ -191,7 +196,39 @@ impl PostgresStore {
         }
     }
 
+    /// Takes a scope that is free together with the money for it, or neither.
+    async fn take_paid(
+        &self,
+        take: super::Params<'_>,
+        scope: &Scope,
+        spend: &Reserve,
+    ) -> Result<Result<Option<u32>, Overdrawn>, Failure> {
+        within(self.patience() * 2, async {
+            let mut client = self.client().await?;
+            let transaction = client.transaction().await?;
+            let statement = transaction.prepare_cached(TAKE).await?;
+            let Some(row) = transaction.query_opt(&statement, take).await? else {
+                return Ok(Ok(None));
+            };
+            let claim = Claim {
+                scope: scope.clone(),
+                attempt: attempt(&row),
+            };
+            if claim.attempt > 1 {
+                pots::release_scope(&transaction, scope).await?;
+            }
+            if let Some(over) = pots::reserve(&transaction, spend, Some(&claim)).await? {
+                transaction.rollback().await?;
+                return Ok(Err(over));
+            }
+            transaction.commit().await?;
+            Ok(Ok(Some(claim.attempt)))
+        })
+        .await
+    }
+
     async fn sweep_now(&self, limit: usize) -> Result<Swept, Failure> {
+        let (lapsed, pots) = self.sweep_pots(limit).await?;
         let limit = rows(limit);
         let tombstone = micros(TOMBSTONE);
         let tombstones = swept(
@@ -216,6 +253,8 @@ impl PostgresStore {
             tombstones: counted(&tombstones),
             removed: counted(&removed),
             in_doubt: counted(&in_doubt),
+            lapsed,
+            pots,
         })
     }
 }

@@ -24,7 +24,7 @@ mod statements;
 use std::sync::Arc;
 
 use countersign::ledger::{
-    Commit, CommitAnswer, DocumentRead, DocumentWrite, Entry, KeyChange, ShapeRead,
+    Commit, CommitAnswer, DocumentRead, DocumentWrite, Entry, KeyChange, ShapeRead, SpendChange,
 };
 use deadpool_postgres::Pool;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -45,6 +45,7 @@ struct Job {
     reads: Vec<DocumentRead>,
     shapes: Vec<ShapeRead>,
     writes: Vec<DocumentWrite>,
+    spend: Option<SpendChange>,
     entry: Entry,
     /// How often it was put off because a row vanished under it.
     tries: u32,
@@ -69,6 +70,7 @@ impl Lanes {
             reads: commit.reads,
             shapes: commit.shapes,
             writes: commit.writes,
+            spend: commit.spend,
             entry: commit.record.seal(),
             tries: 0,
             answer,
@@ -88,6 +90,7 @@ impl Lanes {
             reads: Vec::new(),
             shapes: Vec::new(),
             writes: Vec::new(),
+            spend: None,
             entry,
             tries: 0,
             answer,

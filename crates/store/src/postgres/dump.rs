@@ -1,7 +1,7 @@
 //! Everything that the database holds, as it was at one moment.
 
 use countersign::BoxFuture;
-use countersign::ledger::{DocumentKey, Error, Head, Hold, WrappedKey};
+use countersign::ledger::{Claim, DocumentKey, Error, Head, Hold, Lapse, WrappedKey};
 use countersign_contract::SnapshotId;
 use countersign_contract::tool::Recovery;
 use countersign_evidence::tile::TileId;
@@ -13,8 +13,9 @@ use super::documents::decode;
 use super::failure::Failure;
 use super::held::{attempt, digest, state};
 use super::log::query::shown;
+use super::pots::{pot_key, pot_row, reservation_id};
 use super::{PostgresStore, unsigned};
-use crate::transfer::{Row, Source, StoredClaim, TransferRecord};
+use crate::transfer::{Row, Source, StoredClaim, StoredReservation, TransferRecord};
 
 /// Reads a whole store; see [`PostgresStore::dump`].
 pub struct Dump {
@@ -32,7 +33,7 @@ struct Table {
 }
 
 /// In the order of the variants of [`Row`].
-const TABLES: [Table; 10] = [
+const TABLES: [Table; 12] = [
     Table {
         query: "SELECT user_id, master, bytes FROM user_key ORDER BY user_id",
         row: user_key,
@@ -75,6 +76,15 @@ const TABLES: [Table; 10] = [
     Table {
         query: "SELECT user_id, record, reason FROM hold ORDER BY user_id, record",
         row: hold,
+    },
+    Table {
+        query: "SELECT * FROM pot \
+                ORDER BY user_id, name, holder, currency, window_seconds, window_start",
+        row: pot,
+    },
+    Table {
+        query: "SELECT * FROM reservation ORDER BY user_id, id, n",
+        row: reservation,
     },
 ];
 
@@ -222,6 +232,35 @@ fn shape(columns: &Columns) -> Result<Row, Failure> {
         collection: columns.get("collection"),
         shape: unsigned(columns.get("shape")),
     })
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "all tables are read by functions of one type"
+)]
+fn pot(columns: &Columns) -> Result<Row, Failure> {
+    Ok(Row::Pot(pot_row(columns)))
+}
+
+fn reservation(columns: &Columns) -> Result<Row, Failure> {
+    let lapse = Lapse::from_number(i64::from(columns.get::<_, i16>("lapse")));
+    let is_claimed = columns.get::<_, Option<&str>>("tool").is_some();
+    let claim = is_claimed.then(|| {
+        Ok::<_, Failure>(Claim {
+            scope: scope(columns)?,
+            attempt: attempt(columns),
+        })
+    });
+    Ok(Row::Reservation(Box::new(StoredReservation {
+        id: reservation_id(columns)?,
+        n: u32::try_from(columns.get::<_, i32>("n")).unwrap_or_default(),
+        pot: pot_key(columns, "pot_user_id"),
+        window_start: columns.get("window_start"),
+        amount: columns.get("amount"),
+        lapse: lapse.ok_or_else(|| Failure::damaged("the lapse of a reservation"))?,
+        lease_until: columns.get("lease_until"),
+        claim: claim.transpose()?,
+    })))
 }
 
 fn record(columns: &Columns) -> Result<Row, Failure> {

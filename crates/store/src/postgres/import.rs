@@ -1,7 +1,7 @@
 //! Filling an empty database with the rows of another store, in one transaction: until it is committed,
 //! nobody sees anything of it.
 
-use countersign::ledger::{DocumentKey, Error, Head, Hold, IndexEntry, WrappedKey};
+use countersign::ledger::{DocumentKey, Error, Head, Hold, IndexEntry, PotRow, WrappedKey};
 use countersign_contract::{ErrorCode, RequestId, SnapshotId};
 use countersign_evidence::tile::TileId;
 use deadpool_postgres::Client;
@@ -13,13 +13,13 @@ use super::dump::Dump;
 use super::failure::Failure;
 use super::records::{INSERT_OUTBOX, nanos};
 use super::{PostgresStore, signed};
-use crate::transfer::{Row, StoredClaim, TransferRecord};
+use crate::transfer::{Row, StoredClaim, StoredReservation, TransferRecord};
 
 /// A transaction that fills the database. Dropped before it is committed, it leaves nothing behind.
 pub(crate) struct Import(Dump);
 
 /// Every table that a store with something in it has rows in.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "claim",
     "document",
     "document_entry",
@@ -32,6 +32,8 @@ const TABLES: [&str; 12] = [
     "tile",
     "checkpoint",
     "hold",
+    "pot",
+    "reservation",
 ];
 
 impl PostgresStore {
@@ -98,6 +100,8 @@ struct All {
     heads: Vec<Head>,
     checkpoints: Vec<(Head, String)>,
     holds: Vec<Hold>,
+    pots: Vec<PotRow>,
+    reservations: Vec<StoredReservation>,
 }
 
 impl All {
@@ -126,6 +130,8 @@ impl All {
             Row::Head(head) => self.heads.push(head),
             Row::Checkpoint { head, note } => self.checkpoints.push((head, note)),
             Row::Hold(hold) => self.holds.push(hold),
+            Row::Pot(pot) => self.pots.push(pot),
+            Row::Reservation(reserved) => self.reservations.push(*reserved),
         }
     }
 
@@ -137,7 +143,9 @@ impl All {
         self.write_shapes(client).await?;
         self.write_records(client).await?;
         self.write_tree(client).await?;
-        self.write_holds(client).await
+        self.write_holds(client).await?;
+        self.write_pots(client).await?;
+        self.write_reservations(client).await
     }
 
     async fn write_user_keys(&self, client: &Client) -> Result<(), Failure> {
@@ -337,6 +345,71 @@ impl All {
         let reasons = column(&self.holds, |hold| hold.reason.as_str());
         let count = self.holds.len();
         insert(client, sql, count, &[&user_ids, &records, &reasons]).await
+    }
+
+    async fn write_pots(&self, client: &Client) -> Result<(), Failure> {
+        let sql = "INSERT INTO pot (user_id, name, holder, currency, window_seconds, window_start, \
+                reserved, spent) \
+             SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], \
+                $6::bigint[], $7::bigint[], $8::bigint[])";
+        let pots = &self.pots;
+        insert(
+            client,
+            sql,
+            pots.len(),
+            &[
+                &column(pots, |pot| pot.key.user_id.as_str()),
+                &column(pots, |pot| pot.key.name.as_str()),
+                &column(pots, |pot| pot.key.holder.as_str()),
+                &column(pots, |pot| pot.key.currency.as_str()),
+                &column(pots, |pot| signed(pot.key.window_seconds)),
+                &column(pots, |pot| pot.window_start),
+                &column(pots, |pot| pot.reserved),
+                &column(pots, |pot| pot.spent),
+            ],
+        )
+        .await
+    }
+
+    async fn write_reservations(&self, client: &Client) -> Result<(), Failure> {
+        let sql = "INSERT INTO reservation (user_id, id, n, pot_user_id, name, holder, currency, \
+                window_seconds, window_start, amount, lapse, lease_until, tool, key_digest, attempt) \
+             SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::text[], \
+                $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::smallint[], \
+                $12::timestamptz[], $13::text[], $14::bytea[], $15::bigint[])";
+        let all = &self.reservations;
+        insert(
+            client,
+            sql,
+            all.len(),
+            &[
+                &column(all, |of| of.id.user_id.as_str()),
+                &column(all, |of| of.id.id.as_str()),
+                &column(all, |of| i32::try_from(of.n).unwrap_or(i32::MAX)),
+                &column(all, |of| of.pot.user_id.as_str()),
+                &column(all, |of| of.pot.name.as_str()),
+                &column(all, |of| of.pot.holder.as_str()),
+                &column(all, |of| of.pot.currency.as_str()),
+                &column(all, |of| signed(of.pot.window_seconds)),
+                &column(all, |of| of.window_start),
+                &column(all, |of| of.amount),
+                &column(all, |of| of.lapse as i16),
+                &column(all, |of| of.lease_until),
+                &column(all, |of| {
+                    let claim = of.claim.as_ref();
+                    claim.map(|claim| claim.scope.tool.as_str())
+                }),
+                &column(all, |of| {
+                    let claim = of.claim.as_ref();
+                    claim.map(|claim| claim.scope.key.0.as_slice())
+                }),
+                &column(all, |of| {
+                    let claim = of.claim.as_ref();
+                    claim.map(|claim| i64::from(claim.attempt))
+                }),
+            ],
+        )
+        .await
     }
 }
 

@@ -32,6 +32,7 @@ impl Log for PostgresStore {
                         reads: Vec::new(),
                         shapes: Vec::new(),
                         writes: Vec::new(),
+                        spend: None,
                         record: draft,
                     };
                     self.inner.lanes.commit(commit).await?;

@@ -14,11 +14,18 @@ const MAJOR_MIN: i32 = 13;
 const RACES_MAX: u32 = 10;
 
 /// In their order; one that was released is never changed.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "ledger",
-    sql: include_str!("../../migrations/postgres/0001_ledger.sql"),
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "ledger",
+        sql: include_str!("../../migrations/postgres/0001_ledger.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "pots",
+        sql: include_str!("../../migrations/postgres/0002_pots.sql"),
+    },
+];
 
 /// Refuses a server that cannot keep our promises.
 pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<(), OpenError> {

@@ -13,6 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::failure::Failure;
+use super::pots;
 use super::time::later;
 use super::values::bounded;
 use super::writer::{Done, Session};
@@ -30,9 +31,14 @@ impl Claims for SqliteStore {
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
         let request = request.clone();
         Box::pin(async move {
-            let claimed = self
-                .writer
-                .run(move |session| claim(session, &request).map(Done::Kept));
+            let claimed = self.writer.run(move |session| {
+                Ok(match claim(session, &request)? {
+                    over @ ClaimAnswer::Over(_) => Done::Undone(over),
+                    answer @ (ClaimAnswer::Ours(_)
+                    | ClaimAnswer::Held(_)
+                    | ClaimAnswer::Exhausted { .. }) => Done::Kept(answer),
+                })
+            });
             Ok(claimed.await?)
         })
     }
@@ -72,7 +78,7 @@ fn stored(connection: &Connection, scope: &Scope) -> Result<Option<Stored>, Fail
 fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswer, Failure> {
     let now = session.now;
     if insert_running(session, request)? {
-        return Ok(ours(request, 1));
+        return paid(session, request, 1);
     }
     let row = stored(session.connection, &request.scope)?
         .ok_or_else(|| Failure::damaged("the index of the claims"))?;
@@ -107,7 +113,17 @@ fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswe
         });
     }
     take_again(session, request, row.attempt + 1)?;
-    Ok(ours(request, row.attempt + 1))
+    paid(session, request, row.attempt + 1)
+}
+
+/// The claim that was just taken, where there is money for it; otherwise the caller undoes it.
+fn paid(
+    session: &Session<'_>,
+    request: &ClaimRequest,
+    attempt: u32,
+) -> Result<ClaimAnswer, Failure> {
+    let over = pots::take_with_claim(session, request, attempt)?;
+    Ok(over.map_or_else(|| ours(request, attempt), ClaimAnswer::Over))
 }
 
 fn ours(request: &ClaimRequest, attempt: u32) -> ClaimAnswer {
@@ -219,5 +235,6 @@ fn sweep(session: &Session<'_>, limit: i64) -> Result<Swept, Failure> {
     ] {
         *count = statement.execute(rusqlite::params_from_iter(parameters))?;
     }
+    (swept.lapsed, swept.pots) = pots::sweep(session, limit)?;
     Ok(swept)
 }

@@ -12,6 +12,7 @@ use super::claims::row as claim;
 use super::documents::decoded;
 use super::failure::Failure;
 use super::log::{holds, records};
+use super::pots;
 use super::time::timestamp;
 use super::tip::{head, tile_id};
 use super::values::{bytes32, unsigned};
@@ -114,6 +115,8 @@ fn dump(connection: &Connection, (size, root): (u64, Hash), out: &mut Out) -> Re
     for hold in holds(connection, "user_id, record", i64::MAX)? {
         out.push(Row::Hold(hold))?;
     }
+    pots(connection, out)?;
+    reservations(connection, out)?;
     out.send()
 }
 
@@ -226,6 +229,26 @@ fn checkpoints(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
             head,
             note: row.get(2)?,
         })?;
+    }
+    Ok(())
+}
+
+fn pots(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
+    let sql = [pots::SELECT_POTS, pots::POT_ORDER].join(" ");
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        out.push(Row::Pot(pots::pot_row(row)?))?;
+    }
+    Ok(())
+}
+
+fn reservations(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
+    let mut statement = connection.prepare(pots::SELECT_RESERVATIONS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let reserved = pots::reservation_row(row)?;
+        out.push(Row::Reservation(Box::new(reserved)))?;
     }
     Ok(())
 }

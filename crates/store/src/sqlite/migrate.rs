@@ -6,11 +6,18 @@ use super::open::OpenError;
 use crate::migrate::{Applied, Migration, MigrationError, pending};
 
 /// Every migration, in its order.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "store",
-    sql: include_str!("../../migrations/sqlite/0001_store.sql"),
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "store",
+        sql: include_str!("../../migrations/sqlite/0001_store.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "pots",
+        sql: include_str!("../../migrations/sqlite/0002_pots.sql"),
+    },
+];
 
 pub(super) fn migrate(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;

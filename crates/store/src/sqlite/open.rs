@@ -209,6 +209,10 @@ fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<i64> {
         "UPDATE claim SET lease_until = min(lease_until, ?1) WHERE state = 1",
         [now],
     )?;
+    transaction.execute(
+        "UPDATE reservation SET lease_until = ?1 WHERE lease_until > ?1",
+        [now],
+    )?;
     transaction.commit()?;
     Ok(run)
 }

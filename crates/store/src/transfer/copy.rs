@@ -67,6 +67,10 @@ pub struct Report {
     pub checkpoints: u64,
     /// Holds.
     pub holds: u64,
+    /// Pots of money.
+    pub pots: u64,
+    /// What was set aside in them.
+    pub reservations: u64,
     /// The tree, which was computed again from the leaves that were copied.
     pub tree: Option<Head>,
 }
@@ -198,6 +202,8 @@ impl Verified {
             Row::Head(head) => report.tree = Some(*head),
             Row::Checkpoint { .. } => report.checkpoints += 1,
             Row::Hold(_) => report.holds += 1,
+            Row::Pot(_) => report.pots += 1,
+            Row::Reservation(_) => report.reservations += 1,
         }
         Ok(())
     }
@@ -239,5 +245,7 @@ fn name(row: &Row) -> String {
         Row::Head(_) => "the head of the log".to_owned(),
         Row::Checkpoint { head, .. } => format!("the checkpoint of size {}", head.size),
         Row::Hold(_) => "a hold".to_owned(),
+        Row::Pot(pot) => format!("the pot {}", pot.key),
+        Row::Reservation(reserved) => format!("what {} has set aside", reserved.id.id),
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, DocumentKey, DocumentRead,
-    DocumentWrite, Entry, Error, Held, HeldState, IndexEntry, KeyChange, KeyDigest, Outcome, Scope,
-    ShapeRead, Store,
+    DocumentWrite, Draw, Entry, Error, Held, HeldState, IndexEntry, KeyChange, KeyDigest, Lapse,
+    Outcome, PotKey, ReservationId, Reserve, Scope, ShapeRead, Store,
 };
 use countersign_contract::evidence::EvidenceRecord;
 use countersign_contract::tool::Recovery;
@@ -77,6 +77,7 @@ pub fn request(scope: &Scope) -> ClaimRequest {
         lease: HOUR,
         attempts_max: 10,
         request_id: request_id("req_1"),
+        spend: None,
     }
 }
 
@@ -108,7 +109,7 @@ pub async fn claimed(store: &dyn Store, request: &ClaimRequest) -> Result<Claim,
 pub fn ours(answer: ClaimAnswer) -> Claim {
     match answer {
         ClaimAnswer::Ours(claim) => claim,
-        ClaimAnswer::Held(_) | ClaimAnswer::Exhausted { .. } => {
+        ClaimAnswer::Held(_) | ClaimAnswer::Exhausted { .. } | ClaimAnswer::Over(_) => {
             unreachable!("the scope should be ours: {answer:?}")
         }
     }
@@ -119,7 +120,7 @@ pub fn ours(answer: ClaimAnswer) -> Claim {
 pub fn held(answer: ClaimAnswer) -> Held {
     match answer {
         ClaimAnswer::Held(held) => held,
-        ClaimAnswer::Ours(_) | ClaimAnswer::Exhausted { .. } => {
+        ClaimAnswer::Ours(_) | ClaimAnswer::Exhausted { .. } | ClaimAnswer::Over(_) => {
             unreachable!("the scope should be held: {answer:?}")
         }
     }
@@ -130,7 +131,10 @@ pub fn held(answer: ClaimAnswer) -> Held {
 pub fn stands(answer: CommitAnswer) -> Held {
     match answer {
         CommitAnswer::Held(held) => held,
-        CommitAnswer::Committed | CommitAnswer::Moved { .. } | CommitAnswer::Fenced => {
+        CommitAnswer::Committed
+        | CommitAnswer::Moved { .. }
+        | CommitAnswer::Fenced
+        | CommitAnswer::Lapsed => {
             unreachable!("the scope should be held: {answer:?}")
         }
     }
@@ -176,6 +180,30 @@ pub fn has_failed(reply: &str) -> HeldState {
     HeldState::Failed(reply.as_bytes().into())
 }
 
+/// Asks for 12.50 EUR for a call of a user, out of a daily pot of an agent and one of the user.
+pub fn reserve(id: &str, user_id: &str, lapse: Lapse) -> Reserve {
+    let draw = |pot_user_id: &str, holder: &str, window_seconds| Draw {
+        pot: PotKey {
+            user_id: pot_user_id.to_owned(),
+            name: "purchases".to_owned(),
+            holder: holder.to_owned(),
+            currency: "EUR".to_owned(),
+            window_seconds,
+        },
+        amount: 1_250,
+        limit: 10_000,
+    };
+    Reserve {
+        id: ReservationId {
+            user_id: user_id.to_owned(),
+            id: record_id(id),
+        },
+        lease: HOUR,
+        lapse,
+        draws: vec![draw("", "agent:a_1", 86_400), draw(user_id, "", 0)],
+    }
+}
+
 /// A commit that only keeps a record of `u_1`.
 pub fn commit(record: &str) -> Commit {
     Commit {
@@ -183,6 +211,7 @@ pub fn commit(record: &str) -> Commit {
         reads: Vec::new(),
         shapes: Vec::new(),
         writes: Vec::new(),
+        spend: None,
         record: entry(record, "u_1").into(),
     }
 }

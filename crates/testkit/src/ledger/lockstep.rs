@@ -232,6 +232,7 @@ impl Planned {
             reads: self.reads.clone(),
             shapes: self.shapes.clone(),
             writes: self.writes.clone(),
+            spend: None,
             record: entry(&self.record, "u_1").into(),
         }
     }
@@ -249,6 +250,7 @@ async fn ask(store: &dyn Store, game: &Game, step: &Step) -> Result<String, Erro
                 ClaimAnswer::Ours(claim) => format!("ours: {claim:?}"),
                 ClaimAnswer::Held(held) => standing(&held),
                 ClaimAnswer::Exhausted { attempts } => format!("exhausted after {attempts}"),
+                ClaimAnswer::Over(over) => format!("over: {over:?}"),
             }
         }
         Step::Document(place) => format!("{:?}", store.document(&game.document(*place)).await?),
@@ -323,6 +325,7 @@ fn told(answer: &CommitAnswer) -> String {
         CommitAnswer::Held(held) => standing(held),
         CommitAnswer::Moved { .. } => "moved".to_owned(),
         CommitAnswer::Fenced => "fenced".to_owned(),
+        CommitAnswer::Lapsed => "lapsed".to_owned(),
     }
 }
 

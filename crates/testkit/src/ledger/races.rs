@@ -204,7 +204,7 @@ async fn add(
         match store.commit(unit).await? {
             CommitAnswer::Committed => return Ok(()),
             CommitAnswer::Moved { .. } => {}
-            answer @ (CommitAnswer::Held(_) | CommitAnswer::Fenced) => {
+            answer @ (CommitAnswer::Held(_) | CommitAnswer::Fenced | CommitAnswer::Lapsed) => {
                 unreachable!("there is no key: {answer:?}")
             }
         }

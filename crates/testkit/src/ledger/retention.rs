@@ -147,8 +147,8 @@ pub(super) async fn a_sweep_does_not_do_more_than_its_limit(fresh: &Fresh) -> Ch
     }
     let swept = |n| Swept {
         tombstones: n,
-        removed: 0,
         in_doubt: n,
+        ..Swept::default()
     };
     assert_eq!(store.sweep(2).await?, swept(2));
     assert_eq!(store.sweep(2).await?, swept(1));

@@ -72,7 +72,8 @@ impl Claims for MemoryStore {
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
         let now = self.clock.now();
         let mut swept = Swept::default();
-        self.lock().claims.retain(|_, row| match &row.state {
+        let mut inner = self.lock();
+        inner.claims.retain(|_, row| match &row.state {
             State::Succeeded { until, .. } | State::Failed { until, .. }
                 if now >= *until && swept.tombstones < limit =>
             {
@@ -99,6 +100,7 @@ impl Claims for MemoryStore {
             | State::InDoubt
             | State::Tombstone { .. } => true,
         });
+        (swept.lapsed, swept.pots) = inner.sweep_till(now, limit);
         Box::pin(ready(Ok(swept)))
     }
 }
@@ -108,8 +110,11 @@ impl MemoryStore {
         let now = self.clock.now();
         let mut inner = self.lock();
         let lease_until = after(now, request.lease);
-        let Some(row) = inner.claims.get_mut(&request.scope) else {
+        let Some(row) = inner.claims.get(&request.scope) else {
             self.make_room(&mut inner, now)?;
+            if let Some(over) = inner.till.take_with_claim(request, 1, now) {
+                return Ok(ClaimAnswer::Over(over));
+            }
             let row = Row {
                 fingerprint: request.fingerprint,
                 parts: request.parts.clone().into(),
@@ -129,11 +134,10 @@ impl MemoryStore {
         let is_free = match &row.state {
             State::Released => true,
             State::Running { lease_until } if now >= *lease_until => {
-                let is_free = row.may_take_over(now);
-                if !is_free {
-                    row.state = State::InDoubt;
+                if !row.may_take_over(now) {
+                    return Ok(ClaimAnswer::Held(inner.give_up(&request.scope, now)?));
                 }
-                is_free
+                true
             }
             State::Running { .. }
             | State::Succeeded { .. }
@@ -149,12 +153,19 @@ impl MemoryStore {
                 attempts: row.attempt,
             });
         }
-        row.attempt += 1;
+        let attempt = row.attempt + 1;
+        if let Some(over) = inner.till.take_with_claim(request, attempt, now) {
+            return Ok(ClaimAnswer::Over(over));
+        }
+        let Some(row) = inner.claims.get_mut(&request.scope) else {
+            return Err(lost_row());
+        };
+        row.attempt = attempt;
         row.recovery = request.recovery;
         row.request_id.clone_from(&request.request_id);
         row.claimed_at = now;
         row.state = State::Running { lease_until };
-        Ok(ours(request, row.attempt))
+        Ok(ours(request, attempt))
     }
 
     fn make_room(&self, inner: &mut Inner, now: Timestamp) -> Result<(), Error> {
@@ -199,8 +210,16 @@ impl MemoryStore {
                 return Ok(CommitAnswer::Fenced);
             }
         }
+        if let Some(spend) = &commit.spend
+            && inner.till.has_lapsed(spend)
+        {
+            return Ok(CommitAnswer::Lapsed);
+        }
         if let Some(moved) = inner.moved(&commit) {
             return Ok(moved);
+        }
+        if let Some(spend) = &commit.spend {
+            inner.till.end(&spend.id, &spend.end);
         }
         for write in commit.writes {
             inner.write(write);
@@ -223,6 +242,18 @@ impl MemoryStore {
 }
 
 impl Inner {
+    /// Marks an owner as lost.
+    fn give_up(&mut self, scope: &Scope, now: Timestamp) -> Result<Held, Error> {
+        let row = self.claims.get_mut(scope).ok_or_else(lost_row)?;
+        row.state = State::InDoubt;
+        Ok(row.held(now))
+    }
+
+    /// Whether a claim may still have its effect, or has had it.
+    pub(super) fn is_open(&self, claim: &Claim) -> bool {
+        self.holds_claim(claim)
+    }
+
     /// How the scope stands, where it is not free to be taken.
     fn taken(&self, key: &KeyChange, now: Timestamp) -> Option<Held> {
         let KeyChange::Take {
@@ -277,6 +308,12 @@ impl Inner {
                 }
             }
         }
+    }
+}
+
+fn lost_row() -> Error {
+    Error::Damaged {
+        what: "a claim that was there".to_owned(),
     }
 }
 

@@ -293,6 +293,7 @@ impl Inner {
         self.shapes.retain(|(owner, _), _| owner != user_id);
         self.claims.retain(|scope, _| scope.user_id != user_id);
         self.calls.retain(|call| call.user_id != user_id);
+        self.till.erase(user_id);
         self.keep(entry, false);
         Ok(Erased {
             keys,

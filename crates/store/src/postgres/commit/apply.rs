@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use countersign::ledger::{
-    ClaimState, DocumentKey, DocumentWrite, IndexEntry, KeyChange, Outcome, Scope,
+    ClaimState, DocumentKey, DocumentWrite, IndexEntry, KeyChange, Outcome, Scope, SpendChange,
+    SpendEnd,
 };
 use deadpool_postgres::Client;
 
 use super::Job;
 use super::decide::Verdict;
 use super::flight::{Flight, Param};
-use super::guard::{Collection, Found, collection, key_columns, placeholders, scope_columns};
+use super::guard::{
+    Collection, Found, collection, key_columns, placeholders, reservation_columns, scope_columns,
+};
 use super::statements::Statements;
 use crate::postgres::documents::encode;
 use crate::postgres::records::Payloads;
@@ -31,6 +34,7 @@ pub(super) struct Changes<'j> {
     entries: Vec<(&'j DocumentKey, &'j IndexEntry)>,
     /// By how much each shape rises.
     pub(super) shapes: BTreeMap<Collection<'j>, i64>,
+    spends: Vec<&'j SpendChange>,
 }
 
 impl<'j> Changes<'j> {
@@ -50,6 +54,7 @@ impl<'j> Changes<'j> {
                 Verdict::Repeat(_)
                 | Verdict::Held(_)
                 | Verdict::Moved { .. }
+                | Verdict::Lapsed
                 | Verdict::Vanished => {
                     if found.new_records.contains(job.entry.id.as_str()) {
                         changes.undone.push(job);
@@ -70,6 +75,7 @@ impl<'j> Changes<'j> {
     }
 
     fn commit(&mut self, job: &'j Job, found: &Found<'j>) {
+        self.spends.extend(&job.spend);
         if let Some(key) = &job.key {
             let is_inserted = match key {
                 KeyChange::Take { scope, .. } => found.new_claims.contains(scope),
@@ -171,6 +177,13 @@ impl<'j> Changes<'j> {
                 Box::new(payloads.bodies),
             ],
         );
+        // Late, because many calls may wait for the same pot.
+        let spends = !self.spends.is_empty();
+        send(
+            spends,
+            &statements.end_reservations,
+            spend_columns(&self.spends),
+        );
         send(true, &statements.insert_outbox, record_keys(&self.kept));
         flight.commit(client);
     }
@@ -241,6 +254,30 @@ fn claim_columns<'f>(changes: &[&'f KeyChange]) -> Vec<Param<'f>> {
     params.push(Box::new(request_ids));
     params.push(Box::new(replies));
     params.push(Box::new(keeps));
+    params
+}
+
+fn spend_columns<'f>(spends: &[&'f SpendChange]) -> Vec<Param<'f>> {
+    let mut are_spent = Vec::new();
+    let (mut owners, mut places, mut amounts) = (Vec::new(), Vec::new(), Vec::new());
+    for spend in spends {
+        let actual = match &spend.end {
+            SpendEnd::Released => None,
+            SpendEnd::Spent(actual) | SpendEnd::SpentHere(actual) => Some(actual),
+        };
+        are_spent.push(actual.is_some());
+        let known = actual.into_iter().flatten().enumerate();
+        for (n, amount) in known.filter_map(|(n, amount)| Some((n, (*amount)?))) {
+            owners.push(&spend.id);
+            places.push(i32::try_from(n).unwrap_or(i32::MAX));
+            amounts.push(amount);
+        }
+    }
+    let mut params = reservation_columns(spends.iter().map(|spend| &spend.id));
+    params.push(Box::new(are_spent));
+    params.extend(reservation_columns(owners.into_iter()));
+    params.push(Box::new(places));
+    params.push(Box::new(amounts));
     params
 }
 

@@ -3,7 +3,7 @@
 use countersign::ledger::{Held, HeldState, KeyChange};
 
 use super::Job;
-use super::guard::Found;
+use super::guard::{Found, needed};
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) enum Verdict {
     Held(Option<Held>),
     /// What was read has moved.
     Moved { collection: String, id: String },
+    /// The money that it rests on was given up.
+    Lapsed,
     /// Only the record is kept.
     Fenced,
     /// A row went while we looked for it. Worth another look.
@@ -34,6 +36,9 @@ pub(super) fn decide(job: &Job, found: &Found<'_>) -> Verdict {
     }
     if let Some(stop) = job.key.as_ref().and_then(|key| stopped(key, found)) {
         return stop;
+    }
+    if needed(job).is_some_and(|id| !found.reservations.contains(id)) {
+        return Verdict::Lapsed;
     }
     moved(job, found).unwrap_or(Verdict::Commit)
 }

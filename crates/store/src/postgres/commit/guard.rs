@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use countersign::ledger::{DocumentKey, DocumentWrite, Held, IndexEntry, KeyChange, Scope};
+use countersign::ledger::{
+    DocumentKey, DocumentWrite, Held, IndexEntry, KeyChange, ReservationId, Scope, SpendEnd,
+};
 use deadpool_postgres::Client;
 use tokio_postgres::Row;
 
@@ -32,6 +34,8 @@ pub(super) struct Plan<'j> {
     present: BTreeMap<&'j DocumentKey, bool>,
     /// Collections whose shape was read, or surely changes: true for the latter.
     shapes: BTreeMap<Collection<'j>, bool>,
+    /// Money that has to be set aside still.
+    reservations: BTreeSet<&'j ReservationId>,
 }
 
 /// What the database says about it.
@@ -51,6 +55,8 @@ pub(super) struct Found<'j> {
     pub(super) documents: HashMap<&'j DocumentKey, Locked>,
     /// The shapes, likewise.
     pub(super) shapes: HashMap<Collection<'j>, u64>,
+    /// Money that is set aside. Nobody can give it up before we commit.
+    pub(super) reservations: HashSet<&'j ReservationId>,
 }
 
 /// A document that cannot change before we commit.
@@ -71,6 +77,7 @@ pub(super) struct Places {
     absent: Option<Place>,
     present: Option<Place>,
     shapes: Option<Place>,
+    reservations: Option<Place>,
 }
 
 impl<'j> Plan<'j> {
@@ -82,10 +89,12 @@ impl<'j> Plan<'j> {
             absent: BTreeMap::new(),
             present: BTreeMap::new(),
             shapes: BTreeMap::new(),
+            reservations: BTreeSet::new(),
         };
         for job in jobs {
             plan.add_key(job);
             plan.add_documents(job);
+            plan.reservations.extend(needed(job));
         }
         plan.claims.sort_unstable();
         plan
@@ -175,6 +184,10 @@ impl<'j> Plan<'j> {
         if !self.shapes.is_empty() {
             places.shapes = Some(send_shapes(flight, client, statements, &self.shapes));
         }
+        if !self.reservations.is_empty() {
+            let params = reservation_columns(self.reservations.iter().copied());
+            places.reservations = Some(flight.send(client, &statements.lock_reservations, params));
+        }
         places
     }
 
@@ -219,6 +232,11 @@ impl<'j> Plan<'j> {
         }
         let shapes: Vec<Collection<'j>> = self.shapes.keys().copied().collect();
         found.shapes = read_shapes(&shapes, landed.rows(places.shapes));
+        let reservations: Vec<&ReservationId> = self.reservations.iter().copied().collect();
+        let held = landed.rows(places.reservations).iter();
+        found
+            .reservations
+            .extend(held.filter_map(|row| nth(&reservations, row)));
         Ok(found)
     }
 }
@@ -297,6 +315,24 @@ pub(super) fn scope_columns<'f>(scopes: impl Iterator<Item = &'f Scope>) -> Vec<
         keys.push(key);
     }
     vec![Box::new(user_ids), Box::new(tools), Box::new(keys)]
+}
+
+/// The reservation that a call's effect in this very commit rests on.
+pub(super) fn needed(job: &Job) -> Option<&ReservationId> {
+    let spend = job.spend.as_ref()?;
+    match spend.end {
+        SpendEnd::SpentHere(_) => Some(&spend.id),
+        SpendEnd::Spent(_) | SpendEnd::Released => None,
+    }
+}
+
+/// The two columns of a reservation's key.
+pub(super) fn reservation_columns<'f>(
+    ids: impl Iterator<Item = &'f ReservationId>,
+) -> Vec<Param<'f>> {
+    let (user_ids, ids): (Vec<&str>, Vec<&str>) =
+        ids.map(|id| (&*id.user_id, id.id.as_str())).unzip();
+    vec![Box::new(user_ids), Box::new(ids)]
 }
 
 /// The three columns of a document's key.

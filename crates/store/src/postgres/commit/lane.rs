@@ -332,6 +332,7 @@ async fn look(
             | Verdict::Repeat(Some(_))
             | Verdict::Held(Some(_))
             | Verdict::Moved { .. }
+            | Verdict::Lapsed
             | Verdict::Fenced
             | Verdict::Vanished => {}
         }
@@ -353,6 +354,7 @@ fn conclude_one(mut job: Job, verdicts: Result<Vec<Verdict>, Failure>) -> Option
         Ok(Some(Verdict::Fenced | Verdict::Repeat(Some(true)))) => Ok(CommitAnswer::Fenced),
         Ok(Some(Verdict::Held(Some(held)))) => Ok(CommitAnswer::Held(held)),
         Ok(Some(Verdict::Moved { collection, id })) => Ok(CommitAnswer::Moved { collection, id }),
+        Ok(Some(Verdict::Lapsed)) => Ok(CommitAnswer::Lapsed),
         Ok(Some(Verdict::Vanished | Verdict::Held(None) | Verdict::Repeat(None)) | None) => {
             if job.tries < VANISHED_MAX {
                 job.tries += 1;

@@ -10,6 +10,7 @@ use deadpool_postgres::Client;
 use tokio_postgres::{Error, Statement};
 
 use crate::postgres::held;
+use crate::postgres::pots;
 use crate::postgres::records::{INSERT_OUTBOX, INSERT_PAYLOADS, INSERT_RECORDS};
 
 // The name of a field is the name of its statement; the macro keeps the two lists one.
@@ -47,6 +48,10 @@ statements! {
         SELECT user_id, collection, 0 FROM unnest($1::text[], $2::text[]) AS t (user_id, collection) \
         ON CONFLICT (user_id, collection) DO NOTHING",
     lock_shapes: LOCK_SHAPES,
+    lock_reservations: "SELECT k.n FROM unnest($1::text[], $2::text[]) \
+          WITH ORDINALITY AS k (user_id, id, n) \
+        CROSS JOIN LATERAL (SELECT 1 FROM reservation r WHERE r.user_id = k.user_id \
+          AND r.id = k.id AND r.n = 0 FOR UPDATE) r",
     remove_records: "DELETE FROM record r USING unnest($1::text[], $2::text[]) AS t (user_id, id) \
         WHERE r.user_id = t.user_id AND r.id = t.id",
     remove_claims: "DELETE FROM claim c \
@@ -76,9 +81,19 @@ statements! {
     raise_shapes: "UPDATE shape s SET shape = s.shape + t.by \
         FROM unnest($1::text[], $2::text[], $3::bigint[]) AS t (user_id, collection, by) \
         WHERE s.user_id = t.user_id AND s.collection = t.collection",
+    end_reservations: END_RESERVATIONS.as_str(),
     insert_payloads: INSERT_PAYLOADS,
     insert_outbox: INSERT_OUTBOX,
 }
+
+/// What is spent, and what is given back; where the real amount is known it counts.
+static END_RESERVATIONS: LazyLock<String> = LazyLock::new(|| {
+    pots::end_with(
+        "SELECT * FROM unnest($1::text[], $2::text[], $3::boolean[]) AS t (user_id, id, is_spent)",
+        "SELECT * FROM unnest($4::text[], $5::text[], $6::integer[], $7::bigint[]) \
+           AS t (user_id, id, n, amount)",
+    )
+});
 
 /// Claims that are taken and settled at once.
 const INSERT_CLAIMS: &str = "INSERT INTO claim (user_id, tool, key_digest, state, attempt, \

@@ -9,7 +9,7 @@ use crate::postgres::connect::within;
 use crate::postgres::dump::placed;
 use crate::postgres::failure::{Failure, Meaning};
 use crate::postgres::records::{INSERT_OUTBOX, INSERT_PAYLOADS, INSERT_RECORDS, Payloads, Records};
-use crate::postgres::{PostgresStore, rows};
+use crate::postgres::{PostgresStore, pots, rows};
 
 /// How often an erasure is done again that calls of the user got in the way of.
 const CONFLICTS_MAX: u32 = 10;
@@ -115,6 +115,7 @@ impl PostgresStore {
         let documents = delete("DELETE FROM document WHERE user_id = $1").await?;
         delete("DELETE FROM document_entry WHERE user_id = $1").await?;
         delete("DELETE FROM shape WHERE user_id = $1").await?;
+        pots::erase(&transaction, user_id).await?;
         let payloads = delete("DELETE FROM payload WHERE user_id = $1").await?;
         // The records stay, because the tree is over them; nobody can tell whose they were.
         delete("UPDATE record SET user_id = '' WHERE user_id = $1").await?;

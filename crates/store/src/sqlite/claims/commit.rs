@@ -2,7 +2,7 @@
 
 use countersign::ledger::{
     Claim, ClaimState, Commit, CommitAnswer, DocumentRead, DocumentWrite, Held, KeyChange, Outcome,
-    Scope, ShapeRead,
+    Scope, ShapeRead, SpendChange, SpendEnd,
 };
 use countersign_contract::RequestId;
 use rusqlite::{OptionalExtension as _, params};
@@ -11,6 +11,7 @@ use super::stored;
 use crate::sqlite::documents;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::log::entry::{Sealed, keep};
+use crate::sqlite::pots;
 use crate::sqlite::time::later;
 use crate::sqlite::values::signed;
 use crate::sqlite::writer::{Done, Session};
@@ -21,6 +22,7 @@ pub(super) struct Unit {
     reads: Vec<DocumentRead>,
     shapes: Vec<ShapeRead>,
     writes: Vec<DocumentWrite>,
+    spend: Option<SpendChange>,
     record: Sealed,
 }
 
@@ -45,6 +47,7 @@ impl From<Commit> for Unit {
             reads: commit.reads,
             shapes: commit.shapes,
             writes: commit.writes,
+            spend: commit.spend,
             record: commit.record.seal().into(),
         }
     }
@@ -80,8 +83,9 @@ pub(super) fn commit(
     session: &mut Session<'_>,
     unit: &Unit,
 ) -> Result<Done<CommitAnswer>, Failure> {
-    if let Some(moved) = documents::moved(session.connection, &unit.reads, &unit.shapes)? {
-        return stopped(session, unit, moved);
+    let moved = documents::moved(session.connection, &unit.reads, &unit.shapes)?;
+    if let Some(stop) = lapsed(session, unit)?.or(moved) {
+        return stopped(session, unit, stop);
     }
     let is_ours = match &unit.key {
         None => true,
@@ -104,10 +108,25 @@ pub(super) fn commit(
     for write in &unit.writes {
         documents::write(session.connection, write)?;
     }
+    if let Some(spend) = &unit.spend {
+        pots::end(session.connection, &spend.id, &spend.end)?;
+    }
     Ok(Done::Kept(CommitAnswer::Committed))
 }
 
-/// Something has moved. That counts only where the commit was not done before, and its key is still ours.
+/// Whether the commit relies on money that was given up.
+fn lapsed(session: &Session<'_>, unit: &Unit) -> Result<Option<CommitAnswer>, Failure> {
+    let Some(spend) = &unit.spend else {
+        return Ok(None);
+    };
+    let is_held = match spend.end {
+        SpendEnd::SpentHere(_) => pots::is_reserved(session.connection, &spend.id)?,
+        SpendEnd::Spent(_) | SpendEnd::Released => true,
+    };
+    Ok((!is_held).then_some(CommitAnswer::Lapsed))
+}
+
+/// Something has moved, or lapsed. That counts only where the commit was not done before, and its key is still ours.
 fn stopped(
     session: &mut Session<'_>,
     unit: &Unit,

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::entry::{Sealed, keep, user_term};
 use super::integrate::BUCKET;
 use crate::sqlite::failure::Failure;
+use crate::sqlite::pots;
 use crate::sqlite::tip::head;
 use crate::sqlite::values::signed;
 use crate::sqlite::writer::Session;
@@ -33,6 +34,7 @@ pub(super) fn erase(
     };
     delete("document_entry")?;
     delete("shape")?;
+    pots::erase(connection, user_id)?;
     keep(session, record)?;
     session.tip.forget_user(user_term(user_id));
     // The pages that still have the key and the name are in the write-ahead log.

@@ -1,12 +1,12 @@
 //! What is found, what is dumped, and what is left of a user.
 
 use countersign::ledger::{
-    Claims as _, Documents as _, Durability, Hold, Keyring as _, Log, LogQuery, MemoryStore,
-    WrappedKey,
+    Claims as _, Documents as _, Durability, Hold, Keyring as _, Lapse, Log, LogQuery, MemoryStore,
+    Pots as _, ReserveAnswer, WrappedKey,
 };
 use countersign_testkit::ledger::build::{
-    commit, document, entry, entry_at, index_entry, ours, record_id, request, request_id, scope,
-    succeeded, take, with_write, write,
+    commit, document, entry, entry_at, index_entry, ours, record_id, request, request_id, reserve,
+    scope, succeeded, take, with_write, write,
 };
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, proptest};
@@ -95,6 +95,8 @@ async fn a_dump_is_of_one_moment() {
             ("head", 1),
             ("checkpoint", 1),
             ("hold", 1),
+            ("pot", 2),
+            ("reservation", 2),
         ]
     );
     let ids: Vec<_> = rows.iter().filter_map(document_id).collect();
@@ -130,6 +132,8 @@ fn kind(row: &Row) -> &'static str {
         Row::Head(_) => "head",
         Row::Checkpoint { .. } => "checkpoint",
         Row::Hold(_) => "hold",
+        Row::Pot(_) => "pot",
+        Row::Reservation(_) => "reservation",
     }
 }
 
@@ -169,6 +173,8 @@ async fn fill(store: &SqliteStore) -> Hold {
         .hold(hold.clone(), entry("ev_301", "u_1"))
         .await
         .expect("it is written");
+    let reserved = store.reserve(&reserve("ev_r", "u_1", Lapse::Release)).await;
+    assert_eq!(reserved.expect("it is written"), ReserveAnswer::Reserved);
     hold
 }
 
@@ -197,6 +203,8 @@ async fn an_erased_user_is_not_in_the_files() {
             integrated(&store).await;
         }
     }
+    let reserved = store.reserve(&reserve("ev_r", user, Lapse::Spend)).await;
+    assert_eq!(reserved.expect("it is written"), ReserveAnswer::Reserved);
     assert!(mentions(folder.path(), user) && mentions(folder.path(), "the-wrapped-key"));
     let erased = store
         .erase(user, entry("ev_erased", ""))

@@ -1,0 +1,217 @@
+//! What a call takes out of which pots.
+
+use countersign_contract::{Actor, ActorType, ErrorBody, ErrorCode, ToolName};
+use countersign_evidence::seal::UserKey;
+use serde_json::Value;
+
+use super::{Budget, BudgetScope, Currency, Direction, Money, ToolAmount, Unit};
+use crate::ledger::{Draw, KeyDigest, Overdrawn, PotKey};
+
+/// A call, as far as a budget looks at it.
+pub(crate) struct Call<'a> {
+    pub(crate) user_id: &'a str,
+    pub(crate) actor: &'a Actor,
+    pub(crate) session_id: Option<&'a str>,
+    pub(crate) currency: Option<&'a str>,
+    pub(crate) tool: &'a ToolName,
+    /// Bound, with defaults.
+    pub(crate) arguments: &'a Value,
+    pub(crate) has_key: bool,
+    pub(crate) keys: &'a UserKey,
+}
+
+/// What a call takes out of which pots, and how that is told and settled.
+pub(crate) struct Plan {
+    pub(crate) draws: Vec<Draw>,
+    /// One for each draw.
+    sources: Vec<Source>,
+}
+
+struct Source {
+    scope: BudgetScope,
+    currency: Currency,
+    /// Where the answer says what was spent.
+    spent: Option<String>,
+    unit: Unit,
+    direction: Direction,
+}
+
+impl Plan {
+    /// None where no budget is about the call; a refusal where one is that cannot be counted.
+    pub(crate) fn of(call: &Call<'_>, budgets: &[Budget]) -> Result<Option<Self>, Box<ErrorBody>> {
+        let mut plan = Self {
+            draws: Vec::new(),
+            sources: Vec::new(),
+        };
+        for budget in budgets {
+            let Some(tool) = budget.tool(call.tool) else {
+                continue;
+            };
+            plan.draws.push(draw(call, budget, tool)?);
+            plan.sources.push(Source {
+                scope: budget.scope,
+                currency: budget.currency.clone(),
+                spent: tool.spent.clone(),
+                unit: tool.unit,
+                direction: tool.direction,
+            });
+        }
+        Ok((!plan.draws.is_empty()).then_some(plan))
+    }
+
+    /// What was really spent, by draw, where the answer says so.
+    pub(crate) fn actual(&self, data: &Value) -> Vec<Option<i64>> {
+        let actual = self.sources.iter().map(|source| {
+            let value = data.pointer(source.spent.as_ref()?)?;
+            match source.currency.read(value, source.unit) {
+                Ok(money) => Some(source.direction.signed(money)),
+                Err(error) => {
+                    tracing::warn!(%error, "an answer does not say what was spent");
+                    None
+                }
+            }
+        });
+        actual.collect()
+    }
+
+    /// Why a call is refused whose pot has not enough.
+    pub(crate) fn refusal(&self, over: &Overdrawn) -> ErrorBody {
+        let draw = self.draws.get(over.draw);
+        let source = self.sources.get(over.draw);
+        let name = draw.map_or("", |draw| draw.pot.name.as_str());
+        let message = match source {
+            // What is left for everybody is nobody's business.
+            Some(source) if source.scope != BudgetScope::Global => {
+                let left = source.currency.shown(Money(over.left));
+                format!("the budget {name} has {left} left, which is not enough")
+            }
+            Some(_) | None => format!("the budget {name} has not enough left"),
+        };
+        let body = match over.next_window {
+            Some(wait) => {
+                let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                ErrorBody::new(ErrorCode::RateLimited, message)
+                    .retry_after_ms(ms)
+                    .hint("spend less, or wait for retry_after_ms; do not split it up")
+            }
+            None => ErrorBody::new(ErrorCode::Forbidden, message)
+                .hint("spend less, or ask the user for a larger budget"),
+        };
+        body.detail("limit", "budget").detail("budget", name)
+    }
+}
+
+impl Direction {
+    fn signed(self, money: Money) -> i64 {
+        match self {
+            Self::Spend => money.0,
+            Self::Refund => -money.0,
+        }
+    }
+}
+
+fn draw(call: &Call<'_>, budget: &Budget, tool: &ToolAmount) -> Result<Draw, Box<ErrorBody>> {
+    if tool.direction == Direction::Refund && !call.has_key {
+        let message = format!(
+            "a refund to the budget {} needs an idempotency_key",
+            budget.name
+        );
+        return Err(ErrorBody::new(ErrorCode::InvalidArgument, message)
+            .field("/idempotency_key")
+            .hint("send a new key for each refund and the same key for each retry")
+            .into());
+    }
+    check_currency(call, budget, tool)?;
+    let found = call.arguments.pointer(&tool.amount);
+    let Some(found) = found.filter(|value| !value.is_null()) else {
+        let message = format!(
+            "the budget {} counts what {} spends, and the call names no amount",
+            budget.name, call.tool
+        );
+        return Err(refused(message, &tool.amount)
+            .hint("name the amount")
+            .into());
+    };
+    let money = budget.currency.read(found, tool.unit).map_err(|error| {
+        let message = format!(
+            "the budget {} cannot count the amount: {error}",
+            budget.name
+        );
+        refused(message, &tool.amount).hint("write the amount as a decimal, as in 12.50")
+    });
+    let money = money.map_err(Box::new)?;
+    Ok(Draw {
+        pot: pot(call, budget)?,
+        amount: tool.direction.signed(money),
+        limit: budget.limit.0,
+    })
+}
+
+/// One currency a pot: amounts in another one are not comparable, whatever the rate.
+fn check_currency(
+    call: &Call<'_>,
+    budget: &Budget,
+    tool: &ToolAmount,
+) -> Result<(), Box<ErrorBody>> {
+    let (found, field) = match &tool.currency {
+        Some(pointer) => {
+            let found = call.arguments.pointer(pointer).and_then(Value::as_str);
+            (Some(found.unwrap_or_default()), pointer.as_str())
+        }
+        None => (call.currency, "/currency"),
+    };
+    let Some(found) = found.filter(|found| !budget.currency.is(found)) else {
+        return Ok(());
+    };
+    let (name, currency) = (&budget.name, &budget.currency);
+    let message = if found.is_empty() {
+        format!("the budget {name} is in {currency}, and the call names no currency")
+    } else {
+        format!("the budget {name} is in {currency}, and the call in another currency")
+    };
+    let hint = format!("make the call in {currency}");
+    Err(refused(message, field).hint(hint).into())
+}
+
+fn refused(message: String, field: &str) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InvalidArgument, message)
+        .field(field)
+        .detail("limit", "budget")
+}
+
+fn pot(call: &Call<'_>, budget: &Budget) -> Result<PotKey, Box<ErrorBody>> {
+    let (user_id, holder) = match budget.scope {
+        BudgetScope::Global => ("", String::new()),
+        BudgetScope::User => (call.user_id, String::new()),
+        BudgetScope::Agent => {
+            let Actor { kind, id } = call.actor;
+            match kind {
+                ActorType::Agent => ("", format!("agent:{id}")),
+                ActorType::System => ("", format!("system:{id}")),
+                // A person's pot goes with the person.
+                ActorType::User => (call.user_id, "user".to_owned()),
+            }
+        }
+        BudgetScope::Session => {
+            let Some(session_id) = call.session_id else {
+                let message = format!(
+                    "the budget {} is one of a session, and the call names none",
+                    budget.name
+                );
+                return Err(refused(message, "/session_id")
+                    .hint("send the session_id")
+                    .into());
+            };
+            // A store is given no names of a user's own.
+            let digest = call.keys.key_digest(&format!("session\0{session_id}"));
+            (call.user_id, format!("session:{}", KeyDigest(digest)))
+        }
+    };
+    Ok(PotKey {
+        user_id: user_id.to_owned(),
+        name: budget.name.clone(),
+        holder,
+        currency: budget.currency.code().to_owned(),
+        window_seconds: budget.window.map_or(0, |window| window.as_secs()),
+    })
+}

@@ -1,0 +1,157 @@
+//! Money: what a call is going to spend is set aside before it runs, and spent or given back in the commit
+//! that settles it.
+
+use countersign_contract::{Effect, ErrorBody, ErrorCode, FaultSource};
+
+use super::claim::{Claimed, lease_of};
+use super::record::{Recorded, Verdict};
+use super::stop::Stop;
+use super::{Executor, store_fault};
+use crate::budget::{Call, Plan};
+use crate::ledger::{
+    Claim, Lapse, Overdrawn, ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd,
+};
+
+/// Money that is set aside for a call, or is going to be.
+pub(super) struct Spending {
+    id: ReservationId,
+    lapse: Lapse,
+    /// None where an earlier attempt has set it aside.
+    plan: Option<Plan>,
+}
+
+impl Executor {
+    /// What the call is going to spend; none where no budget is about its tool.
+    pub(super) fn plan_spending(
+        &self,
+        claimed: &Claimed,
+        has_key: bool,
+    ) -> Result<Option<Spending>, Stop> {
+        let budgets = &self.parts.budgets;
+        let tool = claimed.entry.name();
+        if !budgets.covers(tool) {
+            return Ok(None);
+        }
+        let request = &claimed.ctx.request;
+        let call = Call {
+            user_id: &request.user_id,
+            actor: &request.actor,
+            session_id: request.session_id.as_deref(),
+            currency: request.currency.as_deref(),
+            tool,
+            arguments: &claimed.arguments.to_value(),
+            // A dry run claims nothing, so it needs no key.
+            has_key: has_key || request.dry_run,
+            keys: &claimed.keys,
+        };
+        let plan = Plan::of(&call, &budgets.current())?;
+        let lapse = match claimed.entry.spec().behaviour.effect {
+            Effect::Write => Lapse::Release,
+            Effect::External if has_key => Lapse::ByClaim,
+            Effect::Read | Effect::External => Lapse::Spend,
+        };
+        Ok(plan.map(|plan| Spending {
+            id: ReservationId {
+                user_id: request.user_id.clone(),
+                id: self.parts.ids.snapshot_id(),
+            },
+            lapse,
+            plan: Some(plan),
+        }))
+    }
+
+    /// Sets the money aside for a call that takes no claim before it runs. A dry run only looks whether
+    /// there would be enough.
+    pub(super) async fn reserve(&self, claimed: &Claimed) -> Result<(), Stop> {
+        let Some(request) = reserve_of(claimed) else {
+            return Ok(());
+        };
+        let answer = if claimed.ctx.is_dry_run() {
+            self.parts.store.check(&request.draws).await
+        } else {
+            self.parts.store.reserve(&request).await
+        };
+        match answer.map_err(|error| store_fault(&error))? {
+            ReserveAnswer::Reserved => Ok(()),
+            ReserveAnswer::Over(over) => Err(over_budget(claimed, &over)),
+        }
+    }
+
+    /// What an earlier attempt has set aside, whose effect was found.
+    pub(super) async fn spending_of(&self, claim: &Claim) -> Result<Option<Spending>, Stop> {
+        let id = self.parts.store.reserved(claim).await;
+        let id = id.map_err(|error| store_fault(&error))?;
+        Ok(id.map(|id| Spending {
+            id,
+            lapse: Lapse::ByClaim,
+            plan: None,
+        }))
+    }
+
+    /// Gives back what was set aside for a commit that will not be. Where that fails it is given back
+    /// when its lease is over.
+    pub(super) async fn give_back(&self, claimed: &mut Claimed) {
+        let Some(spending) = claimed.spending.take() else {
+            return;
+        };
+        match spending.lapse {
+            Lapse::Release => {
+                if let Err(error) = self.parts.store.release(&spending.id).await {
+                    store_fault(&error);
+                }
+            }
+            // The effect may be there: its claim decides, or it counts as spent.
+            Lapse::Spend | Lapse::ByClaim => {}
+        }
+    }
+}
+
+/// What a call asks the store to set aside.
+pub(super) fn reserve_of(claimed: &Claimed) -> Option<Reserve> {
+    let spending = claimed.spending.as_ref()?;
+    Some(Reserve {
+        id: spending.id.clone(),
+        lease: lease_of(&claimed.entry.spec().behaviour),
+        lapse: spending.lapse,
+        draws: spending.plan.as_ref()?.draws.clone(),
+    })
+}
+
+/// What the commit of a call does with its money; nothing as long as its claim is in doubt.
+pub(super) fn spend_change(claimed: &Claimed, recorded: &Recorded) -> Option<SpendChange> {
+    if claimed.ctx.is_dry_run() {
+        return None;
+    }
+    let Spending { id, lapse, plan } = claimed.spending.as_ref()?;
+    let actual = || {
+        let plan = plan.as_ref();
+        plan.map_or_else(Vec::new, |plan| plan.actual(&recorded.reply.data))
+    };
+    let end = match (recorded.verdict, lapse) {
+        (Verdict::Succeeded, Lapse::Release) => SpendEnd::SpentHere(actual()),
+        (Verdict::Succeeded, Lapse::Spend | Lapse::ByClaim) => SpendEnd::Spent(actual()),
+        (Verdict::Failed | Verdict::Released, _) => SpendEnd::Released,
+        (Verdict::InDoubt, Lapse::ByClaim) => return None,
+        // Nobody can look it up, so it counts.
+        (Verdict::InDoubt, Lapse::Release | Lapse::Spend) => SpendEnd::Spent(Vec::new()),
+    };
+    Some(SpendChange {
+        id: id.clone(),
+        end,
+    })
+}
+
+/// Why a call is refused that a pot has not enough for.
+pub(super) fn over_budget(claimed: &Claimed, over: &Overdrawn) -> Stop {
+    let plan = claimed.spending.as_ref().and_then(|it| it.plan.as_ref());
+    plan.map_or_else(lapsed, |plan| plan.refusal(over).into())
+}
+
+/// The owner was silent for so long that what was set aside was given to others. Nothing was done.
+pub(super) fn lapsed() -> Stop {
+    let message = "the call took longer than its money was set aside for, so it was not made";
+    ErrorBody::new(ErrorCode::Timeout, message)
+        .source(FaultSource::Gateway)
+        .hint("send the same call again, with the same idempotency_key if it has one")
+        .into()
+}
