@@ -10,6 +10,7 @@
 //! | [`health`] | whether the server can take calls |
 //! | [`http`] | the routes of plain HTTP: calls, tools, records, evidence, the log |
 //! | [`identity`] | credentials: what they prove, and how a missing one is answered |
+//! | [`limits`] | the limits and budgets of the policy, in force |
 //! | [`operator`] | the operator's token: how commands talk to a server that holds the store |
 //! | [`policy`] | who may call what: the policy file |
 //! | [`recorder`] | records of what the operator changes |
@@ -25,6 +26,7 @@ pub mod gateway;
 pub mod health;
 pub mod http;
 pub mod identity;
+pub mod limits;
 pub mod mcp;
 pub mod metrics;
 mod nearest;

@@ -167,11 +167,11 @@ impl Serve {
         if let Some(traces) = telemetry.traces() {
             observers.push(traces);
         }
-        let executor = place
+        let builder = place
             .executor_builder(samples::catalog()?)?
             .authorizer(policy.clone())
-            .observer(Arc::new(observers))
-            .build();
+            .observer(Arc::new(observers));
+        let executor = policy.controls().install(builder).build();
         let settings = Settings {
             public_url: self.public_url.clone(),
             conformance: self.conformance,

@@ -105,6 +105,7 @@ impl KeyStore {
             reads: Vec::new(),
             shapes: Vec::new(),
             writes: Vec::new(),
+            spend: None,
             record: Draft::from(record),
         };
         for write in writes {
@@ -128,7 +129,10 @@ impl KeyStore {
         match self.store.commit(commit).await? {
             CommitAnswer::Committed => Ok(true),
             // The last two cannot be: there is no claim in this commit.
-            CommitAnswer::Moved { .. } | CommitAnswer::Held(_) | CommitAnswer::Fenced => Ok(false),
+            CommitAnswer::Moved { .. }
+            | CommitAnswer::Held(_)
+            | CommitAnswer::Fenced
+            | CommitAnswer::Lapsed => Ok(false),
         }
     }
 

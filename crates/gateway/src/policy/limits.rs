@@ -4,13 +4,14 @@
 //! [limits.user]
 //! calls = 60
 //! per = "1m"
-//! [limits.tools."notes.add"]
+//! [limits.tools."notes.*"]
 //! calls = 10
 //! per = "1m"
 //!
 //! [breaker]
 //! identical = 5
 //! per = "10m"
+//! except = ["jobs.state"]
 //!
 //! [[budgets]]
 //! name = "daily"
@@ -22,7 +23,10 @@
 //! match = "checkout.*"
 //! amount = "/total/amount"
 //! currency = "/total/currency"
+//! spent = "/charged"
 //! ```
+//!
+//! What they mean is in `docs/limits.md`; [`crate::limits`] puts them in force.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -42,8 +46,10 @@ pub struct Limits {
     pub user: Option<Rate>,
     /// Of one agent, over all users and tools.
     pub agent: Option<Rate>,
-    /// Of one user to one tool, by the tool's name.
-    pub tools: BTreeMap<String, Rate>,
+    /// Of one session, over all tools.
+    pub session: Option<Rate>,
+    /// Of one tool, by its name or a pattern.
+    pub tools: BTreeMap<Glob, ToolRate>,
 }
 
 /// So many calls a period.
@@ -56,14 +62,41 @@ pub struct Rate {
     pub per: Period,
 }
 
-/// Stops a session that makes the same call again and again.
+/// So many calls a period, of each tool that the pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRate {
+    /// How many; all of them may come at once.
+    pub calls: NonZeroU32,
+    /// In what time.
+    pub per: Period,
+    /// Who shares them.
+    #[serde(default)]
+    pub counted: Counted,
+}
+
+/// Who shares the calls of a tool. Closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Each user has so many.
+    #[default]
+    EachUser,
+    /// All users together.
+    Together,
+}
+
+/// Stops a session that makes the same call again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Breaker {
     /// How many identical calls are let through.
     pub identical: NonZeroU32,
     /// In what time.
     pub per: Period,
+    /// Tools that are meant to be asked again and again.
+    #[serde(default)]
+    pub except: Vec<Glob>,
 }
 
 /// Budgets, each with a name of its own.
@@ -89,6 +122,8 @@ impl TryFrom<Vec<Budget>> for Budgets {
                 return Err(format!("there are two budgets {:?}", &*budget.name));
             }
         }
+        // What cannot be put in force is no policy.
+        crate::limits::budgets(&budgets)?;
         Ok(Self(budgets))
     }
 }
@@ -105,8 +140,9 @@ pub struct Budget {
     pub limit: AmountText,
     /// In which currency; calls in another one are refused.
     pub currency: CurrencyCode,
-    /// In what time.
-    pub per: Period,
+    /// In what time; once and for all where it is left out.
+    #[serde(default)]
+    pub per: Option<Period>,
     /// Which tools spend it.
     #[serde(default)]
     pub tools: Vec<Spender>,
@@ -138,6 +174,26 @@ pub struct Spender {
     /// Where they hold its currency; the budget's own where it is left out.
     #[serde(default)]
     pub currency: Option<Pointer>,
+    /// Where the data of the answer says what was really spent.
+    #[serde(default)]
+    pub spent: Option<Pointer>,
+    /// How amounts are written.
+    #[serde(default)]
+    pub unit: Unit,
+    /// Whether the amount comes back instead of going out.
+    #[serde(default)]
+    pub refund: bool,
+}
+
+/// How amounts are written. Closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// `12.50`.
+    #[default]
+    Major,
+    /// `1250`.
+    Minor,
 }
 
 /// An amount as text: `500.00`. More than zero, up to 15 digits before and 4 after the point.

@@ -17,6 +17,7 @@ use countersign::{BoxFuture, Principal};
 use serde_json::json;
 
 use super::{FILE_BYTES_MAX, Policy, PolicyError};
+use crate::limits::Controls;
 use crate::recorder::Recorder;
 
 /// How often the file is looked at.
@@ -27,6 +28,8 @@ const POLL: Duration = Duration::from_secs(2);
 pub struct LivePolicy {
     path: Option<PathBuf>,
     current: ArcSwap<Policy>,
+    /// The limits of the policy in force.
+    controls: Controls,
     fault: ArcSwapOption<PolicyError>,
     /// What was looked at last, accepted or not.
     seen: Mutex<Option<Digest>>,
@@ -49,6 +52,7 @@ impl LivePolicy {
         Self {
             path: None,
             seen: Mutex::new(policy.digest()),
+            controls: Controls::new(policy.file()),
             current: ArcSwap::from_pointee(policy),
             fault: ArcSwapOption::empty(),
         }
@@ -67,6 +71,11 @@ impl LivePolicy {
     /// What is in force now.
     pub fn current(&self) -> Arc<Policy> {
         self.current.load_full()
+    }
+
+    /// The limits and budgets of what is in force, whatever that is by then.
+    pub fn controls(&self) -> &Controls {
+        &self.controls
     }
 
     /// Why the newest file is not in force; none where it is.
@@ -111,6 +120,7 @@ impl LivePolicy {
             );
         }
         tracing::info!(policy = %policy.revision(), "a new policy is in force");
+        self.controls.replace(policy.file());
         self.current.store(policy.clone());
         self.fault.store(None);
         *self.seen() = Some(digest);

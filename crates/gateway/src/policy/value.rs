@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// A name in which `*` stands for any characters, none included.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Glob(String);
 
 impl Glob {
@@ -40,6 +40,12 @@ impl Glob {
 
     /// As it is written.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for Glob {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

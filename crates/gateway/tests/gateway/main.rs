@@ -22,6 +22,7 @@ mod http_providers;
 mod http_records;
 mod identity;
 mod leaks;
+mod limits;
 mod logs;
 mod mcp;
 mod metrics;

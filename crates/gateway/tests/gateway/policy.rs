@@ -162,6 +162,9 @@ fn a_bad_file_is_refused_with_its_line() {
         check(
             "[[budgets]]\nname = \"b\"\nscope = \"user\"\nlimit = \"1\"\ncurrency = \"usd\"\nper = \"1d\"",
         ),
+        check(
+            "[[budgets]]\nname = \"b\"\nscope = \"user\"\nlimit = \"1.5\"\ncurrency = \"JPY\"\nper = \"1d\"",
+        ),
         check("defaults = 1 2"),
     ];
     assert_snapshot!(told.join("\n"), @r#"
@@ -177,6 +180,7 @@ fn a_bad_file_is_refused_with_its_line() {
     line 1, column 1: jwks_url "http://example.com/k" must be https, or http on this very machine
     line 4, column 9: "0.00" is no amount: a number above zero in quotes, such as 500.00
     line 5, column 12: "usd" is no currency: an ISO 4217 code such as USD
+    line 1, column 1: the budget "b": the currency has 0 decimals at most
     line 1, column 12: string values must be quoted, expected literal string
     "#);
 }
@@ -197,11 +201,11 @@ fn the_example_is_read() {
     let file = policy.file();
     assert_eq!(file.limits.user.unwrap().calls.get(), 600);
     assert_eq!(file.limits.tools["notes.add"].per.duration().as_secs(), 60);
-    assert_eq!(file.breaker.unwrap().identical.get(), 5);
+    assert_eq!(file.breaker.as_ref().unwrap().identical.get(), 5);
     let budget = &file.budgets[0];
     assert_eq!((&*budget.limit, &*budget.currency), ("500.00", "USD"));
     assert_eq!(
-        (budget.scope, budget.per.duration().as_secs()),
+        (budget.scope, budget.per.unwrap().duration().as_secs()),
         (BudgetScope::User, 86_400)
     );
     assert_eq!(&*budget.tools[0].amount, "/total/amount");

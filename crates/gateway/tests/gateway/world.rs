@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use countersign::archive::Archive;
 use countersign::clock::{Clock, SystemClock};
+use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{MemoryStore, Store};
 use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
@@ -35,19 +36,37 @@ impl World {
         Self::listen(gateway, store).await
     }
 
+    /// The same with other tools and other parts of the executor.
+    pub(crate) async fn made(
+        settings: Settings,
+        catalog: Catalog,
+        change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
+    ) -> Self {
+        let (gateway, store) = Self::gateway_of(catalog, settings, change);
+        Self::listen(gateway, store).await
+    }
+
     /// A gateway that does not listen yet, and its store.
     pub(crate) fn gateway(catalog: Catalog, settings: Settings) -> (Gateway, Arc<dyn Store>) {
+        Self::gateway_of(catalog, settings, |builder| builder)
+    }
+
+    fn gateway_of(
+        catalog: Catalog,
+        settings: Settings,
+        change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
+    ) -> (Gateway, Arc<dyn Store>) {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
         let metrics = Arc::new(Metrics::new());
-        let executor = Executor::builder(catalog)
+        let builder = Executor::builder(catalog)
             .store(store.clone())
             .clock(clock.clone())
             .ids(ids.clone())
             .rules(Vat::rules().unwrap())
-            .observer(metrics.clone())
-            .build();
+            .observer(metrics.clone());
+        let executor = change(builder).build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         let vault = executor.vault().clone();
         let archive = Archive::new(

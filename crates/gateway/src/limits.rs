@@ -1,0 +1,137 @@
+//! The limits and budgets of the policy file, in force: what the executor counts by. A new file changes
+//! them while calls are counted; nothing that was used up or spent is forgotten by that.
+
+use std::sync::Arc;
+
+use countersign::budget::{self, Budgets, Currency, Direction, ToolAmount};
+use countersign::executor::ExecutorBuilder;
+use countersign::limit::{self, Breaker, LimitRules, Limits, Repeats, ToolLimit};
+use countersign::pattern::ToolPattern;
+
+use crate::policy::limits::{Budget, BudgetScope, Counted, Rate, Spender, Unit};
+use crate::policy::{Glob, Period, PolicyFile};
+
+/// What counts calls and money, for as long as the process runs. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Controls {
+    limits: Arc<Limits>,
+    breaker: Arc<Breaker>,
+    budgets: Arc<Budgets>,
+}
+
+impl Controls {
+    /// Those of a policy; nobody has called yet.
+    pub fn new(file: &PolicyFile) -> Self {
+        let controls = Self {
+            limits: Arc::new(Limits::new(LimitRules::default())),
+            breaker: Arc::default(),
+            budgets: Arc::default(),
+        };
+        controls.replace(file);
+        controls
+    }
+
+    /// Those of another policy from now on.
+    pub fn replace(&self, file: &PolicyFile) {
+        self.limits.replace(rules(file));
+        self.breaker.replace(repeats(file));
+        // They were checked when the file was read, so this cannot fail; if it did, the old ones stay.
+        let replaced = budgets(&file.budgets).and_then(|new| {
+            let replaced = self.budgets.replace(new);
+            replaced.map_err(|error| error.to_string())
+        });
+        if let Err(error) = replaced {
+            tracing::error!(error, "the budgets of the policy are not in force");
+        }
+    }
+
+    /// Makes an executor count by them.
+    pub fn install(&self, builder: ExecutorBuilder) -> ExecutorBuilder {
+        builder
+            .limiter(self.limits.clone())
+            .breaker(self.breaker.clone())
+            .budgets(self.budgets.clone())
+    }
+}
+
+fn rules(file: &PolicyFile) -> LimitRules {
+    let limits = &file.limits;
+    let tools = limits.tools.iter().filter_map(|(tools, rate)| {
+        Some(ToolLimit {
+            tools: pattern(tools)?,
+            rate: limit::Rate::new(rate.calls.get(), rate.per.duration()),
+            counted: match rate.counted {
+                Counted::EachUser => limit::Counted::ForEachUser,
+                Counted::Together => limit::Counted::Together,
+            },
+        })
+    });
+    LimitRules {
+        user: limits.user.map(pace),
+        agent: limits.agent.map(pace),
+        session: limits.session.map(pace),
+        tools: tools.collect(),
+    }
+}
+
+fn pace(rate: Rate) -> limit::Rate {
+    limit::Rate::new(rate.calls.get(), rate.per.duration())
+}
+
+fn repeats(file: &PolicyFile) -> Option<Repeats> {
+    let breaker = file.breaker.as_ref()?;
+    Some(Repeats {
+        calls_max: breaker.identical.get(),
+        within: breaker.per.duration(),
+        except: breaker.except.iter().filter_map(pattern).collect(),
+    })
+}
+
+/// A glob of the file has the form of a pattern; one that had not would be about no tool.
+fn pattern(glob: &Glob) -> Option<ToolPattern> {
+    ToolPattern::new(glob.as_str()).ok()
+}
+
+/// The budgets as the executor counts by them; why they cannot be, where they cannot.
+pub(crate) fn budgets(file: &[Budget]) -> Result<Vec<budget::Budget>, String> {
+    let budgets = file.iter().map(budget).collect::<Result<Vec<_>, _>>()?;
+    Budgets::new(budgets.clone()).map_err(|error| error.to_string())?;
+    Ok(budgets)
+}
+
+fn budget(budget: &Budget) -> Result<budget::Budget, String> {
+    let of = |error: budget::InvalidMoney| format!("the budget {:?}: {error}", &*budget.name);
+    let currency = Currency::new(&budget.currency).map_err(of)?;
+    Ok(budget::Budget {
+        name: budget.name.to_string(),
+        scope: match budget.scope {
+            BudgetScope::Global => budget::BudgetScope::Global,
+            BudgetScope::User => budget::BudgetScope::User,
+            BudgetScope::Agent => budget::BudgetScope::Agent,
+            BudgetScope::Session => budget::BudgetScope::Session,
+        },
+        limit: currency.amount(&budget.limit).map_err(of)?,
+        currency,
+        window: budget.per.map(Period::duration),
+        tools: budget.tools.iter().map(spender).collect::<Result<_, _>>()?,
+    })
+}
+
+fn spender(spender: &Spender) -> Result<ToolAmount, String> {
+    let tools = ToolPattern::new(spender.tool.as_str());
+    Ok(ToolAmount {
+        tools: tools.map_err(|error| error.to_string())?,
+        amount: spender.amount.to_string(),
+        currency: spender.currency.as_ref().map(|pointer| pointer.to_string()),
+        spent: spender.spent.as_ref().map(|pointer| pointer.to_string()),
+        unit: match spender.unit {
+            Unit::Major => budget::Unit::Major,
+            Unit::Minor => budget::Unit::Minor,
+        },
+        direction: if spender.refund {
+            Direction::Refund
+        } else {
+            Direction::Spend
+        },
+    })
+}

@@ -1,0 +1,127 @@
+//! Limits and budgets of a policy file, as a caller over HTTP meets them.
+
+use countersign::Catalog;
+use countersign::sample::{AddNote, MemorySearch};
+use countersign_gateway::Settings;
+use countersign_gateway::policy::{LivePolicy, Policy, Reloaded};
+use insta::assert_json_snapshot;
+use serde_json::{Value, json};
+
+use crate::parts::Parts;
+use crate::world::World;
+
+async fn world(policy: &LivePolicy) -> World {
+    let catalog = Catalog::builder()
+        .tool(MemorySearch::new(["buy milk"]))
+        .tool(AddNote)
+        .build()
+        .unwrap();
+    World::made(Settings::default(), catalog, |builder| {
+        policy.controls().install(builder)
+    })
+    .await
+}
+
+/// Status, `Retry-After` and body of a call.
+async fn call(world: &World, tool: &str, arguments: Value) -> (u16, Option<String>, Value) {
+    let answer = reqwest::Client::new()
+        .post(world.url(&format!("/v1/tools/{tool}")))
+        .json(&json!({ "arguments": arguments }))
+        .send()
+        .await
+        .unwrap();
+    let retry_after = answer.headers().get("retry-after");
+    let retry_after = retry_after.map(|value| value.to_str().unwrap().to_owned());
+    (
+        answer.status().as_u16(),
+        retry_after,
+        answer.json().await.unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn a_limit_of_the_file_is_met_and_can_be_changed() {
+    let parts = Parts::new();
+    let recorder = parts.recorder();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    let limit = |calls| format!("[limits.tools.\"memory.*\"]\ncalls = {calls}\nper = \"366d\"");
+    std::fs::write(&path, limit(1)).unwrap();
+    let policy = LivePolicy::open(&path).unwrap();
+    let world = world(&policy).await;
+    let search = async || call(&world, "memory.search", json!({"query": "milk"})).await;
+    assert_eq!(search().await.0, 200);
+    let (status, retry_after, body) = search().await;
+    assert_eq!((status, retry_after.is_some()), (429, true));
+    assert_eq!(body["error"]["details"]["limit"], "tool");
+    // What was used up stays used up: half of two a year is one.
+    std::fs::write(&path, limit(2)).unwrap();
+    let reloaded = policy.reload(&recorder).await;
+    assert!(matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
+    assert_eq!(search().await.0, 429);
+    std::fs::write(&path, "").unwrap();
+    policy.reload(&recorder).await;
+    assert_eq!(search().await.0, 200);
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_is_told_so() {
+    let policy = Policy::parse("[breaker]\nidentical = 2\nper = \"10m\"").unwrap();
+    let world = world(&LivePolicy::fixed(policy)).await;
+    let search = async || call(&world, "memory.search", json!({"query": "milk"})).await;
+    assert_eq!([search().await.0, search().await.0], [200, 200]);
+    let (status, _, mut body) = search().await;
+    assert_eq!(status, 429);
+    let wait = body["error"]["details"]["retry_after_ms"].take();
+    assert!((1..=600_000).contains(&wait.as_u64().unwrap()), "{wait}");
+    assert_json_snapshot!(body["error"], @r#"
+    {
+      "code": "RATE_LIMITED",
+      "details": {
+        "hint": "you repeat yourself: use the answers that you have, change the arguments, or tell the user what you are stuck on",
+        "limit": "identical_calls",
+        "retry_after_ms": null,
+        "retryable": true
+      },
+      "message": "this very call of memory.search was made 2 times within 600 seconds"
+    }
+    "#);
+}
+
+/// A budget that cannot read the amount lets nothing through.
+#[tokio::test]
+async fn a_budget_of_the_file_is_counted() {
+    let policy = r#"
+        [[budgets]]
+        name = "notes"
+        scope = "user"
+        limit = "10"
+        currency = "EUR"
+        [[budgets.tools]]
+        match = "notes.add"
+        amount = "/text"
+    "#;
+    let world = world(&LivePolicy::fixed(Policy::parse(policy).unwrap())).await;
+    let add = async |text: &str| call(&world, "notes.add", json!({ "text": text })).await;
+    assert_eq!(add("7.50").await.0, 200);
+    let (status, retry_after, body) = add("2.51").await;
+    assert_eq!((status, retry_after), (403, None));
+    assert_json_snapshot!(body["error"], @r#"
+    {
+      "code": "FORBIDDEN",
+      "details": {
+        "budget": "notes",
+        "hint": "spend less, or ask the user for a larger budget",
+        "limit": "budget",
+        "retryable": false
+      },
+      "message": "the budget notes has 2.50 EUR left, which is not enough"
+    }
+    "#);
+    assert_eq!(add("2.50").await.0, 200);
+    let (status, _, body) = add("free of charge").await;
+    assert_eq!(
+        (status, &body["error"]["details"]["field"]),
+        (400, &json!("/text"))
+    );
+}
