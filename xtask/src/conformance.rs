@@ -224,7 +224,13 @@ impl Server {
         let mut process = Command::new(&program)
             .arg("--data")
             .arg(&data)
-            .args(["--json", "serve", "--conformance", "--listen", "127.0.0.1:0"])
+            .args([
+                "--json",
+                "serve",
+                "--conformance",
+                "--listen",
+                "127.0.0.1:0",
+            ])
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;

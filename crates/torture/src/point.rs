@@ -25,13 +25,15 @@ pub enum Point {
 
 impl Point {
     /// Every place, in the order in which a call passes them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Store(Op::Keys, When::Before),
         Self::Store(Op::Keys, When::After),
         Self::Store(Op::Lookup, When::Before),
         Self::Store(Op::Lookup, When::After),
         Self::Store(Op::Claim, When::Before),
         Self::Store(Op::Claim, When::After),
+        Self::Store(Op::Reserve, When::Before),
+        Self::Store(Op::Reserve, When::After),
         Self::Store(Op::Read, When::Before),
         Self::Store(Op::Read, When::After),
         Self::BeforeEffect,

@@ -19,7 +19,8 @@ pub fn prepare(url: &str) -> Result<()> {
 pub fn expire_leases(url: &str) -> Result<()> {
     run(
         url,
-        "UPDATE claim SET lease_until = now() - interval '1 second' WHERE state = 1",
+        "UPDATE claim SET lease_until = now() - interval '1 second' WHERE state = 1; \
+         UPDATE reservation SET lease_until = now() - interval '1 second'",
     )
 }
 

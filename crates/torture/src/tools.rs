@@ -5,8 +5,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use countersign::budget::{Budget, BudgetScope, Budgets, Currency, ToolAmount, Unit};
 use countersign::contract::tool::{Behaviour, Confirmation, KeyRule, Recovery};
 use countersign::contract::{Effect, Input, ToolName, ToolSpec};
+use countersign::pattern::ToolPattern;
 use countersign::state::Collection;
 use countersign::{
     Arguments, BoxFuture, CallContext, Catalog, DynTool, Reconciled, Reply, ToolError,
@@ -89,6 +91,26 @@ impl Kind {
     }
 }
 
+/// Every call costs a cent, and there is more than enough: what is counted is whether it all adds up.
+pub fn budgets() -> anyhow::Result<Budgets> {
+    let currency = Currency::new("EUR")?;
+    let budgets = Kind::ALL.map(|kind| {
+        Ok(Budget {
+            name: kind.tool().to_owned(),
+            scope: BudgetScope::User,
+            limit: currency.amount("1000000")?,
+            currency: currency.clone(),
+            window: None,
+            tools: vec![ToolAmount {
+                unit: Unit::Minor,
+                ..ToolAmount::spends(ToolPattern::new(kind.tool())?, "/cost")
+            }],
+        })
+    });
+    let budgets: anyhow::Result<Vec<Budget>> = budgets.into_iter().collect();
+    Ok(Budgets::new(budgets?)?)
+}
+
 /// A file that only grows: one line an effect, on the disk before the effect counts as done.
 #[derive(Debug, Clone)]
 pub struct Ledger {
@@ -133,7 +155,8 @@ pub fn catalog(ledger: &Path, fate: &Fate) -> anyhow::Result<Catalog> {
         .input(Input::Schema(json!({
             "type": "object",
             "properties": {"n": {"type": "integer"}, "into": {"type": "string"},
-                "fails": {"type": "boolean"}},
+                "fails": {"type": "boolean"},
+                "cost": {"type": "integer", "default": 1}},
             "required": ["n"],
         })))
         .behaviour(kind.behaviour());

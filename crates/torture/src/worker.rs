@@ -87,6 +87,7 @@ pub fn executor(store: Arc<dyn Store>, ledger: &Path, fate: &Fate) -> Result<Exe
     let executor = Executor::builder(catalog)
         .store(store)
         .kms(master)
+        .budgets(Arc::new(tools::budgets()?))
         .approval_limits(limits);
     Ok(executor.build())
 }

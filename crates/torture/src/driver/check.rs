@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde_json::Value;
 
 use super::{Arena, Start};
 use crate::tools::Kind;
-use crate::worker::Told;
+use crate::worker::{self, Told};
 
 /// Everything that workers have told.
 #[derive(Debug, Default)]
@@ -121,13 +121,52 @@ pub fn check(
         let told = ends.get(&key);
         verdict.one(start, key, effects, told, tally.succeeded.get(&key));
     }
+    expire_leases()?;
+    let spent = money(&arena.store, &start.user, start.kind)?;
+    verdict.adds_up(spent);
     Ok(verdict)
+}
+
+/// What the pot of a tool has reserved and spent, when lost owners are no longer waited for. Every call
+/// costs one.
+fn money(store: &str, user_id: &str, kind: Kind) -> Result<(i64, i64)> {
+    let look = async {
+        let store = worker::open(store).await?;
+        while !store.sweep(1_000).await?.is_empty() {}
+        let pots = store.pots(Some(user_id), 1_000).await?;
+        let pot = pots.into_iter().find(|pot| pot.key.name == kind.tool());
+        Ok(pot.map_or((0, 0), |pot| (pot.reserved, pot.spent)))
+    };
+    // On a thread of its own: whoever asks may be inside a runtime already.
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?
+                .block_on(look)
+        });
+        thread
+            .join()
+            .map_err(|_| anyhow!("the thread has panicked"))?
+    })
 }
 
 /// How often a key that is in flight is asked for again.
 const PASSES_MAX: usize = 20;
 
 impl Verdict {
+    /// What succeeded is paid for, once, and what is in doubt is still set aside.
+    fn adds_up(&mut self, (reserved, spent): (i64, i64)) {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let expected = (count(self.in_doubt), count(self.succeeded));
+        if (reserved, spent) != expected {
+            self.wrong.push(format!(
+                "{spent} was spent for {} calls that succeeded, {reserved} is set aside for {} in doubt",
+                self.succeeded, self.in_doubt
+            ));
+        }
+    }
+
     fn one(
         &mut self,
         start: &Start,
@@ -221,6 +260,19 @@ mod tests {
         check_one(Kind::Retry, 1, &doubt, None, &["ended as"]);
         let flying = told(false, Some("in_flight"), Value::Null);
         check_one(Kind::Operator, 1, &flying, None, &["ended as"]);
+    }
+
+    #[test]
+    fn money_that_does_not_add_up_is_found() {
+        for (spent, is_wrong) in [((1, 2), false), ((0, 2), true), ((1, 3), true)] {
+            let mut verdict = Verdict {
+                succeeded: 2,
+                in_doubt: 1,
+                ..Verdict::default()
+            };
+            verdict.adds_up(spent);
+            assert_eq!(!verdict.wrong.is_empty(), is_wrong, "{spent:?}");
+        }
     }
 
     #[test]
