@@ -63,11 +63,16 @@ impl Running {
 
     /// Status and body of a request.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        self.ask_with("x-none: none", method, path, body)
+    }
+
+    /// The same with one more header.
+    fn ask_with(&self, header: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\n{header}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}",
             self.address
         )
         .expect("it takes requests");
@@ -151,7 +156,7 @@ fn listening_for_others_without_credentials_is_refused() {
         let output = output.expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("credentials"), "{said}");
+        assert!(said.contains("no credential is set up"), "{said}");
     }
 }
 
@@ -167,4 +172,70 @@ fn a_wrong_policy_is_refused_at_start() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("line 2"), "{said}");
+}
+
+/// Keys are made and ended through the server while it holds the store, and count at once.
+#[test]
+fn keys_are_managed_while_a_server_runs() {
+    let running = Running::start(&[]);
+    assert_eq!(running.ask("GET", "/v1/tools", "").0, 200);
+    let made = running.run(&["keys", "create", "--agent", "a_7", "--for", "u_1"]);
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    let key = String::from_utf8(made.stdout).expect("a key is text");
+    let header = format!("authorization: Bearer {}", key.trim());
+    let list = |header: &str| running.ask_with(header, "GET", "/v1/tools", "").0;
+    assert_eq!((list("x-none: none"), list(&header)), (401, 200));
+
+    let id = key.split('_').nth(1).expect("a key has an id");
+    let rotated = running.run(&["keys", "rotate", id, "--json"]);
+    let rotated: Value = serde_json::from_slice(&rotated.stdout).expect("one line of JSON");
+    let secret = rotated["secret"].as_str().expect("it is shown once");
+    let second = format!("authorization: Bearer {secret}");
+    assert_eq!((list(&header), list(&second)), (401, 200));
+    let id = rotated["key"]["id"].as_str().expect("a key has an id");
+    let revoked = running.run(&["keys", "revoke", id]);
+    assert_eq!(revoked.status.code(), Some(0), "{revoked:?}");
+    assert_eq!((list("x-none: none"), list(&second)), (401, 401));
+
+    let listed = running.run(&["keys", "list", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("one line of JSON");
+    let keys = listed.as_array().expect("a list");
+    assert!(keys.len() == 2 && keys.iter().all(|key| key["state"] == "revoked"));
+    assert!(!listed.to_string().contains(secret));
+}
+
+/// A policy that changes is in force after a SIGHUP; one that is none changes nothing and is told.
+#[test]
+fn a_policy_is_read_again_on_a_signal() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let policy = folder.path().join("policy.toml");
+    let write = |text: &str| std::fs::write(&policy, text).expect("it can be written");
+    let open = "revision = \"open\"\ndefaults = { unlisted = \"allow\" }";
+    write(open);
+    let path = policy.display().to_string();
+    let running = Running::start(&["--policy", &path]);
+    let tools = || running.ask("GET", "/v1/tools", "").1;
+    assert!(tools().as_array().is_some_and(|tools| !tools.is_empty()));
+
+    // The file is looked at every two seconds as well, so this ends without the signal, too.
+    let until = |is_so: &dyn Fn() -> bool| {
+        let ended = std::iter::repeat_with(is_so)
+            .take(100_000)
+            .any(|is_so| is_so);
+        assert!(ended, "it is never so");
+    };
+    write("revision = \"wrong\"\n[[tols]]");
+    running.signal("-HUP");
+    until(&|| {
+        running
+            .ask("GET", "/readyz", "")
+            .1
+            .to_string()
+            .contains("line 2, column 3")
+    });
+    assert!(tools().as_array().is_some_and(|tools| !tools.is_empty()));
+    write("revision = \"closed\"");
+    running.signal("-HUP");
+    until(&|| tools() == json!([]));
+    assert_eq!(running.ask("GET", "/readyz", ""), (200, json!("ready\n")));
 }

@@ -38,6 +38,7 @@ use crate::terminal::Terminal;
 Examples:
   countersign serve
   countersign serve --listen 127.0.0.1:9000 --policy policy.toml
+  countersign serve --policy policy.toml --check
   curl http://127.0.0.1:8787/v1/tools/memory.search -d '{\"arguments\": {\"query\": \"milk\"}}'")]
 pub(crate) struct Serve {
     /// Where to listen; a port of 0 takes any that is free
@@ -51,6 +52,10 @@ pub(crate) struct Serve {
     /// Who may call what [default: everybody everything]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+
+    /// Only look whether the policy can be used, and say so
+    #[arg(long)]
+    check: bool,
 
     /// Let programs on this machine in without a credential, also when there are keys or issuers
     #[arg(long, hide_short_help = true)]
@@ -71,6 +76,9 @@ impl Serve {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let policy = Arc::new(self.policy()?);
+        if self.check {
+            return checked(terminal, &policy);
+        }
         let place = options.open_or_make(terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
@@ -264,6 +272,17 @@ fn signals() -> Result<watch::Receiver<u32>, Failure> {
         }
     });
     Ok(counted)
+}
+
+/// A policy that was read can be used.
+fn checked(terminal: &mut Terminal, policy: &LivePolicy) -> Result<Exit, Failure> {
+    let revision = policy.current().revision().to_string();
+    if terminal.is_for_programs() {
+        write_json(terminal, &json!({"policy": revision}))?;
+    } else {
+        terminal.say(format_args!("ok: the policy {revision} can be used"))?;
+    }
+    Ok(Exit::Ok)
 }
 
 /// Writes down which policy is in force, and looks at its file from now on.
