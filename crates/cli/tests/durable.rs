@@ -308,7 +308,7 @@ fn keys_are_rotated() {
     let id = place.note("kept");
     let master = place.data().join("master.key");
     let old = std::fs::read(&master).unwrap();
-    assert_eq!(place.ask(0, &["keys", "rotate"])["rewrapped"], 1);
+    assert_eq!(place.ask(0, &["keys", "rotate-master"])["rewrapped"], 1);
     assert_ne!(std::fs::read(&master).unwrap(), old);
     assert!(!place.data().join("master.key.old").exists());
     place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
@@ -319,7 +319,7 @@ fn keys_are_rotated() {
     write_secret(&master, format!("{}\n", "5e".repeat(32)).as_bytes());
     let told = place.told(1, &["call", "notes.list"]);
     assert!(told.contains("UPSTREAM_ERROR"), "{told}");
-    assert_eq!(place.ask(0, &["keys", "rotate"])["rewrapped"], 1);
+    assert_eq!(place.ask(0, &["keys", "rotate-master"])["rewrapped"], 1);
     place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
     place.verified();
 }
@@ -363,10 +363,10 @@ fn postgresql_is_another_store() {
     );
     let id = evidence(&first);
     place.verified();
-    assert_eq!(place.ask(0, &["keys", "rotate"])["rewrapped"], 1);
+    assert_eq!(place.ask(0, &["keys", "rotate-master"])["rewrapped"], 1);
     let old = place.data().join("master.key.old");
     assert!(old.exists(), "other processes may still use it");
-    place.ask(0, &["keys", "rotate", "--finish"]);
+    place.ask(0, &["keys", "rotate-master", "--finish"]);
     assert!(!old.exists());
     place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
     assert!(!place.data().join("countersign.db").exists());
