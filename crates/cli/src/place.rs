@@ -16,7 +16,7 @@ use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::VerifyingKey;
 use countersign_evidence::seal::MasterKey;
-use countersign_gateway::identity::SCOPE_KEYS;
+use countersign_gateway::identity::{ApiKeys, SCOPE_KEYS};
 use tokio::runtime::Runtime;
 
 use crate::backend::{Backend, StoreName};
@@ -223,6 +223,12 @@ impl Place {
             self.clock.clone(),
             self.ids.clone(),
         )
+    }
+
+    /// The keys of callers.
+    pub(crate) fn api_keys(&self) -> ApiKeys {
+        let (clock, ids) = (self.clock.clone(), self.ids.clone());
+        ApiKeys::new(self.store(), Arc::new(self.vault()), clock, ids)
     }
 
     /// What operators do with the log.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
-use countersign_gateway::identity::{self, ApiKeys, Identity};
+use countersign_gateway::identity::{self, Identity};
 use countersign_gateway::mcp;
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::operator::Operator;
@@ -119,9 +119,8 @@ impl Serve {
 
     /// Which credentials are accepted. Without any, only this machine may reach the server.
     fn identity(&self, place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Failure> {
-        let (clock, ids) = (place.clock.clone(), place.ids.clone());
-        let keys = ApiKeys::new(place.store(), Arc::new(place.vault()), clock.clone(), ids);
-        let mut identity = Identity::new(clock, policy.clone()).api_keys(keys);
+        let clock = place.clock.clone();
+        let mut identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
         if self.allow_anonymous_loopback {
             identity = identity.allow_anonymous_loopback();
         }

@@ -44,6 +44,9 @@ const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How many ended keys are forgotten with each new one.
 const FORGET_MAX: usize = 16;
 
+/// How many keys of an erased user go at once.
+const BATCH: usize = 100;
+
 /// How often a change is tried that others get in the way of.
 const TRIES: usize = 5;
 
@@ -224,6 +227,29 @@ impl ApiKeys {
             let record = self.record("api_key_revoked", &key, &by.actor, Value::Null);
             if self.write(&[write], record.await?).await? {
                 return Ok(key);
+            }
+        }
+        Err(KeysError::Busy)
+    }
+
+    /// Forgets the keys of a user who is erased; answers how many there were. Their record names nobody.
+    pub async fn forget_user(&self, user_id: &str, by: &Principal) -> Result<usize, KeysError> {
+        needs(by)?;
+        let mut forgotten = 0;
+        for _ in 0..KEYS_MAX {
+            let copy = self.fresh(Duration::ZERO).await?;
+            let is_theirs = |held: &&Arc<Held>| held.key.user_id.as_deref() == Some(user_id);
+            let theirs: Vec<&Arc<Held>> =
+                copy.keys.values().filter(is_theirs).take(BATCH).collect();
+            if theirs.is_empty() {
+                return Ok(forgotten);
+            }
+            let ids: Vec<&str> = theirs.iter().map(|held| held.key.id.as_str()).collect();
+            let about = json!({"event": "api_keys_forgotten", "keys": ids});
+            let record = self.inner.keys.recorder.entry(Some(&by.actor), None, about);
+            let writes: Vec<Write<'_>> = theirs.iter().map(|held| forget(held)).collect();
+            if self.write(&writes, record).await? {
+                forgotten += theirs.len();
             }
         }
         Err(KeysError::Busy)

@@ -12,6 +12,7 @@ use countersign_gateway::identity::{
 };
 use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_testkit::postgres::shared_postgres;
 use http::{HeaderMap, HeaderValue};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -213,6 +214,55 @@ async fn keys_end_and_are_rotated() {
         .await
         .unwrap();
     assert_eq!(keys.list(&operator()).await.unwrap().len(), 1);
+}
+
+/// Erasing a user leaves no key that could bring the user back, and no record that tells who it was.
+#[tokio::test]
+async fn the_keys_of_an_erased_user_are_forgotten() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let of_agent = NewKey {
+        user_id: Some("u_1".to_owned()),
+        ..key_of(ActorType::Agent, "a_1")
+    };
+    let mine = keys.create(of_agent, &operator()).await.unwrap();
+    for user in ["u_1", "u_2"] {
+        let new = key_of(ActorType::User, user);
+        keys.create(new, &operator()).await.unwrap();
+    }
+    parts.clock.advance(Duration::from_secs(1));
+    assert_eq!(keys.forget_user("u_1", &operator()).await.unwrap(), 2);
+    assert!(keys.verify(&mine.token).await.unwrap().is_none());
+    assert_eq!(keys.list(&operator()).await.unwrap().len(), 1);
+    let records = parts.config_records().await;
+    let last = records.last().unwrap();
+    assert_eq!(last["act"]["event"], "api_keys_forgotten");
+    assert!(last["subject"].is_null() && !last.to_string().contains("u_1"));
+}
+
+/// Processes that share nothing but a PostgreSQL database have the same keys.
+#[tokio::test]
+async fn keys_are_shared_over_postgresql() {
+    let url = shared_postgres().fresh_database();
+    let here = Parts::on_postgres(&url).await;
+    let there = Parts::on_postgres(&url).await;
+    let (mine, theirs) = (here.api_keys(), there.api_keys());
+    let new = key_of(ActorType::Agent, "a_1");
+    let issued = mine.create(new, &operator()).await.unwrap();
+    assert!(theirs.verify(&issued.token).await.unwrap().is_some());
+    // Both change the same key at once: one after the other, and the last one finds it ended.
+    let by = operator();
+    let grace = Duration::from_mins(1);
+    let (one, other) = tokio::join!(
+        mine.rotate(&issued.key.id, grace, &by),
+        theirs.revoke(&issued.key.id, &by),
+    );
+    assert!(other.is_ok());
+    assert!(one.is_ok() || matches!(one, Err(KeysError::Ended { .. })));
+    here.clock.advance(Duration::from_secs(5));
+    assert!(mine.verify(&issued.token).await.unwrap().is_none());
+    let records = here.config_records().await;
+    assert_eq!(records.len(), 2 + usize::from(one.is_ok()));
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, Identity};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::{Gateway, Settings, routes};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use serde_json::Value;
 
 pub(crate) struct Parts {
@@ -69,6 +70,17 @@ impl Parts {
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
         Self::on(store, clock, ids)
+    }
+
+    /// The same on a PostgreSQL database.
+    pub(crate) async fn on_postgres(url: &str) -> Self {
+        let start = "2026-11-16T12:00:00Z".parse().unwrap();
+        let clock = Arc::new(ManualClock::starting_at(start));
+        let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
+        let store = PostgresStore::open(PostgresOptions::new(url))
+            .await
+            .unwrap();
+        Self::on(Arc::new(store), clock, ids)
     }
 
     /// The same on another store.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::say_done;
 use crate::answer::write_table;
 use crate::commands::counted;
+use crate::commands::keys::keys_failed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -176,6 +177,13 @@ impl Erase {
         let (archive, by) = (place.archive(), operator());
         let erasure = archive.erase(&self.user, &by, &self.reason);
         let erasure = place.runtime.block_on(erasure).map_err(archive_failed)?;
+        // Afterwards, because a hold may forbid the erasure. Where this is interrupted, the same command
+        // again does what is left.
+        let forgotten = place.api_keys();
+        let forgotten = place
+            .runtime
+            .block_on(forgotten.forget_user(&self.user, &by));
+        let forgotten = forgotten.map_err(keys_failed)?;
         journal.sign(&place)?;
         let erased = erasure.erased;
         let value = json!({
@@ -184,6 +192,7 @@ impl Erase {
             "payloads": erased.payloads,
             "documents": erased.documents,
             "claims": erased.claims,
+            "api_keys": forgotten,
         });
         let line = match &erasure.record {
             Some(_) => format!(
@@ -198,6 +207,10 @@ impl Erase {
         say_done(terminal, &value, &line)?;
         if let Some(id) = &erasure.record {
             terminal.say(format_args!("evidence: {id}"))?;
+        }
+        if forgotten > 0 {
+            let keys = counted(forgotten, "API key is gone", "API keys are gone");
+            terminal.say(format_args!("note: {keys}, too"))?;
         }
         Ok(Exit::Ok)
     }

@@ -1,7 +1,6 @@
 //! Where API keys are kept: in the store, or with the server that holds it.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use countersign::Principal;
 use countersign_gateway::identity::{ApiKeys, IssuedKey, KeysError};
@@ -51,9 +50,7 @@ where
     F: Future<Output = Result<T, KeysError>>,
 {
     let mut journal = Journal::start(place)?;
-    let (clock, ids) = (place.clock.clone(), place.ids.clone());
-    let keys = ApiKeys::new(place.store(), Arc::new(place.vault()), clock, ids);
-    let done = place.runtime.block_on(deed(keys, operator()));
+    let done = place.runtime.block_on(deed(place.api_keys(), operator()));
     let done = done.map_err(keys_failed)?;
     journal.sign(place)?;
     Ok(done)
@@ -64,7 +61,8 @@ pub(super) fn issued(issued: &IssuedKey) -> Value {
     json!({"key": issued.key, "secret": issued.token.as_str()})
 }
 
-fn keys_failed(error: KeysError) -> Failure {
+/// What to do where keys could not be read or changed.
+pub(crate) fn keys_failed(error: KeysError) -> Failure {
     let hint = error.body().details.hint;
     let failure = match error {
         KeysError::Store(error) => return store_failed(error),
