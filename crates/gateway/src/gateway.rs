@@ -10,6 +10,7 @@ use countersign::redact::Detector;
 use countersign::{Executor, ToolCall};
 use tokio::sync::Semaphore;
 
+use crate::detach::{Detach, Panicked};
 use crate::health::Health;
 use crate::identity::Identity;
 use crate::metrics::{Metrics, Refusal};
@@ -117,17 +118,17 @@ impl Gateway {
         };
         let call = call.identified(request_id.clone());
         let executor = self.parts.executor.clone();
-        let running = tokio::spawn(async move {
+        let running = Detach::new(async move {
             let reply = executor.execute(call).await;
             drop(slot);
             reply
         });
         // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
-        running.await.unwrap_or_else(|error| {
+        running.await.unwrap_or_else(|Panicked| {
             self.metrics().refused(Refusal::Failed);
             // The caller's text; the executor has not said what it makes of it.
             let id = Detector::new().scrub(request_id.as_str());
-            tracing::error!(request_id = %id, panicked = error.is_panic(), "a call was lost");
+            tracing::error!(request_id = %id, "a call was lost: a part of the gateway panicked");
             let message = "the gateway could not complete the call";
             let body = ErrorBody::new(ErrorCode::UpstreamError, message)
                 .source(FaultSource::Gateway)

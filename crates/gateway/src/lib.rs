@@ -22,6 +22,7 @@
 //! | [`telemetry`] | logs and traces |
 
 pub mod caller;
+mod detach;
 pub mod gateway;
 pub mod health;
 pub mod http;
