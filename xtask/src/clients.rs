@@ -1,5 +1,5 @@
-//! A Python with the MCP clients that the tests drive: packages of PyPI, pinned, in a folder under
-//! `target/`.
+//! A Python with the MCP clients that the tests drive: packages of the Python package
+//! index, pinned, in a folder under `target/`.
 
 use std::path::PathBuf;
 

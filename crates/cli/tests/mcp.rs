@@ -1,10 +1,6 @@
 //! `countersign mcp` as a client starts it: a process, lines in, lines out.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -86,9 +86,10 @@ impl Mcp {
             principal: Arc::new(Principal::new(actor, self.user.as_str()).acting_for_others()),
             proof: Proof::Loopback,
         };
-        let served =
-            mcp::serve_stdio(gateway, caller, tokio::io::stdin(), tokio::io::stdout()).await;
-        served.map_err(Failure::from)
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        // It lives as long as the command, so it need not be on the stack.
+        let serving = Box::pin(mcp::serve_stdio(gateway, caller, input, output));
+        serving.await.map_err(Failure::from)
     }
 }
 
