@@ -6,7 +6,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `http` | the endpoint: bounds, `Host` and `Origin`, sessions |
+//! | `http` | the endpoint: bounds and sessions |
 //! | `stdio` | the same over standard input and output |
 //! | `raw` | the text of the arguments, kept before anybody parses it |
 //! | `handler` | which request goes where |

@@ -42,7 +42,8 @@ pub async fn serve_stdio(
         line_bytes_max: gateway.settings().body_bytes_max,
         drain: gateway.settings().drain,
     };
-    let served = match rmcp::serve_server(handler, lines).await {
+    // Boxed: it is large, and lives as long as the connection.
+    let served = match Box::pin(rmcp::serve_server(handler, lines)).await {
         Ok(service) => service.waiting().await.map(drop).map_err(|e| e.to_string()),
         // A client that hangs up before it says anything has done nothing wrong.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -1,4 +1,4 @@
-//! Real clients: the packages `mcp` and `fastmcp` of PyPI, in both eras.
+//! Real clients: the Python packages `mcp` and `fastmcp`, in both eras.
 
 use std::process::Command;
 
