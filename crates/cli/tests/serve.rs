@@ -35,6 +35,10 @@ fn command(folder: &TempDir, words: &[&str]) -> Command {
 impl Running {
     fn start(words: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
+        Self::start_in(folder, words)
+    }
+
+    fn start_in(folder: TempDir, words: &[&str]) -> Self {
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = command(&folder, &words)
             .stdout(Stdio::piped())
@@ -238,4 +242,46 @@ fn a_policy_is_read_again_on_a_signal() {
     running.signal("-HUP");
     until(&|| tools() == json!([]));
     assert_eq!(running.ask("GET", "/readyz", ""), (200, json!("ready\n")));
+}
+
+/// A13: what a user is asked survives `kill -9`; the operator answers by command while the server holds
+/// the store, the agent at the socket cannot, and the answer counts once.
+#[test]
+fn a_question_survives_the_server_and_is_answered_by_command() {
+    let mut killed = Running::start(&[]);
+    let clear = |running: &Running| running.ask("POST", "/v1/tools/notes.clear", "{}");
+    let (status, reply) = clear(&killed);
+    assert_eq!(status, 428, "{reply}");
+    let id = reply["error"]["details"]["approval_id"].clone();
+    let id = id.as_str().expect("it names the approval").to_owned();
+    killed.signal("-KILL");
+    killed.child.wait().expect("it ends");
+    let folder = std::mem::replace(&mut killed.folder, tempfile::tempdir().expect("a folder"));
+
+    let running = Running::start_in(folder, &[]);
+    assert_eq!(clear(&running).1["error"]["details"]["approval_id"], id);
+    let answer = r#"{"decision": "approve"}"#;
+    let (status, _) = running.ask("POST", &format!("/v1/approvals/{id}"), answer);
+    assert_eq!(status, 403, "an agent cannot");
+    let listed = running.run(&["approvals", "list", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(
+        (&listed[0]["id"], &listed[0]["user_id"]),
+        (&json!(id), &json!("u_local"))
+    );
+    let said = running.run(&["approvals", "approve", "ap_", "--reason", "asked by phone"]);
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.starts_with("approved: the call of notes.clear of u_local"),
+        "{said}"
+    );
+    let (status, reply) = clear(&running);
+    assert_eq!((status, &reply["data"]), (200, &json!({"cleared": 0})));
+    assert_eq!(clear(&running).0, 428, "an answer counts once");
+    let again = running.run(&["approvals", "approve", &id]);
+    assert_eq!(
+        again.status.code(),
+        Some(2),
+        "it was replaced by the next question"
+    );
 }

@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use countersign::Principal;
+use countersign::approve::SCOPE_ANSWER;
 use countersign::archive::{SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
 use countersign::ids::IdSource;
 use http::HeaderMap;
@@ -18,13 +19,14 @@ use crate::http::SCOPE_CALLS;
 use crate::identity::SCOPE_KEYS;
 
 /// What the operator of the machine may do over the wire.
-pub const OPERATOR_SCOPES: [&str; 6] = [
+pub const OPERATOR_SCOPES: [&str; 7] = [
     SCOPE_CALLS,
     SCOPE_OPEN,
     SCOPE_ERASE,
     SCOPE_HOLD,
     SCOPE_RESOLVE,
     SCOPE_KEYS,
+    SCOPE_ANSWER,
 ];
 
 /// A token, and who has it.

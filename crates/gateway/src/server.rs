@@ -69,6 +69,8 @@ impl Server {
             patience: settings.read_timeout,
         };
         let slots = Arc::new(Semaphore::new(settings.connections_max));
+        let approvals = gateway.executor().approvals().clone();
+        let tidying = tokio::spawn(async move { approvals.keep_tidy().await });
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -85,6 +87,7 @@ impl Server {
             }
         }
         drop(listener);
+        tidying.abort();
         gateway.health().drain();
         let finished = async {
             connections.graceful.shutdown().await;

@@ -5,12 +5,15 @@ use std::io::Write as _;
 use clap::ValueEnum;
 use countersign::approve::{self, StoredApprovals, Wanted};
 use countersign::contract::{Approval, ApprovalDecision, ApprovalState};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::running::{Running, query};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
@@ -245,25 +248,54 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// How many questions are looked through for one.
-const LISTED_MAX: usize = 10_000;
+const LISTED_MAX: usize = 1_000;
 
-/// The questions of a store.
-struct Inbox {
-    place: Place,
-    approvals: StoredApprovals,
+/// Where the questions are.
+enum Inbox {
+    /// In a store that nobody else holds.
+    Here {
+        place: Box<Place>,
+        approvals: StoredApprovals,
+    },
+    /// In a store that a server holds.
+    There(Running),
+}
+
+/// What a server answers to a question for approvals.
+#[derive(Deserialize)]
+struct Listed {
+    approvals: Vec<Approval>,
 }
 
 impl Inbox {
     fn open(options: &PlaceOptions) -> Result<Self, Failure> {
-        let place = options.open()?;
+        if let Some(running) = options.running()? {
+            return Ok(Self::There(running));
+        }
+        let place = Box::new(options.open()?);
         let approvals = place.approvals();
-        Ok(Self { place, approvals })
+        Ok(Self::Here { place, approvals })
     }
 
     fn list(&self, wanted: &Wanted) -> Result<Vec<Approval>, Failure> {
-        let (runtime, by) = (&self.place.runtime, operator());
-        let listed = self.approvals.list(&by, wanted);
-        runtime.block_on(listed).map_err(failed)
+        match self {
+            Self::Here { place, approvals } => {
+                let listed = async { approvals.list(&operator(), wanted).await };
+                place.runtime.block_on(listed).map_err(failed)
+            }
+            Self::There(running) => {
+                let state = wanted.state.map(|state| state.as_str().to_owned());
+                let limit = wanted.limit.min(LISTED_MAX).to_string();
+                let options = [
+                    ("user", wanted.user_id.clone()),
+                    ("state", state),
+                    ("limit", Some(limit)),
+                ];
+                let answer = running.ask("GET", &query(PATH, &options), None)?;
+                let listed: Listed = serde_json::from_value(answer)?;
+                Ok(listed.approvals)
+            }
+        }
     }
 
     /// The one question that is meant.
@@ -272,10 +304,8 @@ impl Inbox {
             limit: LISTED_MAX,
             ..Wanted::default()
         };
-        let mut meant = self
-            .list(&all)?
-            .into_iter()
-            .filter(|it| it.id.starts_with(id));
+        let listed = self.list(&all)?.into_iter();
+        let mut meant = listed.filter(|approval| approval.id.starts_with(id));
         match (meant.next(), meant.next()) {
             (Some(approval), None) => Ok(approval),
             (Some(_), Some(_)) => {
@@ -291,14 +321,25 @@ impl Inbox {
         decision: ApprovalDecision,
         reason: Option<&str>,
     ) -> Result<Approval, Failure> {
-        let mut journal = Journal::start(&self.place)?;
-        let by = operator();
-        let answered = self.approvals.decide(id, &by, decision, reason);
-        let answered = self.place.runtime.block_on(answered).map_err(failed)?;
-        journal.sign(&self.place)?;
-        Ok(answered)
+        match self {
+            Self::Here { place, approvals } => {
+                let mut journal = Journal::start(place)?;
+                let answered = async { approvals.decide(id, &operator(), decision, reason).await };
+                let answered = place.runtime.block_on(answered).map_err(failed)?;
+                journal.sign(place)?;
+                Ok(answered)
+            }
+            Self::There(running) => {
+                let body = json!({"decision": decision, "reason": reason});
+                let answer = running.ask("POST", &format!("{PATH}/{id}"), Some(&body))?;
+                Ok(serde_json::from_value(answer)?)
+            }
+        }
     }
 }
+
+/// Where a server has them.
+const PATH: &str = "/v1/approvals";
 
 /// What the approvals said, with what to do about it.
 fn failed(error: approve::Error) -> Failure {

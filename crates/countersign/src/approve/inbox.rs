@@ -1,5 +1,7 @@
 //! Which questions there are, for those who answer them and for those who clean up.
 
+use std::time::Duration;
+
 use countersign_contract::approval::{Approval, ApprovalState};
 use countersign_contract::{Actor, ActorType};
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +12,7 @@ use super::record::{self, Event};
 use super::stored::{COLLECTION, Owner, StoredApprovals, is_done, opened, owner_key};
 use crate::ledger::{self, Commit, DocumentKey};
 use crate::principal::Principal;
+use crate::redact::error_text;
 use crate::scribe::Draft;
 use crate::state::document_aad;
 use crate::vault::SHARED;
@@ -34,6 +37,10 @@ impl Default for Wanted {
         }
     }
 }
+
+/// How often what is over is removed, and how much of it at once.
+const TIDY_EVERY: Duration = Duration::from_mins(10);
+const REMOVED_MAX: usize = 1_000;
 
 /// How many questions are read at once.
 const PAGE: usize = 256;
@@ -100,6 +107,17 @@ impl StoredApprovals {
             }
         }
         Ok(removed)
+    }
+
+    /// Removes what is over, now and then, for ever: a server lets this run beside it.
+    pub async fn keep_tidy(&self) {
+        loop {
+            tokio::time::sleep(TIDY_EVERY).await;
+            if let Err(error) = self.expire(REMOVED_MAX).await {
+                let error = error_text(&error);
+                tracing::warn!(error, "approvals that are over are not removed");
+            }
+        }
     }
 
     /// A question that a principal may see, and the version of its document.

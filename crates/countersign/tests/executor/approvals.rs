@@ -646,6 +646,23 @@ async fn long_arguments_are_not_shown() {
     );
 }
 
+/// A server lets the cleaning run beside it.
+#[tokio::test(start_paused = true)]
+async fn what_is_over_is_removed_now_and_then() {
+    let world = World::new(Probe::write("pay.send").confirmed());
+    world.send("pay.send", &json!({}), &json!({})).await;
+    world.advance_seconds(25 * 60 * 60);
+    let tidying = world.approvals().keep_tidy();
+    let (tidied, ()) = tokio::join!(
+        tokio::time::timeout(Duration::from_mins(15), tidying),
+        async {
+            assert_eq!(world.asked().await.len(), 1);
+        }
+    );
+    assert!(tidied.is_err(), "it goes on for ever");
+    assert_eq!(world.asked().await, vec![]);
+}
+
 /// Lists hold the newest, however many there are.
 #[tokio::test]
 async fn lists_are_bounded() {
