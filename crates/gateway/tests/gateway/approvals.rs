@@ -1,13 +1,17 @@
 //! A13 over HTTP: what a person has to confirm is asked, seen and answered there, and never by an agent.
 
-use countersign::approve::Wanted;
+use countersign::approve::{SCOPE_ANSWER, Wanted};
+use countersign::contract::ActorType;
 use countersign::sample::ClearNotes;
 use countersign::{Catalog, Principal};
 use countersign_gateway::caller::LOCAL_USER;
+use countersign_gateway::identity::{Identity, NewKey, SCOPE_KEYS};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::http_client::{get, post, send};
+use crate::identity::{actor, policy};
+use crate::parts::Parts;
 use crate::world::World;
 
 const CLEAR: &str = "/v1/tools/notes.clear";
@@ -187,4 +191,64 @@ async fn those_who_err_are_told() {
     // Nobody learns of the questions of others.
     let foreign = get(&world, "/v1/approvals?user=u_2").await.json();
     assert_eq!(foreign, json!({"approvals": []}));
+}
+
+/// A13, with real credentials: the policy demands the user's confirmation and says for how long it holds;
+/// an agent with every right cannot give it, nor can another user; the user's own key can.
+#[tokio::test]
+async fn the_users_own_key_confirms() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let rules = r#"
+        [[tools]]
+        match = "notes.add"
+        confirm = "always"
+
+        [approvals]
+        valid_for = "2m"
+    "#;
+    let identity = Identity::new(parts.clock(), policy(rules)).api_keys(keys.clone());
+    let operator = Principal::new(actor(ActorType::System, "operator/ann"), "").scope(SCOPE_KEYS);
+    let key = async |kind, id: &str, user: &str, scopes: &[&str]| {
+        let new = NewKey {
+            label: id.to_owned(),
+            actor: actor(kind, id),
+            user_id: (user != id).then(|| user.to_owned()),
+            acts_for_others: false,
+            scopes: scopes.iter().map(ToString::to_string).collect(),
+            expires_at: None,
+        };
+        keys.create(new, &operator).await.unwrap().token
+    };
+    let agent = key(ActorType::Agent, "a_7", "u_1", &[SCOPE_ANSWER]).await;
+    let user = key(ActorType::User, "u_1", "u_1", &[]).await;
+    let other = key(ActorType::User, "u_2", "u_2", &[]).await;
+    let desk = key(ActorType::System, "desk", "desk", &[SCOPE_ANSWER]).await;
+    let server = parts.serve(identity).await;
+    let add = async || {
+        let body = json!({"arguments": {"text": "tea"}});
+        let path = "/v1/tools/notes.add";
+        let (status, _, reply) = server.send("POST", path, Some(&agent), Some(body)).await;
+        (status, reply)
+    };
+    let (status, reply) = add().await;
+    let details = &reply["error"]["details"];
+    assert_eq!(
+        (status, &details["expires_at"]),
+        (428, &json!("2026-11-16T12:02:00Z"))
+    );
+    let path = format!("/v1/approvals/{}", details["approval_id"].as_str().unwrap());
+    let seen = async |key: &str| server.send("GET", &path, Some(key), None).await.0;
+    assert_eq!((seen(&agent).await, seen(&user).await), (200, 200));
+    assert_eq!((seen(&desk).await, seen(&other).await), (200, 404));
+    let yes = async |key: &str| {
+        let body = json!({"decision": "approve"});
+        server.send("POST", &path, Some(key), Some(body)).await.0
+    };
+    assert_eq!((yes(&agent).await, yes(&other).await), (403, 404));
+    assert_eq!(add().await.0, 428);
+    assert_eq!(yes(&user).await, 200);
+    assert_eq!(yes(&desk).await, 409, "it is answered");
+    assert_eq!(add().await.0, 200);
+    assert_eq!(add().await.0, 428, "once");
 }
