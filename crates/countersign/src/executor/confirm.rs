@@ -34,7 +34,8 @@ impl Executor {
         let is_harmless = bound.allowed.request.dry_run && behaviour.effect.changes_something();
         let is_asked = behaviour.confirmation.is_asked() || bound.allowed.must_confirm;
         let approved = if is_asked && !is_harmless {
-            Some(self.ask(&bound, trail).await?)
+            // Boxed: most calls need none, and the future of every call would carry it.
+            Some(Box::pin(self.ask(&bound, trail)).await?)
         } else {
             None
         };
@@ -74,9 +75,9 @@ impl Executor {
             return Ok(());
         };
         let by = &approved.question.actor;
-        let barred = match self.parts.approvals.use_up(using, by).await {
+        let barred = match Box::pin(self.parts.approvals.use_up(using, by)).await {
             Ok(true) => return Ok(()),
-            Ok(false) => self.ask_again(&approved.question).await,
+            Ok(false) => Box::pin(self.ask_again(&approved.question)).await,
             Err(error) => store_fault(&error),
         };
         claimed.barred = Some(barred);

@@ -103,7 +103,7 @@ impl Executor {
 
     async fn approval_lost(&self, claimed: &Claimed) -> Stop {
         match &claimed.approved {
-            Some(approved) => self.ask_again(approved.question()).await.into(),
+            Some(approved) => Box::pin(self.ask_again(approved.question())).await.into(),
             None => in_flight(RETRY_MS),
         }
     }

@@ -88,9 +88,9 @@ async fn a_call_waits_for_the_user() {
         .await
         .unwrap();
     assert_eq!(post(&world, CLEAR, "{}").await.status, 200);
-    let used = get(&world, &format!("/v1/approvals/{id}")).await.json();
+    let after = get(&world, &format!("/v1/approvals/{id}")).await.json();
     assert_eq!(
-        (&used["state"], &used["answer"]["reason"]),
+        (&after["state"], &after["answer"]["reason"]),
         (&json!("used"), &json!("spring cleaning"))
     );
     assert_ne!(asked(&world, "{}").await, id, "an answer counts once");
