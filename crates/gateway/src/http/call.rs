@@ -1,14 +1,15 @@
 //! `POST /v1/tools/{name}`: one call.
 
 use axum::Extension;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use countersign::ToolCall;
 use countersign::contract::{ErrorCode, ReplyEnvelope};
 use countersign::observe::{Origin, Surface};
 use http::HeaderMap;
+use http::request::Parts;
 
 use super::answer::{self, Refusal};
 use super::headers::{self, Kind};
@@ -23,10 +24,11 @@ pub(super) async fn call(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     name: Result<Path<String>, PathRejection>,
-    headers: HeaderMap,
-    body: Body,
+    // The whole request: its headers by themselves would be a copy.
+    request: Request,
 ) -> Result<Response, Refusal> {
     let name = query::segment(name)?;
+    let (Parts { headers, .. }, body) = request.into_parts();
     let kind = headers::kind(&headers)?;
     let body = body::read(body, gateway.settings()).await?;
     let call = read(&name, &headers, kind, &body, &caller)?;
