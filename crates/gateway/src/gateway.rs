@@ -1,6 +1,7 @@
 //! What all routes share.
 
 use std::fmt;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use countersign::archive::Archive;
@@ -31,6 +32,8 @@ struct Parts {
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
     health: Health,
+    /// How much of all bodies that still arrive is in memory.
+    arriving_bytes: Arc<AtomicUsize>,
 }
 
 /// When a caller who found no room should come back.
@@ -56,6 +59,7 @@ impl Gateway {
                 slots,
                 metrics: OnceLock::new(),
                 health: Health::default(),
+                arriving_bytes: Arc::default(),
             }),
         }
     }
@@ -100,6 +104,11 @@ impl Gateway {
     /// Whether the server can take calls.
     pub fn health(&self) -> &Health {
         &self.parts.health
+    }
+
+    /// How much of all bodies that still arrive is in memory.
+    pub(crate) fn arriving_bytes(&self) -> &Arc<AtomicUsize> {
+        &self.parts.arriving_bytes
     }
 
     /// Where ids come from.

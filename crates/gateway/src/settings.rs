@@ -13,6 +13,8 @@ pub struct Settings {
     pub approvals_url: Option<String>,
     /// The longest request body.
     pub body_bytes_max: usize,
+    /// How much of all bodies that still arrive may be in memory.
+    pub arriving_bytes_max: usize,
     /// The longest head of a request: its line and all headers.
     pub head_bytes_max: usize,
     /// How many connections there may be.
@@ -37,6 +39,7 @@ impl Default for Settings {
             public_url: None,
             approvals_url: None,
             body_bytes_max: 1 << 20,
+            arriving_bytes_max: 64 << 20,
             head_bytes_max: 16 << 10,
             connections_max: 1024,
             calls_max: 512,

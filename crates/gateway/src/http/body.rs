@@ -2,27 +2,37 @@
 
 use std::error::Error;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use countersign::contract::ErrorCode;
+use countersign::contract::{ErrorBody, ErrorCode};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 use super::answer::Refusal;
+use crate::gateway::Gateway;
 use crate::settings::Settings;
 
 /// A body that ends with an error where it is too long or too slow.
 pub(super) struct Bounded {
     inner: Body,
     bytes_left: usize,
+    /// What is in memory of this body, and of all that still arrive.
+    held: usize,
+    held_by_all: Arc<AtomicUsize>,
+    held_max: usize,
     patience: Duration,
     /// There once something had to be waited for; most bodies arrive with their head.
     deadline: Option<Pin<Box<Sleep>>>,
 }
+
+/// When a caller for whose body there was no room should come back.
+const NO_ROOM_RETRY_MS: u64 = 1_000;
 
 /// Why a body was not read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -31,19 +41,25 @@ pub(super) enum Unread {
     TooLong,
     #[error("the body took too long")]
     TooSlow,
+    #[error("too much arrives at once")]
+    NoRoom,
     #[error("the body ended early")]
     Broken(#[source] axum::Error),
 }
 
 impl Bounded {
     /// The same body, bounded; one that is already there needs no bound.
-    pub(super) fn wrap(body: Body, settings: &Settings) -> Body {
+    pub(super) fn wrap(body: Body, gateway: &Gateway) -> Body {
+        let settings = gateway.settings();
         if body.is_end_stream() {
             return body;
         }
         Body::new(Self {
             inner: body,
             bytes_left: settings.body_bytes_max,
+            held: 0,
+            held_by_all: gateway.arriving_bytes().clone(),
+            held_max: settings.arriving_bytes_max,
             patience: settings.read_timeout,
             deadline: None,
         })
@@ -84,6 +100,11 @@ impl HttpBody for Bounded {
             Some(left) => this.bytes_left = left,
             None => return Poll::Ready(Some(Err(Unread::TooLong))),
         }
+        this.held += bytes;
+        let held_by_all = this.held_by_all.fetch_add(bytes, Ordering::Relaxed);
+        if held_by_all.saturating_add(bytes) > this.held_max {
+            return Poll::Ready(Some(Err(Unread::NoRoom)));
+        }
         Poll::Ready(Some(Ok(frame)))
     }
 
@@ -93,6 +114,12 @@ impl HttpBody for Bounded {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+impl Drop for Bounded {
+    fn drop(&mut self) {
+        self.held_by_all.fetch_sub(self.held, Ordering::Relaxed);
     }
 }
 
@@ -124,6 +151,12 @@ fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
             Refusal::new(ErrorCode::Timeout, message)
                 .status(StatusCode::REQUEST_TIMEOUT)
                 .hint("send the same request again; nothing was run")
+        }
+        Some(Unread::NoRoom) => {
+            let message = "the gateway has no room for more bodies";
+            let body =
+                ErrorBody::new(ErrorCode::RateLimited, message).retry_after_ms(NO_ROOM_RETRY_MS);
+            Refusal::from(body.hint("wait for retry_after_ms, then send the same request again"))
         }
         Some(Unread::Broken(_)) | None => {
             Refusal::new(ErrorCode::InvalidArgument, "the body ended early")

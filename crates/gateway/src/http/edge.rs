@@ -18,7 +18,7 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
     let is_ours = request.uri().path().starts_with("/v1/");
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
-            let request = request.map(|body| Bounded::wrap(body, gateway.settings()));
+            let request = request.map(|body| Bounded::wrap(body, &gateway));
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),

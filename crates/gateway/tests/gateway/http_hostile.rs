@@ -50,6 +50,47 @@ async fn a_body_that_is_too_long_is_refused() {
     assert_eq!(post(&world, PATH, &longest).await.status, 200);
 }
 
+/// Bodies that arrive at once share a bound; it is free again when they are done.
+#[tokio::test]
+async fn many_bodies_at_once_find_no_room() {
+    let settings = Settings {
+        arriving_bytes_max: 1000,
+        ..Settings::default()
+    };
+    let world = World::with(settings).await;
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 900\r\n\r\n"
+    );
+    let mut slow = TcpStream::connect(world.address).await.unwrap();
+    slow.write_all(format!("{head}{{{}", " ".repeat(600)).as_bytes())
+        .await
+        .unwrap();
+    // Until the first one has arrived there may be room for the second.
+    let refused = loop {
+        let answer = post(&world, PATH, &format!("{{{}}}", " ".repeat(500))).await;
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (429, "RATE_LIMITED")
+    );
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    slow.write_all(format!("{}}}", " ".repeat(298)).as_bytes())
+        .await
+        .unwrap();
+    let mut wire = Vec::new();
+    slow.read_to_end(&mut wire).await.unwrap();
+    assert_eq!(Answer::parse(&wire).unwrap().status, 200);
+    assert_eq!(
+        post(&world, PATH, &format!("{{{}}}", " ".repeat(900)))
+            .await
+            .status,
+        200
+    );
+}
+
 #[tokio::test]
 async fn a_slow_body_is_cut_off() {
     let world = World::with(impatient()).await;
