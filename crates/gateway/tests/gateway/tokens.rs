@@ -274,6 +274,30 @@ async fn the_actor_of_a_token_is_who_got_it() {
     );
 }
 
+/// Who handed the right to call on is in the record: an auditor who asks gets more than a robot's name.
+#[tokio::test]
+async fn the_chain_of_delegation_is_recorded() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let more = "[defaults]\nunlisted = \"allow\"";
+    let (identity, _folder) = with_file(&parts, &[&signer], more);
+    let server = parts.serve(identity).await;
+    let token = signer.token(&json!({"act": {"sub": "shopper", "act": {"sub": "planner"}}}));
+    let body = json!({"arguments": {"text": "tea"}});
+    let called = server.send("POST", "/v1/tools/notes.add", Some(&token), Some(body));
+    let (status, _, reply) = called.await;
+    assert_eq!(status, 200, "{reply}");
+    let id = serde_json::from_value(reply["evidence"]["snapshot_id"].clone()).unwrap();
+    let stored = parts.store.record(&id).await.unwrap().unwrap();
+    let leaf: Value = serde_json::from_slice(&stored.leaf).unwrap();
+    assert_eq!(leaf["actor"], json!({"type": "agent", "id": "shopper"}));
+    assert_eq!(
+        leaf["delegation"],
+        json!([{"type": "agent", "id": "planner"}])
+    );
+    assert_eq!(stored.row.user_id, "u_1");
+}
+
 /// Keys that the issuer changes are found, and its outage is not ours.
 #[tokio::test]
 async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
