@@ -5,9 +5,13 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use countersign::clock::Clock;
-use countersign_gateway::telemetry::{Convention, LogFormat, Options, Telemetry};
+use countersign_gateway::telemetry::{
+    Convention, LogFormat, Options, Telemetry, install_panic_hook,
+};
+use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
+use crate::terminal::Terminal;
 
 /// How long a server that ends waits for a collector that does not answer.
 pub(crate) const FLUSH_WAIT: Duration = Duration::from_secs(5);
@@ -54,15 +58,19 @@ pub(crate) struct TelemetryOptions {
 }
 
 impl TelemetryOptions {
-    /// Starts logging, and sending traces where somebody wants them. Inside a runtime.
+    /// Starts logging, and sending traces where somebody wants them. From here on the process says what it
+    /// does, and nothing of what it is sent.
     pub(crate) fn start(
         &self,
-        is_for_programs: bool,
+        runtime: &Runtime,
+        terminal: &Terminal,
         clock: Arc<dyn Clock>,
         spans_dropped: Arc<AtomicU64>,
     ) -> Result<Telemetry, Failure> {
+        install_panic_hook();
+        let _inside = runtime.enter();
         let environment = Options::from_env();
-        let for_programs = if is_for_programs {
+        let for_programs = if terminal.is_for_programs() {
             LogFormat::Json
         } else {
             LogFormat::Text

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use countersign::archive::Archive;
 use countersign::clock::{Clock, SystemClock};
 use countersign::contract::{Actor, ActorType};
+use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{MemoryStore, Store};
 use countersign::sample::Vat;
@@ -12,7 +13,9 @@ use countersign::{Executor, Principal};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
 use countersign_gateway::identity::Identity;
+use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Settings, mcp};
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::exit::Exit;
@@ -20,6 +23,7 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::place::PlaceOptions;
 use crate::samples;
+use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 
 /// Serve the tools to one MCP client over standard input and output
@@ -34,6 +38,9 @@ pub(crate) struct Mcp {
     /// On whose behalf the client acts
     #[arg(long, value_name = "USER", default_value = LOCAL_USER)]
     user: String,
+
+    #[command(flatten)]
+    telemetry: TelemetryOptions,
 }
 
 impl Mcp {
@@ -47,13 +54,18 @@ impl Mcp {
                 .worker_threads(2)
                 .enable_all()
                 .build()?;
-            let gateway = in_memory()?;
-            runtime.block_on(self.serve(&gateway))?;
-            return Ok(Exit::Ok);
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+            let telemetry = self.watch(&runtime, terminal, clock.clone())?;
+            let gateway = in_memory(clock, &telemetry)?;
+            let served = runtime.block_on(self.serve(&gateway));
+            runtime.block_on(telemetry.flush(FLUSH_WAIT));
+            return served.map(|()| Exit::Ok);
         }
         let place = options.open_or_make(terminal)?;
         let journal = Journal::start(&place)?;
-        let executor = place.executor(samples::catalog()?)?;
+        let telemetry = self.watch(&place.runtime, terminal, place.clock.clone())?;
+        let executor = place.executor_builder(samples::catalog()?)?;
+        let executor = watched(executor, &telemetry).build();
         let archive = place.archive_with(executor.vault().clone());
         let gateway = Gateway::new(
             executor,
@@ -73,8 +85,21 @@ impl Mcp {
         let (served, signed) = place
             .runtime
             .block_on(async { tokio::join!(serving, signing) });
+        place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         served?;
         signed.map(|()| Exit::Ok)
+    }
+
+    /// The log is on stderr, which clients keep; stdout is theirs.
+    fn watch(
+        &self,
+        runtime: &Runtime,
+        terminal: &Terminal,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Telemetry, Failure> {
+        let nobody_counts = Arc::default();
+        self.telemetry
+            .start(runtime, terminal, clock, nobody_counts)
     }
 
     async fn serve(&self, gateway: &Gateway) -> Result<(), Failure> {
@@ -93,17 +118,24 @@ impl Mcp {
     }
 }
 
+/// With traces of its calls, where somebody wants them.
+fn watched(executor: ExecutorBuilder, telemetry: &Telemetry) -> ExecutorBuilder {
+    match telemetry.traces() {
+        Some(traces) => executor.observer(traces),
+        None => executor,
+    }
+}
+
 /// Nothing outlives the command.
-fn in_memory() -> Result<Gateway, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+fn in_memory(clock: Arc<dyn Clock>, telemetry: &Telemetry) -> Result<Gateway, Failure> {
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
     let executor = Executor::builder(samples::catalog()?)
         .store(store.clone())
         .clock(clock.clone())
         .ids(ids.clone())
-        .rules(Vat::rules()?)
-        .build();
+        .rules(Vat::rules()?);
+    let executor = watched(executor, telemetry).build();
     let mut seed = [0; 32];
     ids.fill(&mut seed);
     let key = SigningKey::from_seed("countersign.invalid/memory", &seed)?;

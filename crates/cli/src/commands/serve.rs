@@ -14,7 +14,7 @@ use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::server::Stopped;
-use countersign_gateway::telemetry::{Telemetry, install_panic_hook};
+use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, Settings};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
@@ -83,7 +83,10 @@ impl Serve {
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
         let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
-        let telemetry = self.telemetry(&place, &metrics, terminal)?;
+        let (clock, dropped) = (place.clock.clone(), metrics.spans_dropped());
+        let telemetry = self
+            .telemetry
+            .start(&place.runtime, terminal, clock, dropped)?;
         let identity = self.identity(&place, &policy)?.with_operator_token(token);
         let gateway = self.gateway(&place, &policy, identity, metrics, &telemetry)?;
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
@@ -132,21 +135,6 @@ impl Serve {
             Failure::from(refused).hint(hint)
         })?;
         Ok(identity)
-    }
-
-    /// From here on the server says what it does to those who watch it, and nothing of what it is sent.
-    fn telemetry(
-        &self,
-        place: &Place,
-        metrics: &Metrics,
-        terminal: &Terminal,
-    ) -> Result<Telemetry, Failure> {
-        install_panic_hook();
-        let _inside = place.runtime.enter();
-        let is_for_programs = terminal.is_for_programs();
-        let clock = place.clock.clone();
-        self.telemetry
-            .start(is_for_programs, clock, metrics.spans_dropped())
     }
 
     fn policy(&self) -> Result<LivePolicy, Failure> {

@@ -328,6 +328,7 @@ async fn personal_data_reaches_no_sink() {
         world.confirm(text).await;
         world.wire.http(text, &arguments(text, "remark")).await;
         world.wire.mcp(text, &arguments(text, "remark")).await;
+        world.wire.provider(text, &arguments(text, "error")).await;
     }
     let mut leaks = Vec::new();
     leaks.extend(leak_of("others' replies", &world.replies_to_others().await));

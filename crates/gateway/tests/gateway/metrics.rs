@@ -3,6 +3,7 @@
 use countersign::contract::RequestEnvelope;
 use countersign::{Principal, ToolCall};
 
+use crate::mcp::Modern;
 use crate::world::World;
 
 async fn text(world: &World) -> String {
@@ -99,7 +100,17 @@ async fn refused_requests_are_counted_apart() {
     }
     let client = reqwest::Client::new();
     client.post(world.url("/healthz")).send().await.unwrap();
+    // A tool that does not exist is a call like any other, by every way.
+    client
+        .post(world.url("/v1/tools/no.such"))
+        .send()
+        .await
+        .unwrap();
+    let params = serde_json::json!({"name": "no_such", "arguments": {}});
+    Modern::new(&world).ask("tools/call", params).await;
     let text = text(&world).await;
+    let unknown = r#"countersign_calls_total{tool="unknown",code="NOT_FOUND"} 2"#;
+    assert!(text.contains(unknown), "{text}");
     insta::assert_snapshot!(lines(&text, "countersign_refused_requests_total"), @r#"
     countersign_refused_requests_total{reason="malformed"} 0
     countersign_refused_requests_total{reason="unauthorized"} 0

@@ -71,6 +71,8 @@ impl Wire {
             format!("/v1/tools?after={encoded}"),
             format!("/v1/calls/{encoded}"),
             format!("/v1/evidence/{encoded}"),
+            format!("/v1/approvals/{encoded}"),
+            format!("/v1/providers/{encoded}/calls"),
         ] {
             self.post(&path, json_type(), text.to_owned()).await;
             self.http
@@ -78,6 +80,28 @@ impl Wire {
                 .send()
                 .await
                 .unwrap();
+        }
+    }
+
+    /// In a model's message, well formed and not.
+    pub(crate) async fn provider(&self, text: &str, arguments: &[String]) {
+        let sent = || headers([("content-type", "application/json")]);
+        for arguments in arguments {
+            let call = json!({"id": text, "type": "function",
+                "function": {"name": "courier_ask", "arguments": arguments}});
+            let message = json!({"role": "assistant", "content": text, "tool_calls": [call]});
+            let whole = json!({"message": message, "envelope": {"session_id": text}});
+            for body in [message, whole] {
+                self.post("/v1/providers/openai/calls", sent(), body.to_string())
+                    .await;
+            }
+        }
+        let block = json!({"type": "tool_use", "id": text, "name": text, "input": {text: text}});
+        let message = json!({"role": "assistant", "content": [block]}).to_string();
+        for provider in ["anthropic", "gemini", "openai-responses"] {
+            let path = format!("/v1/providers/{provider}/calls");
+            self.post(&path, sent(), message.clone()).await;
+            self.post(&path, sent(), format!("{{{text}")).await;
         }
     }
 
