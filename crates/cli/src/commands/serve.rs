@@ -95,6 +95,8 @@ impl Serve {
         let signed = place.runtime.block_on(sequencer.tick());
         signed.map_err(journal::failed)?;
 
+        // Whoever can connect can also have told it to stop: signals are heard before anything listens.
+        let signals = place.runtime.block_on(async { signals() })?;
         let bound = place
             .runtime
             .block_on(Server::bind(gateway.clone(), self.listen));
@@ -108,7 +110,9 @@ impl Serve {
         running.announce(&place.folder)?;
         self.say_where(terminal, &running, &policy)?;
 
-        let ended = place.runtime.block_on(serve(&gateway, server, sequencer));
+        let ended = place
+            .runtime
+            .block_on(serve(&gateway, server, sequencer, signals));
         running.withdraw(&place.folder)?;
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         let (stopped, signed) = ended?;
@@ -214,8 +218,8 @@ async fn serve(
     gateway: &Gateway,
     server: Server,
     sequencer: Sequencer,
+    mut signals: watch::Receiver<u32>,
 ) -> Result<(Stopped, Result<(), sequencer::Error>), Failure> {
-    let mut signals = signals()?;
     let mut again = signals.clone();
     let (end, ended) = oneshot::channel::<()>();
     let health = gateway.clone();
