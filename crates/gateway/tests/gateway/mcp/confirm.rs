@@ -5,6 +5,7 @@ use std::sync::Arc;
 use countersign::contract::tool::Confirmation;
 use countersign::contract::{Actor, ActorType, Behaviour};
 use countersign::{CallContext, Principal, Tool, ToolArgs, ToolError, tool};
+use countersign_gateway::Settings;
 use countersign_gateway::caller::{Caller, Proof};
 use insta::assert_json_snapshot;
 use serde::Deserialize;
@@ -41,7 +42,10 @@ impl Tool for Wipe {
 }
 
 async fn connect(kind: ActorType) -> (World, Lines) {
-    let world = World::start().await;
+    connect_to(World::start().await, kind)
+}
+
+fn connect_to(world: World, kind: ActorType) -> (World, Lines) {
     let catalog = world.gateway.executor().catalog();
     catalog.add(tool::erase(Wipe).unwrap()).unwrap();
     let actor = Actor {
@@ -136,7 +140,32 @@ async fn a_state_counts_for_one_call_only() {
     assert_eq!(open["result"]["resultType"], "input_required", "{open}");
 }
 
-/// An agent can never approve: it is not asked, and an answer of its own changes nothing.
+/// An agent can never approve: where its client can open a page it is sent there, and an answer of its own
+/// changes nothing.
+#[tokio::test]
+async fn an_agent_is_sent_to_the_user() {
+    let settings = Settings {
+        approvals_url: Some("https://tools.example.com/approvals/{id}".to_owned()),
+        ..Settings::default()
+    };
+    let (_world, mut lines) = connect_to(World::with(settings).await, ActorType::Agent);
+    let mut params = wipe("sda");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "elicitation": { "form": {}, "url": {} } });
+    let asked = lines.ask("tools/call", params.clone()).await;
+    let question = &asked["result"]["inputRequests"]["confirmation"]["params"];
+    assert_eq!(question["mode"], "url", "{asked}");
+    let url = question["url"].as_str().unwrap();
+    assert!(
+        url.starts_with("https://tools.example.com/approvals/ap_"),
+        "{url}"
+    );
+    let yes = answered(params, &asked, &json!({ "confirm": true }));
+    let again = lines.ask("tools/call", yes).await;
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+}
+
+/// Without a page it is told the id of the approval.
 #[tokio::test]
 async fn an_agent_is_told_whom_to_ask() {
     let (_world, mut lines) = connect(ActorType::Agent).await;
