@@ -1,10 +1,5 @@
 //! What a server tells those who watch it, as a process: its stderr, its collector and the files it leaves.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
