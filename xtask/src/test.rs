@@ -33,7 +33,16 @@ pub(crate) fn run() -> Result<()> {
 
 fn steps(nextest: bool) -> Vec<Step> {
     let tests = if nextest {
-        Step::cargo("tests", &["nextest", "run", "--workspace", "--locked"])
+        Step::cargo(
+            "tests",
+            &[
+                "nextest",
+                "run",
+                "--workspace",
+                "--locked",
+                "--no-fail-fast",
+            ],
+        )
     } else {
         // `--tests` leaves the documentation's examples to their own step.
         Step::cargo(

@@ -103,7 +103,7 @@ async fn no_value_reaches_the_log() {
         "code=\"NOT_FOUND\"",
         "message=the tool panicked",
         "message=the tool has no declaration",
-        "issues={UnknownKey: 1}",
+        "issues=\"UNKNOWN_KEY:1\"",
         "policy=\"allow-all\"",
     ] {
         assert!(log.lines().any(|logged| logged == line), "{line} in {log}");
