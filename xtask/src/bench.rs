@@ -65,7 +65,19 @@ fn servers() -> Vec<Step> {
         "countersign-benches",
         "--bins",
     ];
-    let mut steps = vec![Step::cargo("servers", &build)];
+    let peer = [
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "countersign-gateway",
+        "--example",
+        "mcp_peer",
+    ];
+    let mut steps = vec![
+        Step::cargo("servers", &build),
+        Step::cargo("servers", &peer),
+    ];
     let peers = root().join("target/peers");
     let folder = peers.to_string_lossy();
     if !peers.join("node_modules").exists() {

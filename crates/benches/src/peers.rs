@@ -63,7 +63,7 @@ impl Programs {
     /// A minimal MCP server.
     pub async fn bare_mcp(&self) -> Result<Server> {
         let address = free_address()?;
-        let mut command = Command::new(self.release.join("bare_mcp"));
+        let mut command = Command::new(self.release.join("examples/mcp_peer"));
         command.arg(address.to_string());
         Server::start(command, address).await
     }

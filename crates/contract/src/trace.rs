@@ -89,12 +89,13 @@ impl FromStr for TraceState {
     type Err = InvalidTrace;
 
     fn from_str(text: &str) -> Result<Self, InvalidTrace> {
-        let text = text.trim();
+        // What may stand around a header's parts; a line break is no part of a header.
+        let text = text.trim_matches([' ', '\t']);
         if text.is_empty() || text.len() > STATE_BYTES_MAX {
             return Err(InvalidTrace("the state has no or more than 512 bytes"));
         }
         let is_member = |member: &str| {
-            let member = member.trim();
+            let member = member.trim_matches([' ', '\t']);
             let key =
                 |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/' | b'@');
             member.is_empty()

@@ -1,6 +1,6 @@
 //! The least that an MCP server can be: what ours is measured against. One tool, JSON answers, no sessions,
-//! nothing bound, recorded or limited. It writes the address of its endpoint on one line and serves until it
-//! is killed.
+//! nothing bound, recorded or limited. It listens where it is told to, or on a free port, writes the address of
+//! its endpoint on one line, and serves until it is killed.
 //!
 //! ```text
 //! cargo run --release -p countersign-gateway --example mcp_peer
@@ -64,7 +64,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(|| Ok(Peer), sessions, config);
     let router = axum::Router::new().route_service("/mcp", service);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = std::env::args().nth(1);
+    let address = address.as_deref().unwrap_or("127.0.0.1:0");
+    let listener = tokio::net::TcpListener::bind(address).await?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     let listener = listener.tap_io(|stream| {
         let _unsupported = stream.set_nodelay(true);

@@ -2,17 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio_util::sync::CancellationToken;
+
 /// What is known of the server's own state.
 #[derive(Debug, Default)]
 pub struct Health {
-    is_draining: AtomicBool,
+    draining: CancellationToken,
     is_log_stopped: AtomicBool,
 }
 
 impl Health {
     /// The server was told to stop: it finishes what it has and wants nothing new.
     pub fn drain(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
+        self.draining.cancel();
     }
 
     /// Nothing is signed any more, and only an operator can change that.
@@ -22,7 +24,12 @@ impl Health {
 
     /// Whether the server was told to stop.
     pub fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
+        self.draining.is_cancelled()
+    }
+
+    /// Returns when the server is told to stop: what would never end by itself ends then.
+    pub async fn draining(&self) {
+        self.draining.cancelled().await;
     }
 
     /// Whether what is committed is no longer signed.

@@ -147,7 +147,8 @@ fn builder(head_bytes_max: usize, read_timeout: Duration) -> http1::Builder {
         .header_read_timeout(read_timeout)
         // A head that is too long gets an answer of ours up to here, and hyper's own beyond.
         .max_buf_size(head_bytes_max.saturating_mul(2).max(HEAD_BYTES_MIN))
-        .half_close(true);
+        // Whoever closes the connection has gone: MCP wants the call to be cancelled then.
+        .half_close(false);
     builder
 }
 

@@ -23,6 +23,7 @@ pub(super) async fn tell_listener(shared: &Shared, subscription: &SubscriptionCo
     loop {
         let told = tokio::select! {
             () = subscription.cancelled() => return,
+            () = shared.gateway.health().draining() => return,
             () = change(&mut revisions), if of_tools => sink.notify_tool_list_changed().await,
             () = change(&mut tools), if of_tools => sink.notify_tool_list_changed().await,
             () = change(&mut prompts), if of_prompts => sink.notify_prompt_list_changed().await,

@@ -225,20 +225,6 @@ async fn what_is_no_http_is_no_trouble() {
     assert_eq!(get(&world, "/healthz").await.status, 200);
 }
 
-/// Whoever has sent everything and closes that side still gets the answer.
-#[tokio::test]
-async fn a_half_closed_connection_is_answered() {
-    let world = World::start().await;
-    let mut stream = TcpStream::connect(world.address).await.unwrap();
-    let request =
-        format!("POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{{}}");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    stream.shutdown().await.unwrap();
-    let mut wire = Vec::new();
-    stream.read_to_end(&mut wire).await.unwrap();
-    assert_eq!(Answer::parse(&wire).unwrap().status, 200);
-}
-
 /// Deep and wide arguments are the binder's: bounded, answered, no stack is overrun.
 #[tokio::test]
 async fn deep_json_is_refused() {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use countersign::contract::{Behaviour, Effect};
 use countersign::{CallContext, Tool, ToolArgs, ToolError, tool};
 use countersign_gateway::caller::Caller;
-use countersign_gateway::routes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -126,14 +125,11 @@ async fn waiting() -> (World, Arc<Notify>, Arc<Notify>) {
     (world, begun, stopped)
 }
 
-/// On a server that does not wait for an answer to be read by a client that has stopped writing.
+/// A client that closes its connection has stopped its call.
 #[tokio::test]
 async fn a_connection_that_is_closed_stops_its_call() {
     let (world, begun, stopped) = waiting().await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let router = routes::router(&world.gateway);
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let url = world.url("/mcp");
     let params = json!({ "name": "test_wait", "arguments": {} });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let request = reqwest::Client::new()
@@ -145,6 +141,19 @@ async fn a_connection_that_is_closed_stops_its_call() {
     begun.notified().await;
     sent.abort();
     stopped.notified().await;
+}
+
+/// A server that is told to stop does not wait for those who only listen.
+#[tokio::test]
+async fn listening_ends_with_the_server() {
+    let world = World::start().await;
+    let mut lines = Lines::open(&world, Caller::local());
+    let params = json!({ "_meta": meta(), "notifications": { "toolsListChanged": true } });
+    let id = lines.send("subscriptions/listen", params).await;
+    lines.next().await;
+    world.gateway.health().drain();
+    let last = lines.next().await;
+    assert_eq!((&last["id"], last["error"].is_null()), (&json!(id), true));
 }
 
 #[tokio::test]
