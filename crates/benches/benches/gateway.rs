@@ -117,7 +117,7 @@ async fn reads(programs: &Programs, effort: Effort) -> Result<()> {
 async fn records(programs: &Programs, effort: Effort) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let server = programs.countersign(folder.path(), None).await?;
-    let body = r#"{"arguments": {"country": "DE", "net": 100}}"#;
+    let body = r#"{"arguments": {"country": "DE", "net_cents": 10000}}"#;
     let request = post("/v1/tools/sample.vat", &[], body);
     once(server.address, &request).await?;
     let make: MakeRequest = Arc::new(move |_| request.clone());
