@@ -1,5 +1,5 @@
-//! A Python with the MCP clients that the tests drive: packages of the Python package
-//! index, pinned, in a folder under `target/`.
+//! A Python with the MCP clients and the providers' packages that the tests drive: packages of the Python
+//! package index, pinned, in a folder under `target/`.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,18 @@ use crate::step::{Step, root};
 /// The variable that tells the tests which Python has the clients.
 pub(crate) const VARIABLE: &str = "COUNTERSIGN_TEST_MCP_PYTHON";
 
-const PACKAGES: [&str; 2] = ["mcp==2.3.0", "fastmcp==4.1.2"];
+const PACKAGES: [&str; 5] = [
+    "mcp==2.3.0",
+    "fastmcp==4.1.2",
+    "openai==3.49.0",
+    "anthropic==2.8.0",
+    "google-genai==3.1.0",
+];
 
 /// Says which versions there are, in the form in which they are asked for.
 const PROBE: &str = "from importlib.metadata import version; \
-                     print(*(f'{name}=={version(name)}' for name in ('mcp', 'fastmcp')))";
+                     print(*(f'{name}=={version(name)}' for name in \
+                     ('mcp', 'fastmcp', 'openai', 'anthropic', 'google-genai')))";
 
 /// The Python, made where it is missing.
 pub(crate) fn prepare() -> Result<String> {

@@ -1,4 +1,4 @@
-//! Real clients: the Python packages `mcp` and `fastmcp`, in both eras.
+//! Real clients: the Python packages `mcp` and `fastmcp`, in both eras, and those of the providers.
 
 use std::process::Command;
 
@@ -36,16 +36,27 @@ impl Tool for Count {
 
 #[tokio::test]
 async fn clients_from_elsewhere_work() {
-    let python = std::env::var("COUNTERSIGN_TEST_MCP_PYTHON").expect(
-        "COUNTERSIGN_TEST_MCP_PYTHON names a Python with the packages mcp and fastmcp; \
-         `cargo xtask test` makes one in target/test-mcp-python",
-    );
     let world = World::start().await;
     let catalog = world.gateway.executor().catalog();
     catalog.add(tool::erase(Count).unwrap()).unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/clients.py");
-    let url = world.url("/mcp");
-    let run = move || Command::new(python).args([script, &url]).output();
+    run("clients.py", world.url("/mcp")).await;
+}
+
+/// B15: the providers' own types make the messages and read what comes back.
+#[tokio::test]
+async fn the_providers_own_packages_understand_us() {
+    let world = World::start().await;
+    run("providers.py", world.url("")).await;
+}
+
+/// Runs a script against a server; its last line says that all went well.
+async fn run(script: &str, url: String) {
+    let python = std::env::var("COUNTERSIGN_TEST_MCP_PYTHON").expect(
+        "COUNTERSIGN_TEST_MCP_PYTHON names a Python with the packages of xtask/src/clients.rs; \
+         `cargo xtask test` makes one in target/test-mcp-python",
+    );
+    let script = format!("{}/tests/clients/{script}", env!("CARGO_MANIFEST_DIR"));
+    let run = move || Command::new(python).args([script, url]).output();
     let output = tokio::task::spawn_blocking(run).await.unwrap().unwrap();
     let written = String::from_utf8_lossy(&output.stdout);
     let said = String::from_utf8_lossy(&output.stderr);
