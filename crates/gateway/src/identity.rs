@@ -220,7 +220,7 @@ impl MayNotListen {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoCredential { .. } => {
-                "make a key with `countersign keys create`, name an issuer in the policy, or listen on 127.0.0.1"
+                "make a key with `countersign keys create`, name an issuer in the policy, or listen on 127.0.0.1 without a public URL"
             }
             Self::Anonymous { .. } => {
                 "leave --allow-anonymous-loopback out, or listen on 127.0.0.1"
@@ -230,10 +230,16 @@ impl MayNotListen {
     }
 }
 
-/// Whether a server may listen here. Anything but loopback needs a key or an issuer, and from then on
-/// nobody is let in without a credential, also when the last key has ended.
-pub async fn may_listen(address: SocketAddr, identity: &Identity) -> Result<(), MayNotListen> {
-    if address.ip().to_canonical().is_loopback() {
+/// Whether a server may listen here. Anything but loopback needs a key or an issuer, and so does a server
+/// that others know by a name of its own: something on this machine passes their requests on, and all of
+/// them would be programs on this machine. From then on nobody is let in without a credential, also when the
+/// last key has ended.
+pub async fn may_listen(
+    address: SocketAddr,
+    public_url: Option<&str>,
+    identity: &Identity,
+) -> Result<(), MayNotListen> {
+    if address.ip().to_canonical().is_loopback() && public_url.is_none() {
         return Ok(());
     }
     if identity.anonymous_allowed {

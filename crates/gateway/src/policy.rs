@@ -62,7 +62,6 @@ impl Policy {
         let file = PolicyFile {
             defaults: Defaults {
                 unlisted: Unlisted::Allow,
-                writes_need_user: false,
                 ..Defaults::default()
             },
             ..PolicyFile::default()

@@ -131,9 +131,9 @@ impl Serve {
         if self.allow_anonymous_loopback {
             identity = identity.allow_anonymous_loopback();
         }
-        let may = place
-            .runtime
-            .block_on(identity::may_listen(self.listen, &identity));
+        let public_url = self.public_url.as_deref();
+        let may = identity::may_listen(self.listen, public_url, &identity);
+        let may = place.runtime.block_on(may);
         may.map_err(|refused| {
             let hint = refused.hint();
             Failure::from(refused).hint(hint)

@@ -53,6 +53,15 @@ pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
     if let Some(ms) = error.details.retry_after_ms {
         first = format!("{first} Retry after {ms} ms.");
     }
+    // Whoever relays the answer has to be able to say what the user should look for.
+    if let Some(id) = error
+        .details
+        .extra
+        .get("approval_id")
+        .and_then(Value::as_str)
+    {
+        first = format!("{first} The user answers it as {id}.");
+    }
     let mut lines = vec![first];
     if error.details.issues.is_empty()
         && let Some(field) = &error.details.field

@@ -344,39 +344,42 @@ async fn without_a_credential_only_this_machine_is_let_in() {
     );
     let everywhere = "0.0.0.0:8787".parse().unwrap();
     let here = "127.0.0.1:8787".parse().unwrap();
-    may_listen(here, &identity).await.unwrap();
-    may_listen("[::1]:8787".parse().unwrap(), &identity)
+    may_listen(here, None, &identity).await.unwrap();
+    may_listen("[::1]:8787".parse().unwrap(), None, &identity)
         .await
         .unwrap();
-    let refused = may_listen(everywhere, &identity).await.unwrap_err();
+    let refused = may_listen(everywhere, None, &identity).await.unwrap_err();
     assert_snapshot!(refused, @"0.0.0.0:8787 can be reached by others, and no credential is set up");
+    let known_as = Some("https://tools.example.com");
+    let refused = may_listen(here, known_as, &identity).await.unwrap_err();
+    assert!(matches!(refused, MayNotListen::NoCredential { .. }));
 
     let issued = keys
         .create(key_of(ActorType::Agent, "a_1"), &operator())
         .await
         .unwrap();
     assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
-    may_listen(everywhere, &identity).await.unwrap();
+    may_listen(everywhere, None, &identity).await.unwrap();
 
     // Revoking the last key opens nothing.
     keys.revoke(&issued.key.id, &operator()).await.unwrap();
     assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
     let open = Identity::new(parts.clock(), policy("")).api_keys(keys);
     assert!(matches!(
-        may_listen(everywhere, &open).await,
+        may_listen(everywhere, None, &open).await,
         Err(MayNotListen::NoCredential { .. })
     ));
     let open = open.allow_anonymous_loopback();
     assert_eq!(anonymous(&open).await, Ok(Proof::Loopback));
     assert!(matches!(
-        may_listen(everywhere, &open).await,
+        may_listen(everywhere, None, &open).await,
         Err(MayNotListen::Anonymous { .. })
     ));
 
     let tokens = "[[issuers]]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"";
     let by_tokens = Identity::new(parts.clock(), policy(tokens));
     assert_eq!(anonymous(&by_tokens).await, Err(Reason::Missing));
-    may_listen(everywhere, &by_tokens).await.unwrap();
+    may_listen(everywhere, None, &by_tokens).await.unwrap();
 }
 
 /// The operator's token is accepted as it is, and counts as no set up credential.
