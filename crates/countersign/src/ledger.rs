@@ -1,5 +1,5 @@
 //! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys, pots of
-//! money.
+//! money, and how often something was done lately.
 //!
 //! One trait a concern, so that each can be read alone; one type implements all of them, because effect,
 //! claim and record are one commit ([`Claims::commit`]). A store sees no personal data in the clear:
@@ -18,7 +18,9 @@ mod documents;
 mod keyring;
 mod log;
 mod memory;
+mod paces;
 mod pots;
+mod tally;
 
 pub use claims::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
@@ -34,15 +36,17 @@ pub use log::{
     StoredRecord,
 };
 pub use memory::MemoryStore;
+pub use paces::{Pace, PaceAnswer, PaceCount, PaceKey, PaceRule, Paces};
 pub use pots::{
     Draw, Lapse, Overdrawn, POT_KEPT, PotKey, PotRow, Pots, ReservationId, Reserve, ReserveAnswer,
     SpendChange, SpendEnd, longer, overdrawn, window_start,
 };
+pub use tally::Tally;
 
 /// Everything that a call needs of a store.
-pub trait Store: Claims + Documents + Log + Keyring + Pots {}
+pub trait Store: Claims + Documents + Log + Keyring + Pots + Paces {}
 
-impl<T: Claims + Documents + Log + Keyring + Pots> Store for T {}
+impl<T: Claims + Documents + Log + Keyring + Pots + Paces> Store for T {}
 
 /// The store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -1,20 +1,24 @@
 //! How many calls may be made: a pace for each user, agent, session and tool ([`Limits`]), and an end to
 //! a model that repeats itself ([`Breaker`]).
 //!
-//! Both count in this process. Behind several replicas each counts for itself, so that what passes in
-//! all is up to as many times the limit as there are replicas.
+//! Both count in this process, unless they are told to count in the store: behind several replicas each
+//! process counts for itself, so that what passes in all is up to as many times the limit as there are
+//! replicas. A [shared](Rate::shared) count holds for all processes that share a store, and costs a question
+//! to it for each call.
 
 use std::time::Duration;
 
 use countersign_contract::{Actor, ToolName};
 
 use crate::BoxFuture;
+use crate::ledger::Paces;
 use crate::unavailable::Unavailable;
 
 mod breaker;
 mod cells;
 mod rate;
 mod rules;
+mod shared;
 
 pub use breaker::{Breaker, Repeats};
 pub use rate::Rate;
@@ -22,10 +26,11 @@ pub use rules::{Counted, LimitRules, Limits, ToolLimit};
 
 /// Lets a call in, or says when to come back.
 pub trait Limiter: Send + Sync + 'static {
-    /// Counts one call.
+    /// Counts one call. `paces` is the store of the executor, for what all processes count together.
     fn admit<'a>(
         &'a self,
         attempt: &'a Attempt<'a>,
+        paces: &'a dyn Paces,
     ) -> BoxFuture<'a, Result<Admission, Unavailable>>;
 }
 
@@ -88,7 +93,11 @@ impl LimitName {
 pub struct Unlimited;
 
 impl Limiter for Unlimited {
-    fn admit<'a>(&'a self, _: &'a Attempt<'a>) -> BoxFuture<'a, Result<Admission, Unavailable>> {
+    fn admit<'a>(
+        &'a self,
+        _: &'a Attempt<'a>,
+        _: &'a dyn Paces,
+    ) -> BoxFuture<'a, Result<Admission, Unavailable>> {
         Box::pin(std::future::ready(Ok(Admission::Admitted)))
     }
 }

@@ -59,7 +59,11 @@ fn rules(file: &PolicyFile) -> LimitRules {
     let tools = limits.tools.iter().filter_map(|(tools, rate)| {
         Some(ToolLimit {
             tools: pattern(tools)?,
-            rate: limit::Rate::new(rate.calls.get(), rate.per.duration()),
+            rate: pace(Rate {
+                calls: rate.calls,
+                per: rate.per,
+                shared: rate.shared,
+            }),
             counted: match rate.counted {
                 Counted::EachUser => limit::Counted::ForEachUser,
                 Counted::Together => limit::Counted::Together,
@@ -75,7 +79,8 @@ fn rules(file: &PolicyFile) -> LimitRules {
 }
 
 fn pace(rate: Rate) -> limit::Rate {
-    limit::Rate::new(rate.calls.get(), rate.per.duration())
+    let pace = limit::Rate::new(rate.calls.get(), rate.per.duration());
+    if rate.shared { pace.shared() } else { pace }
 }
 
 fn repeats(file: &PolicyFile) -> Option<Repeats> {
@@ -84,6 +89,7 @@ fn repeats(file: &PolicyFile) -> Option<Repeats> {
         calls_max: breaker.identical.get(),
         within: breaker.per.duration(),
         except: breaker.except.iter().filter_map(pattern).collect(),
+        is_shared: breaker.shared,
     })
 }
 

@@ -20,6 +20,7 @@ mod import;
 mod keyring;
 mod log;
 mod options;
+mod paces;
 mod pots;
 mod records;
 mod schema;

@@ -9,7 +9,7 @@
 //!
 //! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:
 //!   the write-ahead log off the writer's.
-//! - `claims`, `documents`, `log`, `keyring`, `pots`: the traits of the ledger, statement by statement.
+//! - `claims`, `documents`, `log`, `keyring`, `pots`, `paces`: the traits of the ledger, statement by statement.
 //! - `open`: the lock of the file, the schema, and what the run before left behind.
 //! - `tip`: the end of the log in memory.
 
@@ -24,6 +24,7 @@ mod keyring;
 mod log;
 mod migrate;
 mod open;
+mod paces;
 mod pots;
 mod readers;
 mod sealer;
@@ -41,7 +42,7 @@ use std::thread::JoinHandle;
 
 use countersign::BoxFuture;
 use countersign::clock::{Clock, SystemClock};
-use countersign::ledger::Error;
+use countersign::ledger::{Error, Tally};
 use countersign::unavailable::Unavailable;
 use rusqlite::Connection;
 
@@ -79,6 +80,7 @@ pub struct SqliteStore {
     sealer: Sealer,
     readers: Arc<Readers>,
     time: Arc<Time>,
+    tally: Tally,
     disk: Arc<Disk>,
     path: PathBuf,
     options: SqliteOptions,
@@ -175,6 +177,7 @@ impl SqliteStore {
             sealer,
             readers,
             time,
+            tally: Tally::default(),
             disk,
             path: path.to_owned(),
             options,

@@ -8,8 +8,9 @@ use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer,
     DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry,
-    Integration, Keyring, Leaf, Log, LogQuery, LogRow, PotRow, Pots, ReservationId, Reserve,
-    ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument, StoredRecord, Swept, WrappedKey,
+    Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow, Pots,
+    ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
+    StoredRecord, Swept, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -32,6 +33,8 @@ pub enum Op {
     Keys,
     /// Money that is set aside, or given back.
     Reserve,
+    /// Calls that are counted.
+    Pace,
     /// Everything else.
     Other,
 }
@@ -186,6 +189,12 @@ impl Pots for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<PotRow>, Error>> {
         guarded!(self, Other, pots(user_id, limit))
+    }
+}
+
+impl Paces for FaultyStore {
+    fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
+        guarded!(self, Pace, keep_pace(paces))
     }
 }
 

@@ -25,6 +25,7 @@ mod holds;
 mod keyring;
 mod lockstep;
 mod log;
+mod paces;
 mod pots;
 mod queries;
 mod races;
@@ -319,6 +320,16 @@ macro_rules! ledger_contract {
                 a_new_window_is_a_new_pot
                 racing_calls_never_spend_more_than_the_limit
                 racing_claims_never_spend_more_than_the_limit
+            }
+            paces {
+                a_burst_is_let_in_and_then_an_even_pace
+                another_rule_keeps_the_count
+                a_window_lets_so_many_in_and_starts_anew
+                all_paces_or_none
+                the_pace_that_takes_longest_is_named
+                racing_calls_are_let_in_as_often_as_they_may
+                racing_calls_of_one_pace_are_let_in_as_often_as_they_may
+                racing_calls_that_cross_are_all_counted
             }
             keyring {
                 the_first_key_of_a_user_counts

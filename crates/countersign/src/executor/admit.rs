@@ -70,7 +70,7 @@ impl Executor {
 
     async fn count(&self, allowed: &Allowed, now: Duration) -> Result<(), Stop> {
         let attempt = attempt_of(allowed, now);
-        let admission = self.parts.limiter.admit(&attempt).await;
+        let admission = self.parts.limiter.admit(&attempt, &*self.parts.store).await;
         let (limit, retry_after_ms) = match admission.map_err(|error| gateway_fault(&error))? {
             Admission::Admitted => return Ok(()),
             Admission::Limited {
@@ -93,7 +93,7 @@ impl Executor {
 
     /// Stops a model that repeats itself. Whoever sends a call again under its key does as it was told,
     /// and is not counted.
-    pub(super) fn count_repeat(
+    pub(super) async fn count_repeat(
         &self,
         allowed: &Allowed,
         digest: &Digest,
@@ -104,11 +104,9 @@ impl Executor {
             return Ok(());
         }
         let attempt = attempt_of(allowed, now);
-        let counted = self
-            .parts
-            .breaker
-            .count(&attempt, digest, allowed.request.dry_run);
-        let Err(repeated) = counted else {
+        let (breaker, store) = (&self.parts.breaker, &*self.parts.store);
+        let counted = breaker.count(&attempt, digest, allowed.request.dry_run, store);
+        let Some(repeated) = counted.await.map_err(|error| store_fault(&error))? else {
             return Ok(());
         };
         let message = format!(

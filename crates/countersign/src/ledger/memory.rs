@@ -9,13 +9,14 @@ use std::time::Duration;
 use countersign_contract::{CallRecord, RequestId, SnapshotId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{DocumentKey, Hold, IndexEntry, Scope, WrappedKey};
+use super::{DocumentKey, Hold, IndexEntry, Scope, Tally, WrappedKey};
 use crate::clock::{Clock, SystemClock};
 
 mod claims;
 mod documents;
 mod keyring;
 mod log;
+mod paces;
 mod pots;
 
 use claims::Row;
@@ -30,6 +31,7 @@ pub struct MemoryStore {
     records_max: usize,
     clock: Arc<dyn Clock>,
     inner: Mutex<Inner>,
+    tally: Tally,
 }
 
 #[derive(Default)]
@@ -70,6 +72,7 @@ impl MemoryStore {
             records_max: 1_000,
             clock,
             inner: Mutex::default(),
+            tally: Tally::default(),
         }
     }
 

@@ -9,6 +9,8 @@ use countersign_contract::Digest;
 use super::Attempt;
 use super::cells::Cells;
 use super::rate::whole_ms;
+use super::shared::identical;
+use crate::ledger::{Error, Pace, PaceAnswer, PaceRule, Paces};
 use crate::pattern::ToolPattern;
 
 /// How often the very same call may be made.
@@ -20,6 +22,8 @@ pub struct Repeats {
     pub within: Duration,
     /// Tools that are meant to be asked again and again.
     pub except: Vec<ToolPattern>,
+    /// Counted in the store, for all processes that share it.
+    pub is_shared: bool,
 }
 
 /// Counts identical calls: same session, same tool, same bound arguments. Calls without a session are
@@ -35,6 +39,7 @@ pub struct Repeats {
 ///     calls_max: 5,
 ///     within: Duration::from_mins(10),
 ///     except: Vec::new(),
+///     is_shared: false,
 /// });
 /// // Later, while calls are counted:
 /// breaker.replace(None);
@@ -86,23 +91,46 @@ impl Breaker {
     }
 
     /// Counts a call whose arguments have this digest.
-    pub(crate) fn count(
+    pub(crate) async fn count(
         &self,
         attempt: &Attempt<'_>,
         digest: &Digest,
         is_dry_run: bool,
-    ) -> Result<(), Repeated> {
-        let repeats = self.repeats.load();
-        let Some(repeats) = repeats.as_deref() else {
-            return Ok(());
+        paces: &dyn Paces,
+    ) -> Result<Option<Repeated>, Error> {
+        let Some(repeats) = self.repeats.load_full() else {
+            return Ok(None);
         };
-        if repeats
-            .except
-            .iter()
-            .any(|tools| tools.matches(attempt.tool))
-        {
-            return Ok(());
+        let mut except = repeats.except.iter();
+        if except.any(|tools| tools.matches(attempt.tool)) {
+            return Ok(None);
         }
+        let calls_max = repeats.calls_max.max(1);
+        let within = repeats.within;
+        if !repeats.is_shared {
+            return Ok(self.count_here(&repeats, attempt, digest, is_dry_run));
+        }
+        let pace = Pace {
+            key: identical(attempt, digest, is_dry_run),
+            rule: PaceRule::Window { calls_max, within },
+        };
+        match paces.keep_pace(&[pace]).await? {
+            PaceAnswer::Admitted => Ok(None),
+            PaceAnswer::Limited { retry_after, .. } => Ok(Some(Repeated {
+                calls: calls_max,
+                within,
+                retry_after_ms: whole_ms(retry_after),
+            })),
+        }
+    }
+
+    fn count_here(
+        &self,
+        repeats: &Repeats,
+        attempt: &Attempt<'_>,
+        digest: &Digest,
+        is_dry_run: bool,
+    ) -> Option<Repeated> {
         let actor = attempt.actor;
         let by_actor = (actor.kind, &actor.id);
         let by_actor = Some(by_actor).filter(|_| attempt.session_id.is_none());
@@ -117,13 +145,13 @@ impl Breaker {
                     since: attempt.now,
                     calls: 1,
                 };
-                return Ok(());
+                return None;
             }
             if cell.calls < repeats.calls_max {
                 cell.calls += 1;
-                return Ok(());
+                return None;
             }
-            Err(Repeated {
+            Some(Repeated {
                 calls: cell.calls,
                 within: repeats.within,
                 retry_after_ms: whole_ms(repeats.within.saturating_sub(age)),

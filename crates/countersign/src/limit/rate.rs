@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::ledger::PaceRule;
+
 /// So many calls a period, spread evenly with a burst at the start.
 ///
 /// # Example
@@ -11,6 +13,7 @@ use std::time::Duration;
 /// use countersign::limit::Rate;
 ///
 /// let sixty_a_minute = Rate::new(60, Duration::from_mins(1));
+/// let of_all_replicas = sixty_a_minute.shared();
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
@@ -18,6 +21,7 @@ pub struct Rate {
     cost: Duration,
     /// How far ahead of an even pace one may run.
     burst: Duration,
+    is_shared: bool,
 }
 
 impl Rate {
@@ -26,7 +30,22 @@ impl Rate {
         Self {
             cost: period / calls.max(1),
             burst: period,
+            is_shared: false,
         }
+    }
+
+    /// Counted in the store, for all processes that share it.
+    pub fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
+    }
+
+    /// What the store counts by; none where this process counts.
+    pub(super) fn shared_rule(self) -> Option<PaceRule> {
+        self.is_shared.then_some(PaceRule::Even {
+            cost: self.cost,
+            burst: self.burst,
+        })
     }
 
     /// Counts one call, or says how long to wait. `whole_at` is when the allowance is whole again, which

@@ -1,5 +1,6 @@
 //! Which paces there are, and the counting of a call against all of them.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use countersign_contract::ActorType;
 
 use super::cells::{CellKey, Cells};
 use super::rate::{Rate, whole_ms};
+use super::shared::{SharedPaces, unavailable};
 use super::{Admission, Attempt, LimitName, Limiter};
 use crate::BoxFuture;
+use crate::ledger::{PaceAnswer, Paces};
 use crate::pattern::ToolPattern;
 use crate::unavailable::Unavailable;
 
@@ -46,7 +49,8 @@ pub enum Counted {
     ForEachUser,
 }
 
-/// Counts calls against paces, in this process.
+/// Counts calls against paces: in this process, and [shared](Rate::shared) ones in the store. Where this
+/// process refuses, the store is not asked.
 ///
 /// # Example
 ///
@@ -86,21 +90,23 @@ impl Limits {
         self.rules.store(Arc::new(rules));
     }
 
-    /// All or nothing: a call that one limit refuses uses up none of the others.
-    fn count(&self, attempt: &Attempt<'_>) -> Admission {
+    /// All or nothing: a call that one limit refuses uses up none of the others. What the store has to
+    /// count is left to it.
+    fn count(&self, attempt: &Attempt<'_>) -> Result<Taken, Admission> {
         let rules = self.rules.load();
-        let mut taken = Vec::new();
+        let mut taken = Taken::default();
         let mut refused: Option<(LimitName, Duration)> = None;
         let mut take = |name, rate: Rate, key| {
             let answer = self.cells.change(key, |cell| rate.take(cell, attempt.now));
             match answer {
-                Ok(()) => taken.push((rate, key)),
+                Ok(()) => taken.here.push((rate, key)),
                 Err(wait) if refused.is_none_or(|(_, longest)| wait > longest) => {
                     refused = Some((name, wait));
                 }
                 Err(_) => {}
             }
         };
+        let shared = &mut taken.shared;
         let Attempt {
             user_id,
             actor,
@@ -109,41 +115,84 @@ impl Limits {
             ..
         } = attempt;
         if let Some(rate) = rules.user {
-            take(LimitName::User, rate, self.key(LimitName::User, user_id));
+            let name = LimitName::User;
+            match rate.shared_rule() {
+                Some(rule) => shared.add(name, rule, &[b"user", user_id.as_bytes()]),
+                None => take(name, rate, self.key(name, user_id)),
+            }
         }
         if let Some(rate) = rules.agent.filter(|_| actor.kind != ActorType::User) {
-            let who = (actor.kind, &actor.id);
-            take(LimitName::Agent, rate, self.key(LimitName::Agent, who));
+            let name = LimitName::Agent;
+            match rate.shared_rule() {
+                Some(rule) => shared.add_agent(rule, actor),
+                None => take(name, rate, self.key(name, (actor.kind, &actor.id))),
+            }
         }
         if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
-            let which = (user_id, session_id);
-            take(
-                LimitName::Session,
-                rate,
-                self.key(LimitName::Session, which),
-            );
+            let name = LimitName::Session;
+            let parts: [&[u8]; 3] = [b"session", user_id.as_bytes(), session_id.as_bytes()];
+            match rate.shared_rule() {
+                Some(rule) => shared.add(name, rule, &parts),
+                None => take(name, rate, self.key(name, (user_id, session_id))),
+            }
         }
         for limit in rules.tools.iter().filter(|limit| limit.tools.matches(tool)) {
+            let name = LimitName::Tool;
             let user_id = match limit.counted {
                 Counted::Together => None,
                 Counted::ForEachUser => Some(user_id),
             };
             let which = (&limit.tools, tool.as_str(), user_id);
-            take(
-                LimitName::Tool,
-                limit.rate,
-                self.key(LimitName::Tool, which),
-            );
+            match limit.rate.shared_rule() {
+                Some(rule) => shared.add_tool(rule, limit, attempt),
+                None => take(name, limit.rate, self.key(name, which)),
+            }
         }
         let Some((limit, wait)) = refused else {
-            return Admission::Admitted;
+            return Ok(taken);
         };
-        for (rate, key) in taken {
-            self.cells.change(key, |cell| rate.put_back(cell));
-        }
-        Admission::Limited {
+        self.put_back(&taken);
+        Err(Admission::Limited {
             limit,
             retry_after_ms: whole_ms(wait),
+        })
+    }
+
+    /// Asks the store about the rest.
+    async fn count_shared(
+        &self,
+        taken: Taken,
+        paces: &dyn Paces,
+    ) -> Result<Admission, Unavailable> {
+        let SharedPaces {
+            names,
+            paces: asked,
+        } = &taken.shared;
+        let answer = paces.keep_pace(asked).await;
+        let (which, retry_after) = match answer {
+            Ok(PaceAnswer::Admitted) => return Ok(Admission::Admitted),
+            Ok(PaceAnswer::Limited { which, retry_after }) => (which, retry_after),
+            Err(error) => {
+                self.put_back(&taken);
+                return Err(unavailable(error));
+            }
+        };
+        self.put_back(&taken);
+        let Some(limit) = names.get(which).copied() else {
+            return Err(Unavailable::new(
+                "store",
+                "it names a pace that nobody asked for",
+            ));
+        };
+        Ok(Admission::Limited {
+            limit,
+            retry_after_ms: whole_ms(retry_after),
+        })
+    }
+
+    fn put_back(&self, taken: &Taken) {
+        for (rate, key) in &taken.here {
+            self.cells.change(*key, |cell| rate.put_back(cell));
         }
     }
 
@@ -152,12 +201,24 @@ impl Limits {
     }
 }
 
+/// What a call has used up in this process, and what it has to ask the store for.
+#[derive(Debug, Default)]
+struct Taken {
+    here: Vec<(Rate, CellKey)>,
+    shared: SharedPaces,
+}
+
 impl Limiter for Limits {
     fn admit<'a>(
         &'a self,
         attempt: &'a Attempt<'a>,
+        paces: &'a dyn Paces,
     ) -> BoxFuture<'a, Result<Admission, Unavailable>> {
-        Box::pin(std::future::ready(Ok(self.count(attempt))))
+        match self.count(attempt) {
+            Err(limited) => Box::pin(ready(Ok(limited))),
+            Ok(taken) if taken.shared.paces.is_empty() => Box::pin(ready(Ok(Admission::Admitted))),
+            Ok(taken) => Box::pin(self.count_shared(taken, paces)),
+        }
     }
 }
 
@@ -200,8 +261,8 @@ mod tests {
             now: Duration::ZERO,
         };
         match limits.count(&attempt) {
-            Admission::Admitted => None,
-            Admission::Limited { limit, .. } => Some(limit.as_str()),
+            Ok(_) | Err(Admission::Admitted) => None,
+            Err(Admission::Limited { limit, .. }) => Some(limit.as_str()),
         }
     }
 

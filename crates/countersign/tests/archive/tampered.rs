@@ -7,8 +7,9 @@ use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer,
     DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry,
-    Integration, Keyring, Leaf, Log, LogQuery, LogRow, PotRow, Pots, ReservationId, Reserve,
-    ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument, StoredRecord, Swept, WrappedKey,
+    Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow, Pots,
+    ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
+    StoredRecord, Swept, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -221,6 +222,12 @@ impl Pots for Tampered {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<PotRow>, Error>> {
         self.inner.pots(user_id, limit)
+    }
+}
+
+impl Paces for Tampered {
+    fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
+        self.inner.keep_pace(paces)
     }
 }
 

@@ -79,6 +79,7 @@ fn breaker(except: &[&str]) -> Arc<Breaker> {
         calls_max: 2,
         within: Duration::from_mins(10),
         except: except.collect(),
+        is_shared: false,
     }))
 }
 
@@ -190,6 +191,7 @@ async fn tools_can_be_left_out_and_the_rule_can_change() {
         calls_max: 3,
         within: Duration::from_mins(10),
         except: Vec::new(),
+        is_shared: false,
     }));
     assert_eq!([send().await, send().await], [true, false]);
     breaker.replace(None);

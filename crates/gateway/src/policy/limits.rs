@@ -7,6 +7,7 @@
 //! [limits.tools."notes.*"]
 //! calls = 10
 //! per = "1m"
+//! shared = true
 //!
 //! [breaker]
 //! identical = 5
@@ -60,6 +61,9 @@ pub struct Rate {
     pub calls: NonZeroU32,
     /// In what time.
     pub per: Period,
+    /// Whether all processes that share the store count together; otherwise each counts for itself.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// So many calls a period, of each tool that the pattern matches.
@@ -73,6 +77,9 @@ pub struct ToolRate {
     /// Who shares them.
     #[serde(default)]
     pub counted: Counted,
+    /// Whether all processes that share the store count together; otherwise each counts for itself.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// Who shares the calls of a tool. Closed.
@@ -97,6 +104,9 @@ pub struct Breaker {
     /// Tools that are meant to be asked again and again.
     #[serde(default)]
     pub except: Vec<Glob>,
+    /// Whether all processes that share the store count together; otherwise each counts for itself.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// Budgets, each with a name of its own.

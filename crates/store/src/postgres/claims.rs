@@ -229,6 +229,7 @@ impl PostgresStore {
 
     async fn sweep_now(&self, limit: usize) -> Result<Swept, Failure> {
         let (lapsed, pots) = self.sweep_pots(limit).await?;
+        self.sweep_paces().await?;
         let limit = rows(limit);
         let tombstone = micros(TOMBSTONE);
         let tombstones = swept(

@@ -224,7 +224,11 @@ impl PostgresStore {
     }
 
     /// One statement that may be done twice.
-    async fn run_again(&self, sql: &str, params: super::Params<'_>) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn run_again(
+        &self,
+        sql: &str,
+        params: super::Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
         let mut tries = 0;
         loop {
             match self.run(sql, params).await {

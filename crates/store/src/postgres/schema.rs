@@ -25,6 +25,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "pots",
         sql: include_str!("../../migrations/postgres/0002_pots.sql"),
     },
+    Migration {
+        number: 3,
+        name: "paces",
+        sql: include_str!("../../migrations/postgres/0003_paces.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep our promises.

@@ -1,0 +1,165 @@
+//! Paces in PostgreSQL: one statement for each call, by the database's clock.
+//!
+//! The rows of a call are locked in the order of their keys, then it is decided, then all are changed or
+//! none. A row that is not there yet cannot be locked. One such row may be made with its first call in it:
+//! where somebody else was quicker to make it, nothing is done and the statement is run again. Several are
+//! first made empty, for the same statement to find them when it is run again.
+
+use std::time::Duration;
+
+use countersign::BoxFuture;
+use countersign::ledger::{Error, Pace, PaceAnswer, PaceRule, Paces};
+use tokio_postgres::Row;
+
+use super::failure::Failure;
+use super::{Params, PostgresStore, micros, rows};
+
+/// How often a call is counted again because others made its rows at the same moment.
+const RACES_MAX: u32 = 20;
+
+/// For how long a row is kept that means nothing: whoever has just made it will look for it.
+const SLACK: Duration = Duration::from_mins(1);
+
+/// How many rows are removed by one statement, and how often that is done in one sweep.
+const SWEPT_MAX: usize = 10_000;
+const SWEEPS_MAX: u32 = 50;
+
+/// The rule of [`PaceRule::take`], for all rows of a call at once. `now()` is when the statement began:
+/// whoever waits for a row is counted by that moment, which never lets more in.
+const COUNT: &str = "WITH k AS MATERIALIZED (SELECT t.*, \
+       (extract(epoch FROM now()) * 1000000)::bigint AS at \
+       FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[]) \
+         WITH ORDINALITY AS t (key, cost, span, calls_max, n)), \
+     locked AS MATERIALIZED (SELECT p.key, p.until, p.calls FROM k \
+       CROSS JOIN LATERAL (SELECT * FROM pace p WHERE p.key = k.key FOR UPDATE) p), \
+     seen AS MATERIALIZED (SELECT k.*, l.key IS NULL AS is_absent, \
+         greatest(coalesce(l.until, k.at), k.at) AS until, \
+         CASE WHEN l.until > k.at THEN l.calls ELSE 0 END AS calls \
+       FROM k LEFT JOIN locked l ON l.key = k.key), \
+     next AS MATERIALIZED (SELECT n, key, at, is_absent, \
+         CASE WHEN calls_max IS NULL THEN until + cost \
+           WHEN calls = 0 THEN at + span ELSE until END AS until, \
+         CASE WHEN calls_max IS NULL THEN 0 ELSE calls + 1 END AS calls, \
+         CASE WHEN calls_max IS NULL THEN until + cost - at - span \
+           WHEN calls < calls_max THEN 0 ELSE until - at END AS wait \
+       FROM seen), \
+     verdict AS MATERIALIZED (SELECT bool_and(wait <= 0) AS fits, \
+         count(*) FILTER (WHERE is_absent) AS absent FROM next), \
+     made AS (INSERT INTO pace (key, until, calls) \
+       SELECT x.key, CASE v.absent WHEN 1 THEN x.until ELSE x.at END, \
+         CASE v.absent WHEN 1 THEN x.calls ELSE 0 END \
+       FROM next x CROSS JOIN verdict v WHERE x.is_absent AND v.fits ORDER BY x.n \
+       ON CONFLICT DO NOTHING RETURNING 1), \
+     taken AS MATERIALIZED (SELECT x.* FROM next x CROSS JOIN verdict v \
+       WHERE v.fits AND v.absent <= 1 AND (SELECT count(*) FROM made) = v.absent), \
+     changed AS (UPDATE pace p SET until = x.until, calls = x.calls \
+       FROM taken x WHERE p.key = x.key AND NOT x.is_absent) \
+     SELECT x.n, x.wait, v.fits, EXISTS (SELECT 1 FROM taken) AS is_done \
+     FROM next x CROSS JOIN verdict v";
+
+impl Paces for PostgresStore {
+    fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
+        Box::pin(async move {
+            if paces.is_empty() {
+                return Ok(PaceAnswer::Admitted);
+            }
+            let columns = Columns::of(paces);
+            let params: Params<'_> = &[
+                &columns.keys,
+                &columns.costs,
+                &columns.spans,
+                &columns.calls_max,
+            ];
+            for _ in 0..RACES_MAX {
+                // Where the answer is lost with its connection, the call may be counted twice.
+                let found = self.run_again(COUNT, params).await?;
+                if let Some(answer) = columns.answer(&found) {
+                    return Ok(answer);
+                }
+            }
+            Err(Failure::Contended {
+                what: "a count of calls",
+                tries: RACES_MAX,
+            }
+            .into())
+        })
+    }
+}
+
+/// The paces of a call in the order of their keys.
+struct Columns<'p> {
+    /// From the order of the keys to that of the call.
+    order: Vec<usize>,
+    keys: Vec<&'p [u8]>,
+    costs: Vec<i64>,
+    spans: Vec<i64>,
+    /// None where the pace is even.
+    calls_max: Vec<Option<i64>>,
+}
+
+impl<'p> Columns<'p> {
+    fn of(paces: &'p [Pace]) -> Self {
+        let mut sorted: Vec<(usize, &Pace)> = paces.iter().enumerate().collect();
+        sorted.sort_unstable_by_key(|(_, pace)| pace.key);
+        let mut columns = Self {
+            order: Vec::new(),
+            keys: Vec::new(),
+            costs: Vec::new(),
+            spans: Vec::new(),
+            calls_max: Vec::new(),
+        };
+        for (index, pace) in sorted {
+            let (cost, span, calls_max) = match pace.rule {
+                PaceRule::Even { cost, burst } => (micros(cost), micros(burst), None),
+                PaceRule::Window { calls_max, within } => (0, micros(within), Some(calls_max)),
+            };
+            columns.order.push(index);
+            columns.keys.push(&pace.key.0);
+            columns.costs.push(cost);
+            columns.spans.push(span);
+            columns
+                .calls_max
+                .push(calls_max.map(|calls| i64::from(calls.max(1))));
+        }
+        columns
+    }
+
+    /// None where others were in the way, and it is to be asked again.
+    fn answer(&self, found: &[Row]) -> Option<PaceAnswer> {
+        if found.iter().any(|row| row.get("is_done")) {
+            return Some(PaceAnswer::Admitted);
+        }
+        let refused = found.iter().filter(|row| !row.get::<_, bool>("fits"));
+        let waits = refused.filter_map(|row| {
+            let place = usize::try_from(row.get::<_, i64>("n"))
+                .ok()?
+                .checked_sub(1)?;
+            Some((row.get::<_, i64>("wait"), *self.order.get(place)?))
+        });
+        let (wait, which) = waits.max()?;
+        Some(PaceAnswer::Limited {
+            which,
+            retry_after: Duration::from_micros(super::unsigned(wait)),
+        })
+    }
+}
+
+impl PostgresStore {
+    /// Removes what means nothing any more. Nobody is told how many rows that were, and all of them go: a
+    /// table that is not logged is quick.
+    pub(super) async fn sweep_paces(&self) -> Result<(), Failure> {
+        const OLD: &str = "WITH old AS MATERIALIZED (SELECT key FROM pace \
+               WHERE until <= (extract(epoch FROM now()) * 1000000)::bigint - $2::bigint \
+               LIMIT $1 FOR UPDATE SKIP LOCKED), \
+             gone AS (DELETE FROM pace p USING old WHERE p.key = old.key RETURNING 1) \
+             SELECT count(*) FROM gone";
+        let (limit, slack) = (rows(SWEPT_MAX), micros(SLACK));
+        for _ in 0..SWEEPS_MAX {
+            let gone = self.run(OLD, &[&limit, &slack]).await?;
+            if super::claims::counted(&gone) < SWEPT_MAX {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
