@@ -59,11 +59,7 @@ fn rules(file: &PolicyFile) -> LimitRules {
     let tools = limits.tools.iter().filter_map(|(tools, rate)| {
         Some(ToolLimit {
             tools: pattern(tools)?,
-            rate: pace(Rate {
-                calls: rate.calls,
-                per: rate.per,
-                shared: rate.shared,
-            }),
+            rate: pace(rate.rate()),
             counted: match rate.counted {
                 Counted::EachUser => limit::Counted::ForEachUser,
                 Counted::Together => limit::Counted::Together,

@@ -1,20 +1,30 @@
 //! Paces, and the end of a model that repeats itself (facts: runaway loops).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use countersign::contract::{Actor, ActorType, ErrorCode};
-use countersign::limit::{Breaker, LimitRules, Limits, Rate, Repeats};
+use countersign::limit::{Breaker, Counted, LimitRules, Limits, Rate, Repeats, ToolLimit};
 use countersign::pattern::ToolPattern;
-use countersign::{Principal, ToolError};
+use countersign::{BoxFuture, Principal, ToolError};
+use countersign_testkit::faulty::{FaultyStore, Op, When};
 use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call_as, check_error, check_ok};
 
+/// The same wherever it is counted.
 #[tokio::test]
 async fn a_used_up_allowance_says_when_to_come_back() {
+    let rate = Rate::new(1, Duration::from_secs(10));
+    for rate in [rate, rate.shared()] {
+        check_used_up(rate).await;
+    }
+}
+
+async fn check_used_up(rate: Rate) {
     let limits = Arc::new(Limits::new(LimitRules {
-        user: Some(Rate::new(1, Duration::from_secs(10))),
+        user: Some(rate),
         ..LimitRules::default()
     }));
     let world = World::of([Probe::read("sample.read")], |builder| {
@@ -46,6 +56,127 @@ async fn a_used_up_allowance_says_when_to_come_back() {
     check_ok(&send().await, "req_4", &json!({"run": 3}));
 }
 
+fn tool_limit(rate: Rate) -> LimitRules {
+    let tools = ToolPattern::new("sample.*").unwrap();
+    let counted = Counted::Together;
+    let limit = ToolLimit {
+        tools,
+        rate,
+        counted,
+    };
+    LimitRules {
+        tools: vec![limit],
+        ..LimitRules::default()
+    }
+}
+
+/// What is shared is counted over all processes; what is not, by each.
+#[tokio::test]
+async fn replicas_share_the_count_where_they_are_told_to() {
+    let rate = Rate::new(3, Duration::from_mins(1));
+    for (rate, expected) in [(rate.shared(), 3), (rate, 6)] {
+        let limits = || Arc::new(Limits::new(tool_limit(rate)));
+        let probe = || [Probe::read("sample.read")];
+        let first = World::of(probe(), |builder| builder.limiter(limits()));
+        let second = first.replica_with(probe(), |builder| builder.limiter(limits()));
+        let mut admitted = 0;
+        for _ in 0..5 {
+            for world in [&first, &second] {
+                let reply = world.send("sample.read", &json!({}), &json!({})).await;
+                admitted += u32::from(reply["ok"] == true);
+            }
+        }
+        assert_eq!(admitted, expected, "{rate:?}");
+    }
+}
+
+/// Of a user and of a tool, one counted here and one in the store, in both directions.
+#[tokio::test]
+async fn a_call_that_the_store_refuses_uses_nothing_up_here() {
+    let (one, two) = (
+        Rate::new(1, Duration::from_mins(1)),
+        Rate::new(2, Duration::from_mins(1)),
+    );
+    for (user, tool) in [(two, one.shared()), (two.shared(), one)] {
+        let limits = Arc::new(Limits::new(LimitRules {
+            user: Some(user),
+            ..tool_limit(tool)
+        }));
+        let probes = [Probe::read("sample.read"), Probe::read("x.y")];
+        let world = World::of(probes, |builder| builder.limiter(limits));
+        let mut refusals = Vec::new();
+        for tool in ["sample.read", "sample.read", "sample.read", "x.y", "x.y"] {
+            let reply = world.send(tool, &json!({}), &json!({})).await;
+            refusals.push(reply["error"]["details"]["limit"].clone());
+        }
+        assert_eq!(
+            json!(refusals),
+            json!([null, "tool", "tool", null, "user"]),
+            "{user:?} {tool:?}"
+        );
+    }
+}
+
+/// Two rules with the same pattern are two counts, and the stricter one holds.
+#[tokio::test]
+async fn two_shared_limits_of_the_same_tools_are_both_kept() {
+    let mut rules = tool_limit(Rate::new(2, Duration::from_mins(1)).shared());
+    let hour = tool_limit(Rate::new(3, Duration::from_hours(1)).shared());
+    rules.tools.extend(hour.tools);
+    let limits = Arc::new(Limits::new(rules));
+    let world = World::of([Probe::read("sample.read")], |builder| {
+        builder.limiter(limits)
+    });
+    let send = async || world.send("sample.read", &json!({}), &json!({})).await["ok"].clone();
+    assert_eq!(
+        [send().await, send().await, send().await],
+        [true, true, false]
+    );
+    world.advance_seconds(60);
+    assert_eq!([send().await, send().await], [true, false]);
+}
+
+/// A store that cannot count lets nobody in, whether or not it has counted; what was used up here is put
+/// back.
+#[tokio::test]
+async fn a_store_that_cannot_count_lets_nobody_in() {
+    for when in [When::Before, When::After] {
+        for is_breaker in [false, true] {
+            let probe = Probe::read("sample.read");
+            let runs = probe.runs();
+            let is_failing = Arc::new(AtomicBool::new(true));
+            let failing = is_failing.clone();
+            let limits = Arc::new(Limits::new(LimitRules {
+                user: Some(Rate::new(1, Duration::from_mins(1))),
+                ..tool_limit(Rate::new(2, Duration::from_mins(1)).shared())
+            }));
+            let world = World::made(
+                [probe],
+                |store| store,
+                move |builder, store| {
+                    let plan = move |op, at| {
+                        let fails = op == Op::Pace && at == when && failing.load(Ordering::SeqCst);
+                        let fails: BoxFuture<'static, bool> = Box::pin(std::future::ready(fails));
+                        fails
+                    };
+                    let builder = builder.store(Arc::new(FaultyStore::new(store, plan)));
+                    if is_breaker {
+                        builder.breaker(breaker(&[], true))
+                    } else {
+                        builder.limiter(limits)
+                    }
+                },
+            );
+            let send = async || world.send("sample.read", &json!({}), &json!({})).await;
+            let details = json!({"retryable": true, "source": "gateway"});
+            check_error(&send().await, "UPSTREAM_ERROR", &details);
+            runs.check(0);
+            is_failing.store(false, Ordering::SeqCst);
+            assert_eq!(send().await["ok"], true, "{when:?}, breaker: {is_breaker}");
+        }
+    }
+}
+
 /// An agent that works for many has one pace for all of them.
 #[tokio::test]
 async fn an_agent_is_limited_whomever_it_works_for() {
@@ -73,20 +204,20 @@ async fn an_agent_is_limited_whomever_it_works_for() {
     );
 }
 
-fn breaker(except: &[&str]) -> Arc<Breaker> {
+fn breaker(except: &[&str], is_shared: bool) -> Arc<Breaker> {
     let except = except.iter().map(|tools| ToolPattern::new(tools).unwrap());
     Arc::new(Breaker::new(Repeats {
         calls_max: 2,
         within: Duration::from_mins(10),
         except: except.collect(),
-        is_shared: false,
+        is_shared,
     }))
 }
 
 /// The model is told that it repeats itself, whether or not the call worked.
 #[tokio::test]
 async fn the_very_same_call_is_stopped_after_so_many_times() {
-    for works in [true, false] {
+    for (works, is_shared) in [(true, false), (false, false), (true, true), (false, true)] {
         let probe = Probe::read("sample.read").body(move |_, _| {
             Box::pin(async move {
                 if works {
@@ -96,7 +227,7 @@ async fn the_very_same_call_is_stopped_after_so_many_times() {
             })
         });
         let runs = probe.runs();
-        let world = World::of([probe], |builder| builder.breaker(breaker(&[])));
+        let world = World::of([probe], |builder| builder.breaker(breaker(&[], is_shared)));
         let send = async |text: &Value, session: &str| {
             let envelope = json!({ "session_id": session });
             world.send("sample.read", text, &envelope).await
@@ -135,7 +266,7 @@ async fn the_very_same_call_is_stopped_after_so_many_times() {
 async fn a_retry_under_its_key_is_no_repetition() {
     let probe = Probe::write("pay.send");
     let runs = probe.runs();
-    let world = World::of([probe], |builder| builder.breaker(breaker(&[])));
+    let world = World::of([probe], |builder| builder.breaker(breaker(&[], false)));
     let send = async |key: &str| {
         let envelope = json!({ "idempotency_key": key });
         world.send("pay.send", &json!({}), &envelope).await
@@ -153,8 +284,14 @@ async fn a_retry_under_its_key_is_no_repetition() {
 /// Without a session, user and actor are what a loop is told by.
 #[tokio::test]
 async fn without_a_session_each_actor_is_counted_alone() {
+    for is_shared in [false, true] {
+        check_actors(is_shared).await;
+    }
+}
+
+async fn check_actors(is_shared: bool) {
     let world = World::of([Probe::read("sample.read")], |builder| {
-        builder.breaker(breaker(&[]))
+        builder.breaker(breaker(&[], is_shared))
     });
     let send = async |agent: &str| {
         let agent = Actor {
@@ -173,7 +310,7 @@ async fn without_a_session_each_actor_is_counted_alone() {
 /// Some tools are there to be asked again and again; and a rule can change while calls are counted.
 #[tokio::test]
 async fn tools_can_be_left_out_and_the_rule_can_change() {
-    let breaker = breaker(&["job.*"]);
+    let breaker = breaker(&["job.*"], false);
     let shared = breaker.clone();
     let world = World::of([Probe::read("job.state"), Probe::read("x.y")], |builder| {
         builder.breaker(shared)

@@ -82,6 +82,16 @@ pub struct ToolRate {
     pub shared: bool,
 }
 
+impl ToolRate {
+    /// How many calls, whoever shares them.
+    pub fn rate(self) -> Rate {
+        let Self {
+            calls, per, shared, ..
+        } = self;
+        Rate { calls, per, shared }
+    }
+}
+
 /// Who shares the calls of a tool. Closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

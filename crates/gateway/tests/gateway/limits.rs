@@ -1,22 +1,30 @@
 //! Limits and budgets of a policy file, as a caller over HTTP meets them.
 
+use std::sync::Arc;
+
 use countersign::Catalog;
 use countersign::sample::{AddNote, MemorySearch};
+use countersign_evidence::seal::MasterKey;
 use countersign_gateway::Settings;
 use countersign_gateway::policy::{LivePolicy, Policy, Reloaded};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_testkit::postgres::shared_postgres;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 
 use crate::parts::Parts;
 use crate::world::World;
 
-async fn world(policy: &LivePolicy) -> World {
-    let catalog = Catalog::builder()
+fn catalog() -> Catalog {
+    Catalog::builder()
         .tool(MemorySearch::new(["buy milk"]))
         .tool(AddNote)
         .build()
-        .unwrap();
-    World::made(Settings::default(), catalog, |builder| {
+        .unwrap()
+}
+
+async fn world(policy: &LivePolicy) -> World {
+    World::made(Settings::default(), catalog(), |builder| {
         policy.controls().install(builder)
     })
     .await
@@ -86,6 +94,51 @@ async fn a_model_that_repeats_itself_is_told_so() {
       "message": "this very call of memory.search was made 2 times within 600 seconds"
     }
     "#);
+}
+
+/// Two gateways on one database, each with its own connections: how many of many calls at once are let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shared_holds_for_all_gateways_of_a_database() {
+    let check = async |policy: &str, expected: usize| {
+        let url = shared_postgres().fresh_database();
+        let mut worlds = Vec::new();
+        for _ in 0..2 {
+            let options = PostgresOptions::new(&url).connections_max(6);
+            let store = PostgresStore::open(options).await.unwrap();
+            let policy = LivePolicy::fixed(Policy::parse(policy).unwrap());
+            let world = World::made(Settings::default(), catalog(), |builder| {
+                let builder = builder
+                    .store(Arc::new(store))
+                    .kms(Arc::new(MasterKey::from_bytes(&[7; 32])));
+                policy.controls().install(builder)
+            })
+            .await;
+            worlds.push(Arc::new(world));
+        }
+        let mut calls = tokio::task::JoinSet::new();
+        for n in 0..24 {
+            let world = worlds[n % 2].clone();
+            calls.spawn(async move {
+                let (status, _, body) =
+                    call(&world, "memory.search", json!({"query": "milk"})).await;
+                (status, body["error"]["code"].clone())
+            });
+        }
+        let answers = calls.join_all().await;
+        let admitted = answers.iter().filter(|(status, _)| *status == 200).count();
+        assert_eq!(admitted, expected, "{policy}");
+        let is_refused = |(status, code): &&(u16, Value)| *status == 429 && code == "RATE_LIMITED";
+        let refused = answers.iter().filter(is_refused).count();
+        assert_eq!(refused, 24 - expected, "{answers:?}");
+    };
+    let user = "[limits.user]\ncalls = 5\nper = \"366d\"";
+    check(user, 10).await;
+    check(&format!("{user}\nshared = true"), 5).await;
+    let tool = "[limits.tools.\"memory.*\"]\ncalls = 4\nper = \"366d\"\nshared = true";
+    check(&format!("{user}\nshared = true\n{tool}"), 4).await;
+    let breaker = "[breaker]\nidentical = 3\nper = \"366d\"";
+    check(breaker, 6).await;
+    check(&format!("{breaker}\nshared = true"), 3).await;
 }
 
 /// A budget that cannot read the amount lets nothing through.

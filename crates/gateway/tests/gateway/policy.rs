@@ -7,7 +7,7 @@ use countersign::authorize::{Authorizer as _, Verdict};
 use countersign::contract::{Actor, ActorType, ToolSpec};
 use countersign::sample::{AddNote, MemorySearch};
 use countersign::{Catalog, Principal};
-use countersign_gateway::policy::limits::BudgetScope;
+use countersign_gateway::policy::limits::{BudgetScope, Rate};
 use countersign_gateway::policy::{LivePolicy, Policy, Reloaded};
 use insta::assert_snapshot;
 
@@ -201,6 +201,8 @@ fn the_example_is_read() {
     let file = policy.file();
     assert_eq!(file.limits.user.unwrap().calls.get(), 600);
     assert_eq!(file.limits.tools["notes.add"].per.duration().as_secs(), 60);
+    let is_shared = |rate: Option<Rate>| rate.unwrap().shared;
+    assert!(is_shared(file.limits.user) && !is_shared(file.limits.agent));
     assert_eq!(file.breaker.as_ref().unwrap().identical.get(), 5);
     let budget = &file.budgets[0];
     assert_eq!((&*budget.limit, &*budget.currency), ("500.00", "USD"));
