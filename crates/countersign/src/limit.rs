@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use countersign_contract::{Actor, ToolName};
+use countersign_evidence::seal::UserKey;
 
 use crate::BoxFuture;
 use crate::ledger::Paces;
@@ -39,6 +40,9 @@ pub trait Limiter: Send + Sync + 'static {
 pub struct Attempt<'a> {
     /// On whose behalf.
     pub user_id: &'a str,
+    /// The key of that user: what is counted for them in a store is named by it, and by nothing that can be
+    /// guessed.
+    pub keys: &'a UserKey,
     /// Who makes it.
     pub actor: &'a Actor,
     /// In which conversation, where that is known.

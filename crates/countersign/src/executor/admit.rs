@@ -45,7 +45,7 @@ impl Executor {
             None => (None, 0),
         };
         if !is_answered(held.as_ref()) || allowed.request.dry_run {
-            self.count(&allowed, trail.arrived).await?;
+            self.count(&allowed, &keys, trail.arrived).await?;
         }
         Ok(Admitted {
             allowed,
@@ -68,8 +68,8 @@ impl Executor {
         Ok((held.map_err(|error| store_fault(&error))?, left))
     }
 
-    async fn count(&self, allowed: &Allowed, now: Duration) -> Result<(), Stop> {
-        let attempt = attempt_of(allowed, now);
+    async fn count(&self, allowed: &Allowed, keys: &UserKey, now: Duration) -> Result<(), Stop> {
+        let attempt = attempt_of(allowed, keys, now);
         let admission = self.parts.limiter.admit(&attempt, &*self.parts.store).await;
         let (limit, retry_after_ms) = match admission.map_err(|error| gateway_fault(&error))? {
             Admission::Admitted => return Ok(()),
@@ -96,6 +96,7 @@ impl Executor {
     pub(super) async fn count_repeat(
         &self,
         allowed: &Allowed,
+        keys: &UserKey,
         digest: &Digest,
         key: Option<&KeyedCall>,
         now: Duration,
@@ -103,7 +104,7 @@ impl Executor {
         if key.is_some_and(|key| key.held.is_some()) {
             return Ok(());
         }
-        let attempt = attempt_of(allowed, now);
+        let attempt = attempt_of(allowed, keys, now);
         let (breaker, store) = (&self.parts.breaker, &*self.parts.store);
         let counted = breaker.count(&attempt, digest, allowed.request.dry_run, store);
         let Some(repeated) = counted.await.map_err(|error| store_fault(&error))? else {
@@ -126,10 +127,11 @@ impl Executor {
     }
 }
 
-fn attempt_of(allowed: &Allowed, now: Duration) -> Attempt<'_> {
+fn attempt_of<'a>(allowed: &'a Allowed, keys: &'a UserKey, now: Duration) -> Attempt<'a> {
     let request = &allowed.request;
     Attempt {
         user_id: &request.user_id,
+        keys,
         actor: &request.actor,
         session_id: request.session_id.as_deref(),
         tool: allowed.entry.name(),

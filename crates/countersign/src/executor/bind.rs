@@ -87,7 +87,7 @@ impl Executor {
                 self.join(key, &keys, behaviour, left).await?;
             }
         }
-        self.count_repeat(&allowed, &digest, key.as_ref(), trail.arrived)
+        self.count_repeat(&allowed, &keys, &digest, key.as_ref(), trail.arrived)
             .await?;
         let arguments = if let Some(filled) = allowed.entry.defaults.fill(&arguments) {
             trail.facts.given = Some(canonical_text(&filled));

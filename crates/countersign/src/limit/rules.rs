@@ -117,7 +117,7 @@ impl Limits {
         if let Some(rate) = rules.user {
             let name = LimitName::User;
             match rate.shared_rule() {
-                Some(rule) => shared.add(name, rule, &[b"user", user_id.as_bytes()]),
+                Some(rule) => shared.add_of_user(name, rule, attempt, &[]),
                 None => take(name, rate, self.key(name, user_id)),
             }
         }
@@ -130,9 +130,9 @@ impl Limits {
         }
         if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
             let name = LimitName::Session;
-            let parts: [&[u8]; 3] = [b"session", user_id.as_bytes(), session_id.as_bytes()];
+            let parts: [&[u8]; 2] = [b"session", session_id.as_bytes()];
             match rate.shared_rule() {
-                Some(rule) => shared.add(name, rule, &parts),
+                Some(rule) => shared.add_of_user(name, rule, attempt, &parts),
                 None => take(name, rate, self.key(name, (user_id, session_id))),
             }
         }
@@ -225,6 +225,7 @@ impl Limiter for Limits {
 #[cfg(test)]
 mod tests {
     use countersign_contract::{Actor, ToolName};
+    use countersign_evidence::seal::UserKey;
 
     use super::*;
 
@@ -255,6 +256,7 @@ mod tests {
         };
         let attempt = Attempt {
             user_id,
+            keys: &UserKey::from_bytes(&[7; 32]),
             actor: &actor,
             session_id: Some(session).filter(|session| *session != "-"),
             tool: &ToolName::new(tool).unwrap(),

@@ -14,16 +14,20 @@ pub(super) struct SharedPaces {
 }
 
 impl SharedPaces {
-    /// Two rules may be about the same calls: then each counts for itself, so that both are kept.
+    /// What is about everybody.
     pub(super) fn add(&mut self, name: LimitName, rule: PaceRule, parts: &[&[u8]]) {
-        let mut parts = parts.to_vec();
-        let mut key = PaceKey::of(&parts);
-        while self.paces.iter().any(|pace| pace.key == key) {
-            parts.push(b"again");
-            key = PaceKey::of(&parts);
-        }
-        self.names.push(name);
-        self.paces.push(Pace { key, rule });
+        self.add_key(name, rule, PaceKey::of(parts));
+    }
+
+    /// What is about the user of a call.
+    pub(super) fn add_of_user(
+        &mut self,
+        name: LimitName,
+        rule: PaceRule,
+        attempt: &Attempt<'_>,
+        parts: &[&[u8]],
+    ) {
+        self.add_key(name, rule, of_user(attempt, parts));
     }
 
     pub(super) fn add_agent(&mut self, rule: PaceRule, actor: &Actor) {
@@ -33,32 +37,51 @@ impl SharedPaces {
 
     pub(super) fn add_tool(&mut self, rule: PaceRule, limit: &ToolLimit, attempt: &Attempt<'_>) {
         let tools = limit.tools.to_string();
-        let (tools, tool) = (tools.as_bytes(), attempt.tool.as_str().as_bytes());
-        let user_id = attempt.user_id.as_bytes();
+        let tool = attempt.tool.as_str().as_bytes();
+        let parts: [&[u8]; 3] = [b"tool", tools.as_bytes(), tool];
         let name = LimitName::Tool;
         match limit.counted {
-            Counted::Together => self.add(name, rule, &[b"tool", tools, tool]),
-            Counted::ForEachUser => self.add(name, rule, &[b"tool", tools, tool, b"of", user_id]),
+            Counted::Together => self.add(name, rule, &parts),
+            Counted::ForEachUser => self.add_of_user(name, rule, attempt, &parts),
         }
+    }
+
+    /// Two rules may be about the same calls: then each counts for itself, so that both are kept.
+    fn add_key(&mut self, name: LimitName, rule: PaceRule, mut key: PaceKey) {
+        while self.paces.iter().any(|pace| pace.key == key) {
+            key = PaceKey::of(&[b"again", &key.0]);
+        }
+        self.names.push(name);
+        self.paces.push(Pace { key, rule });
     }
 }
 
 /// The key of identical calls.
 pub(super) fn identical(attempt: &Attempt<'_>, digest: &Digest, is_dry_run: bool) -> PaceKey {
     let what: &[u8] = if is_dry_run { b"dry run" } else { b"call" };
-    let mut parts = vec![
-        b"identical".as_slice(),
-        what,
-        attempt.tool.as_str().as_bytes(),
-        digest.as_bytes(),
-        attempt.user_id.as_bytes(),
-    ];
     let actor = attempt.actor;
-    match attempt.session_id {
-        Some(session_id) => parts.extend([b"session".as_slice(), session_id.as_bytes()]),
-        None => parts.extend([kind(actor), actor.id.as_bytes()]),
-    }
-    PaceKey::of(&parts)
+    let (in_what, id) = match attempt.session_id {
+        Some(session_id) => (b"session".as_slice(), session_id),
+        None => (kind(actor), actor.id.as_str()),
+    };
+    let tool = attempt.tool.as_str().as_bytes();
+    let parts = [
+        b"identical",
+        what,
+        tool,
+        digest.as_bytes(),
+        in_what,
+        id.as_bytes(),
+    ];
+    of_user(attempt, &parts)
+}
+
+/// Under the user's own key: nobody who reads the store can look for a user, and what is counted for one who
+/// is erased belongs to nobody.
+fn of_user(attempt: &Attempt<'_>, parts: &[&[u8]]) -> PaceKey {
+    let mut of_user = vec![b"user".as_slice(), attempt.user_id.as_bytes()];
+    of_user.extend(parts);
+    PaceKey(attempt.keys.index(&PaceKey::of(&of_user).0))
 }
 
 /// A limiter that cannot ask the store cannot answer.
@@ -78,5 +101,75 @@ fn kind(actor: &Actor) -> &'static [u8] {
         ActorType::User => b"user",
         ActorType::Agent => b"agent",
         ActorType::System => b"system",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use countersign_contract::ToolName;
+    use countersign_evidence::seal::UserKey;
+
+    use super::*;
+    use crate::limit::Rate;
+    use crate::pattern::ToolPattern;
+
+    /// Every key that a call is counted under, as `user session` sends it.
+    fn keys(user_id: &str, session_id: Option<&str>, secret: u8) -> Vec<PaceKey> {
+        let actor = Actor {
+            kind: ActorType::Agent,
+            id: "a_1".into(),
+        };
+        let tool = ToolName::new("x.a").unwrap();
+        let attempt = Attempt {
+            user_id,
+            keys: &UserKey::from_bytes(&[secret; 32]),
+            actor: &actor,
+            session_id,
+            tool: &tool,
+            now: Duration::ZERO,
+        };
+        let rate = Rate::new(1, Duration::from_mins(1)).shared();
+        let rule = rate.shared_rule().unwrap();
+        let mut shared = SharedPaces::default();
+        shared.add_of_user(LimitName::User, rule, &attempt, &[]);
+        shared.add_agent(rule, &actor);
+        for counted in [Counted::ForEachUser, Counted::Together] {
+            let tools = ToolPattern::new("x.*").unwrap();
+            let limit = ToolLimit {
+                tools,
+                rate,
+                counted,
+            };
+            shared.add_tool(rule, &limit, &attempt);
+        }
+        let mut keys: Vec<PaceKey> = shared.paces.iter().map(|pace| pace.key).collect();
+        for is_dry_run in [true, false] {
+            keys.push(identical(&attempt, &Digest([1; 32]), is_dry_run));
+        }
+        keys
+    }
+
+    /// A21: what is counted for a user cannot be found by their name, and not at all when their key is gone.
+    #[test]
+    fn counts_of_a_user_are_named_by_their_key() {
+        let same = |first: &[PaceKey], second: &[PaceKey]| {
+            let pairs = first.iter().zip(second);
+            pairs.map(|(a, b)| a == b).collect::<Vec<_>>()
+        };
+        let first = keys("u_1", Some("s_1"), 1);
+        assert_eq!(same(&first, &keys("u_1", Some("s_1"), 1)), [true; 6]);
+        // The user, the agent, the tool of each user, the tool of all, and identical calls.
+        let of_others = [false, true, false, true, false, false];
+        assert_eq!(same(&first, &keys("u_1", Some("s_1"), 2)), of_others);
+        assert_eq!(same(&first, &keys("u_2", Some("s_1"), 1)), of_others);
+        let of_sessions = [true, true, true, true, false, false];
+        assert_eq!(same(&first, &keys("u_1", Some("s_2"), 1)), of_sessions);
+        assert_eq!(same(&first, &keys("u_1", None, 1)), of_sessions);
+        let mut all = first;
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 6);
     }
 }
