@@ -67,6 +67,12 @@ async fn a_limit_of_the_file_is_met_and_can_be_changed() {
     let reloaded = policy.reload(&recorder).await;
     assert!(matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
     assert_eq!(search().await.0, 429);
+    // In the store the count begins anew, and it is kept there as well.
+    for (calls, statuses) in [(1, [200, 429]), (2, [429, 429])] {
+        std::fs::write(&path, format!("{}\nshared = true", limit(calls))).unwrap();
+        policy.reload(&recorder).await;
+        assert_eq!([search().await.0, search().await.0], statuses);
+    }
     std::fs::write(&path, "").unwrap();
     policy.reload(&recorder).await;
     assert_eq!(search().await.0, 200);

@@ -5,6 +5,7 @@
 //! where somebody else was quicker to make it, nothing is done and the statement is run again. Several are
 //! first made empty, for the same statement to find them when it is run again.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use countersign::BoxFuture;
@@ -136,7 +137,7 @@ impl<'p> Columns<'p> {
                 .checked_sub(1)?;
             Some((row.get::<_, i64>("wait"), *self.order.get(place)?))
         });
-        let (wait, which) = waits.max()?;
+        let (wait, which) = waits.max_by_key(|(wait, which)| (*wait, Reverse(*which)))?;
         Some(PaceAnswer::Limited {
             which,
             retry_after: Duration::from_micros(super::unsigned(wait)),

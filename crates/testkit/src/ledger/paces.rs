@@ -104,7 +104,15 @@ pub(super) async fn the_pace_that_takes_longest_is_named(fresh: &Fresh) -> Check
     assert_waits(store, &paces, 1, DAY).await?;
     let [user, same, tool] = paces;
     assert_waits(store, &[same, tool, user], 0, DAY).await?;
-    assert_waits(store, &[tool, user], 1, HOUR).await
+    assert_waits(store, &[tool, user], 1, HOUR).await?;
+    // The first of those that take equally long.
+    let equal = ["a", "b", "c"].map(|name| window(name, 1, DAY));
+    assert_eq!(store.keep_pace(&equal).await?, PaceAnswer::Admitted);
+    let [a, b, c] = equal;
+    for equal in [[a, b, c], [c, a, b], [b, c, a]] {
+        assert_waits(store, &equal, 0, DAY).await?;
+    }
+    Ok(())
 }
 
 /// Both replicas at once, on rows that are not there yet and on rows that are.
