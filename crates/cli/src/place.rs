@@ -158,7 +158,7 @@ impl Place {
         {
             let message = format!("the server at {} works in this folder", running.url);
             let hint = format!(
-                "stop it first (process {}), or ask it over HTTP",
+                "stop it first (process {}); approvals, calls and keys ask it meanwhile",
                 running.pid
             );
             return Err(Failure::new(message).hint(hint));

@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-fn countersign(data: &std::path::Path, words: &[&str], input: &str) -> Output {
+fn countersign(data: &Path, words: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .arg("--data")
         .arg(data)
@@ -59,4 +60,113 @@ fn a_client_that_hangs_up_gets_its_answers() {
     let calls = countersign(data.path(), &["calls", "--user", "u_7", "--json"], "");
     let calls = String::from_utf8(calls.stdout).unwrap();
     assert_eq!(calls.matches("notes.add").count(), 2, "{calls}");
+}
+
+/// A client that stays connected, as they do.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(data: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .arg("--data")
+            .arg(data)
+            .args(["mcp", "--user", "u_7"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// What the next line says to a call of `notes.clear`.
+    fn clear(&mut self) -> Value {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "_meta": meta, "name": "notes_clear", "arguments": {} });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        writeln!(self.input, "{call}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Hangs up; nothing but its answers was on stdout.
+    fn hang_up(mut self) {
+        drop(self.input);
+        let mut rest = String::new();
+        self.output.read_line(&mut rest).unwrap();
+        assert_eq!(rest, "");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// A13: what a user has to confirm is confirmed from another process while the client is connected, and
+/// nobody but the operator gets in by that door.
+#[test]
+fn a_confirmation_is_given_while_the_client_is_connected() {
+    let data = tempfile::tempdir().unwrap();
+    let mut client = Client::start(data.path());
+    let refused = client.clear();
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+
+    let announced = data.path().join("server.json");
+    let door: Value = serde_json::from_slice(&std::fs::read(&announced).unwrap()).unwrap();
+    let address = door["url"].as_str().unwrap().trim_start_matches("http://");
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let key = countersign(data.path(), &["keys", "create", "--user", "u_7"], "");
+    assert!(key.status.success(), "{key:?}");
+    let key = String::from_utf8(key.stdout).unwrap();
+    for path in ["/v1/tools", "/v1/calls", "/mcp"] {
+        let bearer = format!("authorization: Bearer {}", key.trim());
+        for header in ["x-none: none", &bearer] {
+            assert_eq!(status(address, path, header), 401, "{path} {header}");
+        }
+    }
+
+    let listed = countersign(data.path(), &["approvals", "list", "--json"], "");
+    assert!(listed.status.success(), "{listed:?}");
+    let said = countersign(data.path(), &["approvals", "approve", "ap_"], "");
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(
+        said.starts_with("approved: the call of notes.clear of u_7"),
+        "{said}"
+    );
+    let done = client.clear();
+    assert_eq!(done["result"]["structuredContent"]["cleared"], 0, "{done}");
+    let calls = countersign(
+        data.path(),
+        &["calls", "--json", "--tool", "notes.clear"],
+        "",
+    );
+    let calls: Value = serde_json::from_slice(&calls.stdout).unwrap();
+    assert_eq!(calls.as_array().unwrap().len(), 2, "{calls}");
+
+    client.hang_up();
+    assert!(!announced.exists());
+    let verified = countersign(data.path(), &["verify", "--all"], "");
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+fn status(address: &str, path: &str, header: &str) -> u16 {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\n{header}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.split(' ').nth(1).unwrap().parse().unwrap()
 }

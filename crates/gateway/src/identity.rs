@@ -54,6 +54,8 @@ pub struct Identity {
     operator: Option<Operator>,
     /// Whether programs on this machine are let in without a credential although there are some.
     anonymous_allowed: bool,
+    /// Whether nobody but the operator is let in.
+    is_operators_only: bool,
     /// Whether others than programs on this machine can reach us.
     is_exposed: AtomicBool,
     refusals: Refusals,
@@ -76,6 +78,7 @@ impl Identity {
             policy,
             operator: None,
             anonymous_allowed: false,
+            is_operators_only: false,
             is_exposed: AtomicBool::new(false),
             refusals: Refusals::new(clock),
         }
@@ -108,6 +111,13 @@ impl Identity {
         self
     }
 
+    /// Lets nobody in but the operator, whatever they bring: for a server that is there for the commands of
+    /// this machine only.
+    pub fn operators_only(mut self) -> Self {
+        self.is_operators_only = true;
+        self
+    }
+
     /// The keys of this installation.
     pub fn keys(&self) -> Option<&ApiKeys> {
         self.keys.as_ref()
@@ -133,6 +143,8 @@ impl Identity {
             return Ok(self.local.clone());
         }
         let caller = match bearer(headers) {
+            Ok(Some(_)) if self.is_operators_only => Err(Refused::new(Reason::NotAccepted)),
+            Ok(None) if self.is_operators_only => Err(Refused::new(Reason::Missing)),
             Ok(Some(token)) => self.proved(token).await,
             Ok(None) => self.anonymous().await,
             Err(reason) => Err(Refused::new(reason)),

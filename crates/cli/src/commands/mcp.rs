@@ -1,5 +1,6 @@
 //! `countersign mcp`: the tools for an MCP client that starts them as a program of its own.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use countersign::archive::Archive;
@@ -13,15 +14,19 @@ use countersign::{Executor, Principal};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
 use countersign_gateway::identity::Identity;
+use countersign_gateway::operator::Operator;
+use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::telemetry::Telemetry;
-use countersign_gateway::{Gateway, Settings, mcp};
+use countersign_gateway::{Gateway, Server, Settings, mcp};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use zeroize::Zeroizing;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::PlaceOptions;
+use crate::place::{Place, PlaceOptions, operator};
+use crate::running::Running;
 use crate::samples;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
@@ -29,6 +34,7 @@ use crate::terminal::Terminal;
 /// Serve the tools to one MCP client over standard input and output
 ///
 /// Ends when the client hangs up. Whoever calls is an agent: what a user has to confirm, it cannot.
+/// `countersign approvals` can meanwhile, from another terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -67,17 +73,23 @@ impl Mcp {
         let executor = place.executor_builder(samples::catalog()?)?;
         let executor = watched(executor, &telemetry).build();
         let archive = place.archive_with(executor.vault().clone());
+        let token = Operator::draw(&*place.ids, operator());
+        let secret = Zeroizing::new(token.token().to_owned());
         let gateway = Gateway::new(
             executor,
             archive,
             place.ids.clone(),
-            Identity::loopback(),
+            operators_only(&place, token),
             Settings::default(),
         );
+        let door = Door::open(&place, &gateway, &secret, terminal)?;
+        let (server, running) = door.map_or((None, None), |Door { server, running }| {
+            (Some(server), Some(running))
+        });
         let (end, ended) = oneshot::channel::<()>();
         let signing = journal.run(async { drop(ended.await) });
         let serving = async {
-            let served = self.serve(&gateway).await;
+            let served = self.serve_beside(&gateway, server).await;
             drop(end);
             served
         };
@@ -85,6 +97,9 @@ impl Mcp {
         let (served, signed) = place
             .runtime
             .block_on(async { tokio::join!(serving, signing) });
+        if let Some(running) = running {
+            running.withdraw(&place.folder)?;
+        }
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         served?;
         signed.map(|()| Exit::Ok)
@@ -102,6 +117,22 @@ impl Mcp {
             .start(runtime, terminal, clock, nobody_counts)
     }
 
+    /// Serves the client, and the commands of this machine as long as it is there.
+    async fn serve_beside(&self, gateway: &Gateway, server: Option<Server>) -> Result<(), Failure> {
+        let (hung_up, has_hung_up) = oneshot::channel::<()>();
+        let client = async {
+            let served = self.serve(gateway).await;
+            drop(hung_up);
+            served
+        };
+        let commands = async {
+            if let Some(server) = server {
+                server.run(async { drop(has_hung_up.await) }).await;
+            }
+        };
+        tokio::join!(client, commands).0
+    }
+
     async fn serve(&self, gateway: &Gateway) -> Result<(), Failure> {
         let actor = Actor {
             kind: ActorType::Agent,
@@ -116,6 +147,53 @@ impl Mcp {
         let serving = Box::pin(mcp::serve_stdio(gateway, caller, input, output));
         serving.await.map_err(Failure::from)
     }
+}
+
+/// Where commands of this machine reach the process that holds the file: nobody else could give the
+/// confirmation that a call waits for.
+struct Door {
+    server: Server,
+    running: Running,
+}
+
+impl Door {
+    /// None where the store can be opened by others as well: they need no door.
+    fn open(
+        place: &Place,
+        gateway: &Gateway,
+        secret: &str,
+        terminal: &mut Terminal,
+    ) -> Result<Option<Self>, Failure> {
+        if !place.backend.is_alone() {
+            return Ok(None);
+        }
+        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let bound = place
+            .runtime
+            .block_on(Server::bind(gateway.clone(), any_port));
+        let server = match bound {
+            Ok(server) => server,
+            // A client may give its programs no network at all; they work without.
+            Err(error) => {
+                terminal.say(format_args!(
+                    "note: cannot listen on 127.0.0.1 ({error}): other commands cannot work until this ends"
+                ))?;
+                return Ok(None);
+            }
+        };
+        let running = Running::here(format!("http://{}", server.address()?), secret);
+        running.announce(&place.folder)?;
+        Ok(Some(Self { server, running }))
+    }
+}
+
+/// Nobody but the operator comes in by the door.
+fn operators_only(place: &Place, token: Operator) -> Identity {
+    let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
+    Identity::new(place.clock.clone(), policy)
+        .api_keys(place.api_keys())
+        .with_operator_token(token)
+        .operators_only()
 }
 
 /// With traces of its calls, where somebody wants them.
