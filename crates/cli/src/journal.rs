@@ -5,6 +5,7 @@ use countersign::sequencer::{self, LastStop, Sequencer, SequencerBuilder};
 use crate::failure::Failure;
 use crate::keys;
 use crate::place::{Place, missing, store_failed};
+use crate::running::Running;
 
 /// The newest signed checkpoint, outside of the store.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
@@ -42,6 +43,13 @@ pub(crate) fn sequencer(
     place: &Place,
     how: impl FnOnce(SequencerBuilder) -> SequencerBuilder,
 ) -> Result<Sequencer, Failure> {
+    // A server in this folder signs with the same key, for a store that is another one where this is a
+    // file: two stores that both grow would be two logs of one name.
+    if place.file.is_some()
+        && let Some(running) = Running::find(&place.folder)?
+    {
+        return Err(running.in_the_way());
+    }
     let key = keys::log(&place.folder)?;
     let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
     let held = place.folder.read(CHECKPOINT)?;

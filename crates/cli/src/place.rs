@@ -46,6 +46,8 @@ pub(crate) struct PlaceOptions {
 /// A store with everything that belongs to it.
 pub(crate) struct Place {
     pub(crate) folder: Folder,
+    /// The file of the store, where it is one.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) backend: Backend,
     pub(crate) master: Arc<MasterKey>,
     pub(crate) master_source: MasterSource,
@@ -87,20 +89,25 @@ impl PlaceOptions {
         }
     }
 
-    /// The server that works in the folder, where one does.
+    /// The server that works in the folder, where one does. One on another store than the named one does
+    /// not count; who names none means the server's.
     pub(crate) fn running(&self) -> Result<Option<Running>, Failure> {
         let (data, _) = self.names()?;
-        match Folder::existing(data) {
-            Ok(folder) => Running::find(&folder),
-            Err(_) => Ok(None),
-        }
+        let Ok(folder) = Folder::existing(data) else {
+            return Ok(None);
+        };
+        let running = Running::find(&folder)?;
+        Ok(match self.named_store()? {
+            Some(store) => running.filter(|running| running.is_on(&store)),
+            None => running,
+        })
     }
 
     /// The place, made where it is missing.
     pub(crate) fn open_or_make(&self, terminal: &mut Terminal) -> Result<Place, Failure> {
         let (data, store) = self.names()?;
         let folder = Folder::make(data)?;
-        let (clock, ids) = clock_and_ids();
+        let (_, ids) = clock_and_ids();
         // Keys are made for a new store only: under new ones, nothing that is there could be read or
         // continued, and the missing ones would not be missed any more.
         let is_used = match &store {
@@ -123,7 +130,8 @@ impl PlaceOptions {
             }
             keys::make_log(&folder, self.origin.as_deref(), &*ids)?;
         }
-        Place::open(folder, &store, clock, ids)
+        self.check_owner(&store)?;
+        Place::open(folder, &store)
     }
 
     /// The place, where there is one.
@@ -140,29 +148,24 @@ impl PlaceOptions {
             let message = format!("there is no store {}", path.display());
             return Err(Failure::new(message).hint("the first `countersign call` makes one"));
         }
-        let (clock, ids) = clock_and_ids();
-        Place::open(folder, &store, clock, ids)
+        self.check_owner(&store)?;
+        Place::open(folder, &store)
+    }
+
+    /// A file has one owner; one that serves does not go away by waiting.
+    fn check_owner(&self, store: &StoreName) -> Result<(), Failure> {
+        match (store, self.running()?) {
+            (StoreName::Sqlite(_), Some(running)) => Err(running.in_the_way()),
+            (StoreName::Sqlite(_), None) | (StoreName::Postgres(_) | StoreName::Memory, _) => {
+                Ok(())
+            }
+        }
     }
 }
 
 impl Place {
-    fn open(
-        folder: Folder,
-        store: &StoreName,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn IdSource>,
-    ) -> Result<Self, Failure> {
-        // A file has one owner; one that serves does not go away by waiting.
-        if let StoreName::Sqlite(_) = store
-            && let Some(running) = Running::find(&folder)?
-        {
-            let message = format!("the server at {} works in this folder", running.url);
-            let hint = format!(
-                "stop it first (process {}); approvals, calls and keys ask it meanwhile",
-                running.pid
-            );
-            return Err(Failure::new(message).hint(hint));
-        }
+    fn open(folder: Folder, store: &StoreName) -> Result<Self, Failure> {
+        let (clock, ids) = clock_and_ids();
         let master = keys::master(&folder)?;
         let (master, master_source) = master.ok_or_else(|| missing(&folder, keys::MASTER))?;
         let log_key = keys::log(&folder)?.ok_or_else(|| missing(&folder, keys::LOG))?;
@@ -171,8 +174,13 @@ impl Place {
             .enable_all()
             .build()?;
         let backend = runtime.block_on(Backend::open(store))?;
+        let file = match store {
+            StoreName::Sqlite(path) => Some(path.canonicalize()?),
+            StoreName::Memory | StoreName::Postgres(_) => None,
+        };
         Ok(Self {
             folder,
+            file,
             backend,
             master,
             master_source,

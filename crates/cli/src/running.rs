@@ -1,6 +1,8 @@
 //! A server that runs on a data folder: where it is, and how commands talk to it while it holds the store.
 
 use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use countersign::contract::ErrorBody;
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use crate::backend::StoreName;
 use crate::failure::Failure;
 use crate::folder::Folder;
 
@@ -29,16 +32,40 @@ pub(crate) struct Running {
     token: String,
     /// The process.
     pub(crate) pid: u32,
+    /// The file of its store; none where that is no file.
+    #[serde(default)]
+    file: Option<PathBuf>,
 }
 
 impl Running {
     /// This process.
-    pub(crate) fn here(url: String, token: &str) -> Self {
+    pub(crate) fn here(url: String, token: &str, file: Option<PathBuf>) -> Self {
         Self {
             url,
             token: token.to_owned(),
             pid: std::process::id(),
+            file,
         }
+    }
+
+    /// Whether a store that somebody names is the one that it works with.
+    pub(crate) fn is_on(&self, store: &StoreName) -> bool {
+        match (&self.file, store) {
+            (Some(ours), StoreName::Sqlite(theirs)) => is_same_file(ours, theirs),
+            (Some(_), StoreName::Postgres(_) | StoreName::Memory) => false,
+            (None, StoreName::Sqlite(_)) => false,
+            // An address is not written down, because it may hold a password.
+            (None, StoreName::Postgres(_) | StoreName::Memory) => true,
+        }
+    }
+
+    /// What whoever needs the store for themselves is told.
+    pub(crate) fn in_the_way(&self) -> Failure {
+        let message = format!("the server at {} works in this folder", self.url);
+        Failure::new(message).hint(format!(
+            "stop it first (process {}); approvals, calls and keys ask it meanwhile",
+            self.pid
+        ))
     }
 
     /// Tells the commands of this machine.
@@ -152,6 +179,15 @@ pub(crate) fn query(path: &str, options: &[(&str, Option<String>)]) -> String {
         }
     }
     address
+}
+
+/// One file may have many names.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 fn read(folder: &Folder) -> Result<Option<Running>, Failure> {

@@ -285,3 +285,33 @@ fn a_question_survives_the_server_and_is_answered_by_command() {
         "it was replaced by the next question"
     );
 }
+
+/// A copy of the store is nobody's: it is read beside a server, but not written under the server's keys.
+#[test]
+fn a_copy_of_the_store_is_verified_beside_a_server() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let made = command(&folder, &["call", "notes.list"]).output();
+    assert!(made.expect("it runs").status.success());
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(folder.path().join("data/countersign.db"), &copy).expect("it can be copied");
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(folder.path().join("data/countersign.db"), &link)
+        .expect("it can be linked");
+    let kept = folder.path().join("kept");
+    std::fs::copy(folder.path().join("data/checkpoint"), &kept).expect("it can be copied");
+
+    let running = Running::start_in(folder, &[]);
+    let store = |path: &std::path::Path| format!("sqlite:{}", path.display());
+    let (copy, link, kept) = (store(&copy), store(&link), kept.display().to_string());
+    let verify = ["verify", "--all", "--held", &kept, "--store"];
+    let check = |words: &[&str], store: &str, code: i32, says: &str| {
+        let output = running.run(&[words, &[store]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{words:?} {said}");
+        assert!(said.contains(says), "{words:?} {said}");
+    };
+    check(&verify, &copy, 0, "valid");
+    check(&verify, &link, 2, "works in this folder");
+    let call = ["call", "notes.list", "--store"];
+    check(&call, &copy, 2, "works in this folder");
+}

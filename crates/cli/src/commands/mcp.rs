@@ -181,7 +181,8 @@ impl Door {
                 return Ok(None);
             }
         };
-        let running = Running::here(format!("http://{}", server.address()?), secret);
+        let url = format!("http://{}", server.address()?);
+        let running = Running::here(url, secret, place.file.clone());
         running.announce(&place.folder)?;
         Ok(Some(Self { server, running }))
     }

@@ -106,7 +106,7 @@ impl Serve {
                 .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
         })?;
         let url = format!("http://{}", server.address()?);
-        let running = Running::here(url, &secret);
+        let running = Running::here(url, &secret, place.file.clone());
         running.announce(&place.folder)?;
         self.say_where(terminal, &running, &policy)?;
 
