@@ -286,6 +286,39 @@ fn a_question_survives_the_server_and_is_answered_by_command() {
     );
 }
 
+/// A server that works is no fault; what it leaves open is still looked at.
+#[test]
+fn a_doctor_is_content_with_a_server_that_works() {
+    let running = Running::start(&[]);
+    let seen = running.run(&["doctor", "--json"]);
+    assert_eq!(seen.status.code(), Some(0), "{seen:?}");
+    let seen: Value = serde_json::from_slice(&seen.stdout).expect("one line of JSON");
+    let points = seen.as_array().expect("a list");
+    let found = |what: &str| {
+        let point = points.iter().find(|point| point["what"] == what);
+        let point = point.unwrap_or_else(|| panic!("{what} is missing in {seen}"));
+        assert_eq!(point["state"], "ok", "{point}");
+        point["found"].as_str().expect("text").to_owned()
+    };
+    let server = found("server");
+    assert!(
+        server.contains(&running.address) && server.ends_with(": ready"),
+        "{server}"
+    );
+    assert!(found("log").starts_with("signed for "));
+
+    // The key on the disk is another one now: what was signed is not its own.
+    let key = running.file("log.key");
+    let other = tempfile::tempdir().expect("a folder can be made");
+    let made = command(&other, &["call", "notes.list"]).output();
+    assert!(made.expect("it runs").status.success());
+    std::fs::copy(other.path().join("data/log.key"), key).expect("it can be copied");
+    let seen = running.run(&["doctor", "--json"]);
+    assert_eq!(seen.status.code(), Some(1), "{seen:?}");
+    let seen = String::from_utf8(seen.stdout).expect("it is text");
+    assert!(seen.contains(r#"{"what":"log","state":"wrong""#), "{seen}");
+}
+
 /// A copy of the store is nobody's: it is read beside a server, but not written under the server's keys.
 #[test]
 fn a_copy_of_the_store_is_verified_beside_a_server() {

@@ -6,12 +6,14 @@ use serde::Serialize;
 
 use super::counted;
 use crate::answer::write_table;
+use crate::backend::StoreName;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
 use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, MASTER_OLD, MasterSource};
 use crate::place::{Place, PlaceOptions, store_failed};
+use crate::running::Running;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
@@ -76,9 +78,20 @@ impl Doctor {
             Ok(folder) => {
                 examine_folder(&folder, &mut points);
                 points.add("store", Standing::Ok, store.to_string());
-                match options.open() {
-                    Ok(place) => examine_store(&place, &mut points),
-                    Err(failure) => points.add_result("store opens", Err(failure)),
+                let running = options.running()?;
+                if let Some(running) = &running {
+                    points.add_result("server", server(running));
+                }
+                match (&store, running) {
+                    // It alone can look into the store.
+                    (StoreName::Sqlite(_), Some(_)) => {
+                        points.add_result("log", signed_outside(&folder));
+                    }
+                    (StoreName::Sqlite(_), None)
+                    | (StoreName::Postgres(_) | StoreName::Memory, _) => match options.open() {
+                        Ok(place) => examine_store(&place, &mut points),
+                        Err(failure) => points.add_result("store opens", Err(failure)),
+                    },
                 }
             }
             Err(failure) => {
@@ -180,6 +193,33 @@ fn examine_store(place: &Place, points: &mut Points) {
     }
     points.add_result("log", log(place));
     points.add_result("in doubt", in_doubt(place));
+}
+
+/// What a server says of itself.
+fn server(running: &Running) -> Result<(Standing, String), Failure> {
+    let answer = running.ask("GET", "/readyz", None)?;
+    let answer = answer.as_str().unwrap_or_default().trim();
+    let (url, pid) = (&running.url, running.pid);
+    let found = format!(
+        "works at {url} (process {pid}): {}",
+        answer.replace('\n', "; ")
+    );
+    let state = if answer == "ready" {
+        Standing::Ok
+    } else {
+        Standing::Note
+    };
+    Ok((state, found))
+}
+
+/// The checkpoint that is kept outside of the store, where only a server can look into it.
+fn signed_outside(folder: &Folder) -> Result<(Standing, String), Failure> {
+    let (Some(note), Some(key)) = (folder.read(CHECKPOINT)?, keys::log(folder)?) else {
+        return Ok((Standing::Note, "no checkpoint".to_owned()));
+    };
+    let signed = Checkpoint::open(&note, &key.verifying_key())?;
+    let found = format!("signed for {}; the server has the records", signed.size);
+    Ok((Standing::Ok, found))
 }
 
 /// The tree in the store beside the checkpoint that is kept outside of it.
