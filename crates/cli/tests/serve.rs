@@ -348,3 +348,23 @@ fn a_copy_of_the_store_is_verified_beside_a_server() {
     let call = ["call", "notes.list", "--store"];
     check(&call, &copy, 2, "works in this folder");
 }
+
+/// A port alone is one of this machine, and so is the name that everybody gives it.
+#[test]
+fn a_port_alone_is_enough() {
+    for address in ["0", "localhost:0"] {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mut child = command(&folder, &["serve", "--json", "--listen", address])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("it is piped");
+        let read = BufReader::new(stdout).read_line(&mut line);
+        child.kill().expect("it can be stopped");
+        child.wait().expect("it ends");
+        read.expect("it can be read");
+        assert!(line.contains("http://127.0.0.1:"), "{line}");
+    }
+}

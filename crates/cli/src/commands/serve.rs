@@ -1,7 +1,7 @@
 //! `countersign serve`: answers calls over the network until it is told to stop.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ Examples:
   countersign serve --policy policy.toml --check
   curl http://127.0.0.1:8787/v1/tools/memory.search -d '{\"arguments\": {\"query\": \"milk\"}}'")]
 pub(crate) struct Serve {
-    /// Where to listen; a port of 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
+    /// Where to listen, or only the port on 127.0.0.1; a port of 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", value_parser = address)]
     listen: SocketAddr,
 
     /// Under which address clients reach it, such as <https://tools.example.com>
@@ -246,6 +246,23 @@ async fn serve(
     Ok((stopped, signing.await?))
 }
 
+/// An address on the command line. Names are not looked up, because they may mean many addresses; the one
+/// that everybody uses means this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = text.strip_prefix("localhost:").unwrap_or(text);
+    match port.parse() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => Err(
+            "expected an address and a port such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, \
+             or a port alone; 0.0.0.0:8787 is every network"
+                .to_owned(),
+        ),
+    }
+}
+
 /// How often the process was told to stop.
 fn signals() -> Result<watch::Receiver<u32>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -285,4 +302,33 @@ fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<(), Failur
         .map_err(store_failed)?;
     place.runtime.spawn(policy.clone().watch(recorder));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_write_addresses_in_many_ways() {
+        let check = |text: &str, meant: Option<&str>| {
+            let read = address(text).ok().map(|address| address.to_string());
+            assert_eq!(read.as_deref(), meant, "{text:?}");
+        };
+        check("127.0.0.1:8787", Some("127.0.0.1:8787"));
+        check("[::1]:0", Some("[::1]:0"));
+        check("0.0.0.0:80", Some("0.0.0.0:80"));
+        check("localhost:9000", Some("127.0.0.1:9000"));
+        check("9000", Some("127.0.0.1:9000"));
+        for text in [
+            "",
+            ":8787",
+            "localhost",
+            "127.0.0.1",
+            "65536",
+            "example.com:80",
+            "-1",
+        ] {
+            check(text, None);
+        }
+    }
 }
