@@ -33,7 +33,7 @@ line {\"status\": …, \"value\": …, \"issues\": […]}. A line that cannot be
 says so. The order stays, and the exit code is 0.")]
 pub(crate) struct Bind {
     /// The tool that declares the arguments; `-` in its place reads the text from stdin
-    #[arg(value_name = "TOOL", conflicts_with_all = ["schema", "jsonl"])]
+    #[arg(value_name = "TOOL", conflicts_with = "jsonl")]
     tool: Option<String>,
 
     /// Read the text from stdin
@@ -129,7 +129,12 @@ impl Bind {
                 };
                 Ok(Binder::from_schema(&schema, lines::POLICY).map_err(unusable)?)
             }
-            (Some(name), _) => Ok(samples::find(&samples::catalog()?, name)?.binder().clone()),
+            (Some(name), Some(_)) => {
+                let message =
+                    format!("{name} declares its own arguments, so --schema is one too many");
+                Err(Failure::new(message).hint("leave out one of the two"))
+            }
+            (Some(name), None) => Ok(samples::find(&samples::catalog()?, name)?.binder().clone()),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 Examples:
   countersign tools
   countersign tools memory.search --format markdown
-  countersign tools --format openai --strict --max-tokens 150
+  countersign tools --format openai --strict --max-tokens 500
 
 What was cut to keep the budget, and what a provider cannot express, is said on stderr.")]
 pub(crate) struct Tools {

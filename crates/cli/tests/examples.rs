@@ -1,0 +1,86 @@
+//! The examples in the help are run as they stand: an example that fails teaches nobody.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The commands whose help has examples, in an order in which they work in one folder.
+const COMMANDS: [&str; 14] = [
+    "call",
+    "bind",
+    "tools",
+    "calls",
+    "approvals list",
+    "claims list",
+    "evidence list",
+    "evidence hold",
+    "evidence release",
+    "replay",
+    "keys create",
+    "keys rotate-master",
+    "doctor",
+    "serve",
+];
+
+/// What needs something that only its reader has: a name from another answer, another program, a secret,
+/// or no end.
+const NEEDS_MORE: [&str; 5] = [" ev_01", "$NEW", "| jq", "--rules new-rules.json", "curl "];
+
+fn shell(folder: &Path, line: &str) -> Output {
+    let bin = Path::new(env!("CARGO_BIN_EXE_countersign"));
+    let path = std::env::var("PATH").unwrap();
+    Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .env(
+            "PATH",
+            format!("{}:{path}", bin.parent().unwrap().display()),
+        )
+        .env("COUNTERSIGN_DATA", folder.join("data"))
+        .env("COUNTERSIGN_OPERATOR", "tester")
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn examples_in_the_help_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/policy.toml");
+    std::fs::copy(policy, folder.join("policy.toml")).unwrap();
+    let schema = r#"{"type": "object", "properties": {"query": {"type": "string"}}}"#;
+    std::fs::write(folder.join("search.json"), schema).unwrap();
+    std::fs::write(folder.join("answer.txt"), "{query: 'milk'}").unwrap();
+    let line = r#"{"schema": null, "raw": "{query: 1}"}"#;
+    std::fs::write(folder.join("calls.jsonl"), format!("{line}\n")).unwrap();
+    // Something that can be held and released.
+    assert!(
+        shell(folder, "countersign call notes.list --user u_7")
+            .status
+            .success()
+    );
+
+    let mut count = 0;
+    for command in COMMANDS {
+        let help = shell(folder, &format!("countersign {command} --help"));
+        let help = String::from_utf8(help.stdout).unwrap();
+        let examples = help
+            .lines()
+            .skip_while(|line| !line.starts_with("Example"))
+            .skip(1)
+            .take_while(|line| line.starts_with("  "));
+        for example in examples.map(str::trim) {
+            let is_endless = command == "serve" && !example.ends_with("--check");
+            if is_endless || NEEDS_MORE.iter().any(|more| example.contains(more)) {
+                continue;
+            }
+            let output = shell(folder, example);
+            assert!(output.status.success(), "{example}\n{output:?}");
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count} examples");
+}
