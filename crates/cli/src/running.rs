@@ -101,6 +101,17 @@ impl Running {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, Failure> {
+        self.ask_or(method, path, body, as_it_was_said)
+    }
+
+    /// The same with words for a refusal: those of the server are for whoever speaks HTTP.
+    pub(crate) fn ask_or(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        refused: impl FnOnce(ErrorBody) -> Failure,
+    ) -> Result<Value, Failure> {
         let (status, text) = self.send(method, path, body)?;
         let answer: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         if status < 400 {
@@ -108,13 +119,7 @@ impl Running {
         }
         let error = answer.get("error").unwrap_or(&answer);
         Err(match serde_json::from_value::<ErrorBody>(error.clone()) {
-            Ok(error) => {
-                let failure = Failure::new(error.to_string()).refused();
-                match error.details.hint {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                }
-            }
+            Ok(error) => refused(error),
             Err(_) => Failure::new(format!("the server at {} answered {status}", self.url)),
         })
     }
@@ -159,6 +164,14 @@ impl Running {
         let context = format!("the server at {} does not answer", self.url);
         Failure::from(anyhow::Error::new(error).context(context))
             .hint("look whether `countersign serve` still runs")
+    }
+}
+
+fn as_it_was_said(error: ErrorBody) -> Failure {
+    let failure = Failure::new(error.to_string()).refused();
+    match error.details.hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

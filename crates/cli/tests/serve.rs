@@ -368,3 +368,29 @@ fn a_port_alone_is_enough() {
         assert!(line.contains("http://127.0.0.1:"), "{line}");
     }
 }
+
+/// Through a server or without one, a refusal is in the words of the command.
+#[test]
+fn a_refusal_is_the_same_with_and_without_a_server() {
+    let mut running = Running::start(&[]);
+    let check = |running: &Running| {
+        let say = |words: &[&str]| {
+            let output = running.run(words);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            said
+        };
+        let missing = say(&["keys", "revoke", "0000000000000000"]);
+        assert!(
+            missing.ends_with("hint: `countersign keys list` lists all keys\n"),
+            "{missing}"
+        );
+        let person = say(&["keys", "create", "--user", "agent/nightly"]);
+        assert!(person.starts_with("error: --user must be "), "{person}");
+        (missing, person)
+    };
+    let with = check(&running);
+    running.signal("-TERM");
+    running.child.wait().expect("it ends");
+    assert_eq!(with, check(&running));
+}

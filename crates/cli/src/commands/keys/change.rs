@@ -6,7 +6,7 @@ use countersign_gateway::policy::Period;
 use serde_json::json;
 
 use super::create::{period, show_once};
-use super::shelf::{Shelf, in_store, issued};
+use super::shelf::{Shelf, in_store, issued, refused};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ impl Rotate {
             Shelf::Server(running) => {
                 let path = format!("/v1/keys/{id}/rotate");
                 let grace = (!grace.is_zero()).then(|| format!("{}s", grace.as_secs()));
-                running.ask("POST", &path, Some(&json!({"grace": grace})))?
+                running.ask_or("POST", &path, Some(&json!({"grace": grace})), refused)?
             }
             Shelf::Store(place) => in_store(&place, async |keys, by| {
                 let made = keys.rotate(id, grace, &by).await?;
@@ -72,7 +72,9 @@ impl Revoke {
     ) -> Result<Exit, Failure> {
         let id = checked(&self.id)?;
         let ended = match Shelf::open(options)? {
-            Shelf::Server(running) => running.ask("DELETE", &format!("/v1/keys/{id}"), None)?,
+            Shelf::Server(running) => {
+                running.ask_or("DELETE", &format!("/v1/keys/{id}"), None, refused)?
+            }
             Shelf::Store(place) => in_store(&place, async |keys, by| {
                 let key = keys.revoke(id, &by).await?;
                 Ok(json!({"key": key}))

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::contract::{Actor, ActorType};
-use countersign_gateway::identity::NewKey;
+use countersign::contract::{Actor, ActorType, ErrorBody};
+use countersign_gateway::identity::{KeysError, NewKey};
 use countersign_gateway::policy::Period;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, in_store, issued};
+use super::shelf::{Shelf, in_store, issued, refused};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -82,10 +82,21 @@ impl Create {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let new = self.key()?;
+        let kind = new.actor.kind;
         let made = match Shelf::open_or_make(options, terminal)? {
-            Shelf::Server(running) => running.ask("POST", "/v1/keys", Some(&json!(new)))?,
+            Shelf::Server(running) => {
+                let in_our_words = |error| refused(about_options(error, kind));
+                running.ask_or("POST", "/v1/keys", Some(&json!(new)), in_our_words)?
+            }
             Shelf::Store(place) => in_store(&place, async move |keys, by| {
-                keys.create(new, &by).await.map(|made| issued(&made))
+                let made = keys.create(new, &by).await;
+                made.map(|made| issued(&made)).map_err(|error| {
+                    let KeysError::Invalid { field, form } = error else {
+                        return error;
+                    };
+                    let field = option_of(field, kind).unwrap_or(field);
+                    KeysError::Invalid { field, form }
+                })
             })?,
         };
         show_once(terminal, &made)
@@ -118,6 +129,35 @@ impl Create {
             expires_at: self.expires.map(end).transpose()?,
         })
     }
+}
+
+/// What the command line calls a member of a request.
+fn option_of(field: &str, kind: ActorType) -> Option<&'static str> {
+    let holder = match kind {
+        ActorType::Agent => "--agent",
+        ActorType::User => "--user",
+        ActorType::System => "--system",
+    };
+    match field {
+        "/actor/id" => Some(holder),
+        // A person acts for themselves, so it was not given on its own.
+        "/user_id" if kind == ActorType::User => Some(holder),
+        "/user_id" => Some("--for"),
+        "/acts_for_others" => Some("--acts-for-others"),
+        "/scopes" => Some("--scope"),
+        "/label" => Some("--label"),
+        "/expires_at" => Some("--expires"),
+        _ => None,
+    }
+}
+
+/// What a server says about a member, said about the option.
+fn about_options(mut error: ErrorBody, kind: ActorType) -> ErrorBody {
+    let field = error.details.field.as_deref();
+    if let Some((field, option)) = field.and_then(|field| Some((field, option_of(field, kind)?))) {
+        error.message = error.message.replacen(field, option, 1);
+    }
+    error
 }
 
 /// A period on the command line.

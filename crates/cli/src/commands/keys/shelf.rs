@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use countersign::Principal;
+use countersign::contract::{ErrorBody, ErrorCode};
 use countersign_gateway::identity::{ApiKeys, IssuedKey, KeysError};
 use serde_json::{Value, json};
 
@@ -63,20 +64,31 @@ pub(super) fn issued(issued: &IssuedKey) -> Value {
 
 /// What to do where keys could not be read or changed.
 pub(crate) fn keys_failed(error: KeysError) -> Failure {
-    let hint = error.body().details.hint;
-    let failure = match error {
-        KeysError::Store(error) => return store_failed(error),
-        KeysError::NoKey { .. } => {
-            return Failure::from(error).hint("`countersign keys list` lists all keys");
-        }
-        KeysError::Invalid { .. } => Failure::from(error),
-        KeysError::Ended { .. }
+    match error {
+        KeysError::Store(error) => store_failed(error),
+        KeysError::Invalid { .. }
+        | KeysError::NoKey { .. }
+        | KeysError::Ended { .. }
         | KeysError::Full { .. }
         | KeysError::Busy
-        | KeysError::MissingScope { .. } => Failure::from(error).refused(),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+        | KeysError::MissingScope { .. } => refused(error.body()),
+    }
+}
+
+/// The same where a server said it. Its hints are for whoever speaks HTTP.
+pub(super) fn refused(error: ErrorBody) -> Failure {
+    let failure = Failure::new(error.message);
+    if error.code == ErrorCode::NotFound {
+        return failure.hint("`countersign keys list` lists all keys");
+    }
+    if error.details.field.is_some() {
+        return failure;
+    }
+    if error.code == ErrorCode::Conflict {
+        return failure.refused().hint("look at the key and try again");
+    }
+    match error.details.hint {
+        Some(hint) => failure.refused().hint(hint),
+        None => failure.refused(),
     }
 }
