@@ -146,7 +146,7 @@ impl Verify {
         if terminal.is_for_programs() {
             write_json(terminal, &report)?;
         } else {
-            show_all(terminal, &report)?;
+            self.show_all(terminal, &report)?;
         }
         Ok(verdict(report.is_valid()))
     }
@@ -188,6 +188,40 @@ impl Verify {
         let saved: Option<Saved> = serde_json::from_str(&text).ok();
         let usable = |saved: &Saved| saved.quick == self.quick && saved.progress.faults == 0;
         Ok(saved.filter(usable).map(|saved| saved.progress))
+    }
+
+    fn show_all(&self, terminal: &mut Terminal, report: &VerifyReport) -> Result<(), Failure> {
+        let out = terminal.data();
+        writeln!(out, "log: {}", visible(&report.origin))?;
+        writeln!(
+            out,
+            "records: {}, {} looked at",
+            report.size, report.checked
+        )?;
+        let size =
+            |size: Option<u64>| size.map_or("none that holds".to_owned(), |size| size.to_string());
+        writeln!(out, "signed for: {}", size(report.signed))?;
+        writeln!(out, "kept checkpoint: {}", size(report.held))?;
+        if self.quick {
+            writeln!(out, "payloads: not looked at")?;
+        } else {
+            writeln!(
+                out,
+                "payloads: {} hold, {} are gone",
+                report.payloads, report.payloads_gone
+            )?;
+        }
+        for finding in &report.findings {
+            terminal.say(format_args!("wrong: {}", visible(&finding.to_string())))?;
+        }
+        if report.further_findings > 0 {
+            terminal.say(format_args!("wrong: {} more", report.further_findings))?;
+        }
+        Ok(terminal.say(if report.is_valid() {
+            "valid"
+        } else {
+            "NOT VALID"
+        })?)
     }
 
     fn held(&self) -> Result<Option<String>, Failure> {
@@ -266,34 +300,4 @@ fn show_bundle(terminal: &mut Terminal, report: &Report) -> Result<(), Failure> 
         )?;
     }
     Ok(terminal.say(if report.valid { "valid" } else { "NOT VALID" })?)
-}
-
-fn show_all(terminal: &mut Terminal, report: &VerifyReport) -> Result<(), Failure> {
-    let out = terminal.data();
-    writeln!(out, "log: {}", visible(&report.origin))?;
-    writeln!(
-        out,
-        "records: {}, {} looked at",
-        report.size, report.checked
-    )?;
-    let size =
-        |size: Option<u64>| size.map_or("none that holds".to_owned(), |size| size.to_string());
-    writeln!(out, "signed for: {}", size(report.signed))?;
-    writeln!(out, "kept checkpoint: {}", size(report.held))?;
-    writeln!(
-        out,
-        "payloads: {} hold, {} are gone",
-        report.payloads, report.payloads_gone
-    )?;
-    for finding in &report.findings {
-        terminal.say(format_args!("wrong: {}", visible(&finding.to_string())))?;
-    }
-    if report.further_findings > 0 {
-        terminal.say(format_args!("wrong: {} more", report.further_findings))?;
-    }
-    Ok(terminal.say(if report.is_valid() {
-        "valid"
-    } else {
-        "NOT VALID"
-    })?)
 }
