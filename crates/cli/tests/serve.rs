@@ -161,6 +161,7 @@ fn listening_for_others_without_credentials_is_refused() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("no credential is set up"), "{said}");
+        assert!(!folder.path().join("data").exists(), "nothing was made");
     }
 }
 
@@ -393,4 +394,58 @@ fn a_refusal_is_the_same_with_and_without_a_server() {
     running.signal("-TERM");
     running.child.wait().expect("it ends");
     assert_eq!(with, check(&running));
+}
+
+/// What a server says when it starts is true: nobody is told to try what would be refused.
+#[test]
+fn a_server_says_only_what_works() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let start = |words: &[&str]| {
+        let words = [&["serve", "--log", "off", "--listen", "0"], words].concat();
+        let mut child = command(&folder, &words)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let stderr = child.stderr.take().expect("it is piped");
+        // It says everything before it can be told to stop.
+        let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+        let mut said: Vec<String> = Vec::new();
+        for line in lines.by_ref() {
+            let is_about_mcp = line.starts_with("MCP: ");
+            said.push(line);
+            if is_about_mcp {
+                break;
+            }
+        }
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("kill is there").success());
+        said.extend(lines);
+        assert!(child.wait().expect("it ends").success());
+        said.join("\n")
+    };
+    let write = |text: &str| {
+        let path = folder.path().join("policy.toml");
+        std::fs::write(&path, text).expect("it can be written");
+        path.display().to_string()
+    };
+    assert!(start(&[]).contains("\ntry: curl http://127.0.0.1:"));
+    let path = write("revision = \"open\"\ndefaults = { unlisted = \"allow\" }");
+    let said = start(&["--policy", &path]);
+    assert!(
+        said.contains("policy: open@") && said.contains("try: "),
+        "{said}"
+    );
+    let path = write("revision = \"closed\"");
+    let said = start(&["--policy", &path]);
+    assert!(
+        said.contains("policy: closed@") && !said.contains("try: "),
+        "{said}"
+    );
+
+    let made = command(&folder, &["keys", "create", "--user", "ann"]).output();
+    assert!(made.expect("it runs").status.success());
+    let said = start(&[]);
+    assert!(!said.contains("try: "), "{said}");
+    assert!(start(&["--allow-anonymous-loopback"]).contains("try: "));
 }

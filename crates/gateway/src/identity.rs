@@ -152,6 +152,18 @@ impl Identity {
         caller.inspect_err(|refused| self.refusals.count(refused.reason))
     }
 
+    /// Who a request without a credential would come from; none where it would be refused. Counts as no
+    /// request.
+    pub async fn without_credential(&self) -> Option<Caller> {
+        if self.is_fixed {
+            return Some(self.local.clone());
+        }
+        if self.is_operators_only {
+            return None;
+        }
+        self.anonymous().await.ok()
+    }
+
     async fn proved(&self, token: &str) -> Result<Caller, Refused> {
         if !token.starts_with(api_key::PREFIX) {
             return self.signed(token).await;

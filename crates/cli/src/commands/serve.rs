@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use countersign::authorize::Authorizer as _;
+use countersign::clock::SystemClock;
 use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::{self, Identity};
@@ -17,9 +19,11 @@ use countersign_gateway::server::Stopped;
 use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, Settings};
 use serde_json::json;
+use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 
 use crate::answer::write_json;
+use crate::backend::StoreName;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal;
@@ -79,6 +83,7 @@ impl Serve {
         if self.check {
             return checked(terminal, &policy);
         }
+        self.check_before_making(options, &policy)?;
         let place = options.open_or_make(terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
@@ -108,7 +113,8 @@ impl Serve {
         let url = format!("http://{}", server.address()?);
         let running = Running::here(url, &secret, place.file.clone());
         running.announce(&place.folder)?;
-        self.say_where(terminal, &running, &policy)?;
+        let can_try = place.runtime.block_on(can_try(&gateway, &policy));
+        self.say_where(terminal, &running, &policy, can_try)?;
 
         let ended = place
             .runtime
@@ -127,18 +133,51 @@ impl Serve {
     /// Which credentials are accepted. Without any, only this machine may reach the server.
     fn identity(&self, place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Failure> {
         let clock = place.clock.clone();
-        let mut identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
-        if self.allow_anonymous_loopback {
-            identity = identity.allow_anonymous_loopback();
+        let identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
+        let identity = self.with_options(identity);
+        self.check_address(&place.runtime, &identity)?;
+        Ok(identity)
+    }
+
+    /// Where there is no store yet, there are no keys either: what would be refused then is refused before
+    /// anything is made.
+    fn check_before_making(
+        &self,
+        options: &PlaceOptions,
+        policy: &Arc<LivePolicy>,
+    ) -> Result<(), Failure> {
+        let has_no_keys = match options.names()?.1 {
+            StoreName::Sqlite(path) => !path.exists(),
+            StoreName::Memory => true,
+            // Others may have made some there.
+            StoreName::Postgres(_) => false,
+        };
+        if !has_no_keys {
+            return Ok(());
         }
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let clock = Arc::new(SystemClock::new());
+        self.check_address(
+            &runtime,
+            &self.with_options(Identity::new(clock, policy.clone())),
+        )
+    }
+
+    fn with_options(&self, identity: Identity) -> Identity {
+        if self.allow_anonymous_loopback {
+            identity.allow_anonymous_loopback()
+        } else {
+            identity
+        }
+    }
+
+    fn check_address(&self, runtime: &Runtime, identity: &Identity) -> Result<(), Failure> {
         let public_url = self.public_url.as_deref();
-        let may = identity::may_listen(self.listen, public_url, &identity);
-        let may = place.runtime.block_on(may);
+        let may = runtime.block_on(identity::may_listen(self.listen, public_url, identity));
         may.map_err(|refused| {
             let hint = refused.hint();
             Failure::from(refused).hint(hint)
-        })?;
-        Ok(identity)
+        })
     }
 
     fn policy(&self) -> Result<LivePolicy, Failure> {
@@ -187,10 +226,11 @@ impl Serve {
         terminal: &mut Terminal,
         running: &Running,
         policy: &LivePolicy,
+        can_try: bool,
     ) -> Result<(), Failure> {
         let url = &running.url;
+        let revision = policy.current().revision().to_string();
         if terminal.is_for_programs() {
-            let revision = policy.current().revision().to_string();
             write_json(
                 terminal,
                 &json!({
@@ -203,14 +243,38 @@ impl Serve {
             return Ok(terminal.data().flush()?);
         }
         terminal.say(format_args!("listening on {url}"))?;
-        if self.policy.is_none() {
-            terminal.say("policy: every caller may call everything; --policy FILE changes that")?;
-        }
+        match &self.policy {
+            None => {
+                terminal.say("policy: every caller may call everything; --policy FILE changes that")
+            }
+            Some(path) => terminal.say(format_args!("policy: {revision} from {}", path.display())),
+        }?;
         terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
-        Ok(terminal.say(format_args!(
-            "try: curl {url}/v1/tools/memory.search -d '{{\"arguments\": {{\"query\": \"agent state\"}}}}'"
-        ))?)
+        if can_try {
+            terminal.say(format_args!(
+                "try: curl {url}/v1/tools/{TRIED} -d '{{\"arguments\": {{\"query\": \"agent state\"}}}}'"
+            ))?;
+        }
+        Ok(())
     }
+}
+
+/// What people are shown to try.
+const TRIED: &str = "memory.search";
+
+/// Whether that works for whoever has nothing but this machine: without a credential, and without being
+/// asked.
+async fn can_try(gateway: &Gateway, policy: &LivePolicy) -> bool {
+    let (caller, entry) = (
+        gateway.identity().without_credential().await,
+        gateway.executor().catalog().get(TRIED),
+    );
+    let (Some(caller), Some(entry)) = (caller, entry) else {
+        return false;
+    };
+    let decided = policy.decide(&caller.principal, entry.spec()).await;
+    decided.is_ok_and(|decision| decision.is_allowed())
+        && !policy.current().demands_confirmation(TRIED)
 }
 
 /// Answers until a signal comes; how that ended, and whether everything is signed.

@@ -47,4 +47,4 @@ impl PolicyError {
     }
 }
 
-const HINT: &str = "docs/identity.md shows every section with its members";
+const HINT: &str = "docs/identity.md shows every section with its members; docs/examples/policy.toml is a whole one";
