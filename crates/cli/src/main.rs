@@ -24,6 +24,7 @@ mod keys;
 mod moment;
 mod nearest;
 mod place;
+mod policy;
 mod progress;
 mod running;
 mod samples;

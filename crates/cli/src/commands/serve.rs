@@ -1,16 +1,13 @@
 //! `countersign serve`: answers calls over the network until it is told to stop.
 
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use countersign::authorize::Authorizer as _;
 use countersign::clock::SystemClock;
 use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::{self, Identity};
-use countersign_gateway::mcp;
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
@@ -29,9 +26,15 @@ use crate::failure::Failure;
 use crate::journal;
 use crate::place::{Place, PlaceOptions, operator, store_failed};
 use crate::running::Running;
-use crate::samples;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
+use crate::{policy, samples};
+
+mod address;
+mod welcome;
+
+use address::address;
+use welcome::{can_try, say_where};
 
 /// Answer calls over HTTP and MCP until told to stop
 ///
@@ -114,7 +117,8 @@ impl Serve {
         let running = Running::here(url, &secret, place.file.clone());
         running.announce(&place.folder)?;
         let can_try = place.runtime.block_on(can_try(&gateway, &policy));
-        self.say_where(terminal, &running, &policy, can_try)?;
+        let named = (self.policy.as_deref(), &*policy);
+        say_where(terminal, &running, named, can_try)?;
 
         let ended = place
             .runtime
@@ -183,13 +187,7 @@ impl Serve {
     fn policy(&self) -> Result<LivePolicy, Failure> {
         match &self.policy {
             None => Ok(LivePolicy::fixed(Policy::allow_all())),
-            Some(path) => LivePolicy::open(path).map_err(|error| {
-                // Where it is about the whole file, it names the file itself.
-                if error.line == 0 {
-                    return Failure::new(error.message).hint(error.hint);
-                }
-                Failure::new(format!("{}: {error}", path.display())).hint(error.hint)
-            }),
+            Some(path) => policy::open(path),
         }
     }
 
@@ -220,61 +218,6 @@ impl Serve {
         let gateway = Gateway::new(executor, archive, ids, identity, settings);
         Ok(gateway.with_metrics(metrics))
     }
-
-    fn say_where(
-        &self,
-        terminal: &mut Terminal,
-        running: &Running,
-        policy: &LivePolicy,
-        can_try: bool,
-    ) -> Result<(), Failure> {
-        let url = &running.url;
-        let revision = policy.current().revision().to_string();
-        if terminal.is_for_programs() {
-            write_json(
-                terminal,
-                &json!({
-                    "url": url,
-                    "mcp_url": format!("{url}{}", mcp::PATH),
-                    "pid": running.pid,
-                    "policy": revision,
-                }),
-            )?;
-            return Ok(terminal.data().flush()?);
-        }
-        terminal.say(format_args!("listening on {url}"))?;
-        match &self.policy {
-            None => {
-                terminal.say("policy: every caller may call everything; --policy FILE changes that")
-            }
-            Some(path) => terminal.say(format_args!("policy: {revision} from {}", path.display())),
-        }?;
-        terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
-        if can_try {
-            terminal.say(format_args!(
-                "try: curl {url}/v1/tools/{TRIED} -d '{{\"arguments\": {{\"query\": \"agent state\"}}}}'"
-            ))?;
-        }
-        Ok(())
-    }
-}
-
-/// What people are shown to try.
-const TRIED: &str = "memory.search";
-
-/// Whether that works for whoever has nothing but this machine: without a credential, and without being
-/// asked.
-async fn can_try(gateway: &Gateway, policy: &LivePolicy) -> bool {
-    let (caller, entry) = (
-        gateway.identity().without_credential().await,
-        gateway.executor().catalog().get(TRIED),
-    );
-    let (Some(caller), Some(entry)) = (caller, entry) else {
-        return false;
-    };
-    let decided = policy.decide(&caller.principal, entry.spec()).await;
-    decided.is_ok_and(|decision| decision.is_allowed())
-        && !policy.current().demands_confirmation(TRIED)
 }
 
 /// Answers until a signal comes; how that ended, and whether everything is signed.
@@ -308,23 +251,6 @@ async fn serve(
     };
     drop(end);
     Ok((stopped, signing.await?))
-}
-
-/// An address on the command line. Names are not looked up, because they may mean many addresses; the one
-/// that everybody uses means this machine.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let port = text.strip_prefix("localhost:").unwrap_or(text);
-    match port.parse() {
-        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
-        Err(_) => Err(
-            "expected an address and a port such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, \
-             or a port alone; 0.0.0.0:8787 is every network"
-                .to_owned(),
-        ),
-    }
 }
 
 /// How often the process was told to stop.
@@ -366,33 +292,4 @@ fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<(), Failur
         .map_err(store_failed)?;
     place.runtime.spawn(policy.clone().watch(recorder));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn people_write_addresses_in_many_ways() {
-        let check = |text: &str, meant: Option<&str>| {
-            let read = address(text).ok().map(|address| address.to_string());
-            assert_eq!(read.as_deref(), meant, "{text:?}");
-        };
-        check("127.0.0.1:8787", Some("127.0.0.1:8787"));
-        check("[::1]:0", Some("[::1]:0"));
-        check("0.0.0.0:80", Some("0.0.0.0:80"));
-        check("localhost:9000", Some("127.0.0.1:9000"));
-        check("9000", Some("127.0.0.1:9000"));
-        for text in [
-            "",
-            ":8787",
-            "localhost",
-            "127.0.0.1",
-            "65536",
-            "example.com:80",
-            "-1",
-        ] {
-            check(text, None);
-        }
-    }
 }

@@ -1,10 +1,12 @@
 //! `countersign keys create`.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::contract::{Actor, ActorType, ErrorBody};
 use countersign_gateway::identity::{KeysError, NewKey};
+use countersign_gateway::operator::OPERATOR_SCOPES;
 use countersign_gateway::policy::Period;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,7 +15,9 @@ use super::shelf::{Shelf, in_store, issued, refused};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::nearest::nearest;
 use crate::place::PlaceOptions;
+use crate::policy;
 use crate::terminal::Terminal;
 
 /// Make an API key; it is shown this once
@@ -23,8 +27,8 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  countersign keys create --agent shopper --for u_123 --scope tools:call --expires 90d
-  countersign keys create --user ann --label \"Ann's laptop\"
+  countersign keys create --agent shopper --for u_123 --scope tools:call --policy policy.toml
+  countersign keys create --user ann --label \"Ann's laptop\" --expires 90d
   countersign keys create --system web-shop --acts-for-others
 
 The key alone is on stdout. From the first one on, a server lets nobody in without a credential.")]
@@ -43,6 +47,10 @@ pub(super) struct Create {
     /// What it grants; may be given more than once
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
+
+    /// The policy that the scopes are for: one that it does not name is told
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
 
     /// What people call it
     #[arg(
@@ -82,6 +90,7 @@ impl Create {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let new = self.key()?;
+        let unknown = self.unknown_scopes()?;
         let kind = new.actor.kind;
         let made = match Shelf::open_or_make(options, terminal)? {
             Shelf::Server(running) => {
@@ -99,7 +108,37 @@ impl Create {
                 })
             })?,
         };
-        show_once(terminal, &made)
+        show_once(terminal, &made)?;
+        for note in unknown {
+            terminal.say(format_args!("note: {note}"))?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// What is worth knowing of scopes that nobody asks for: they may be misspelt.
+    fn unknown_scopes(&self) -> Result<Vec<String>, Failure> {
+        let policy = self.policy.as_deref().map(policy::open).transpose()?;
+        let policy = policy.map(|policy| policy.current());
+        let mut known = OPERATOR_SCOPES.to_vec();
+        known.extend(policy.iter().flat_map(|policy| policy.scopes()));
+        let unknown = self
+            .scopes
+            .iter()
+            .filter(|scope| !known.contains(&scope.as_str()));
+        let told = unknown.map(|scope| {
+            let told = if policy.is_some() {
+                format!("neither the policy nor countersign itself asks for the scope {scope:?}")
+            } else {
+                format!(
+                    "countersign itself asks for no scope {scope:?}; --policy FILE looks whether a policy does"
+                )
+            };
+            match nearest(scope, known.iter().copied()) {
+                Some(near) => format!("{told}; did you mean {near}?"),
+                None => told,
+            }
+        });
+        Ok(told.collect())
     }
 
     fn key(&self) -> Result<NewKey, Failure> {
