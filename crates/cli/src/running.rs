@@ -52,8 +52,8 @@ impl Running {
     pub(crate) fn is_on(&self, store: &StoreName) -> bool {
         match (&self.file, store) {
             (Some(ours), StoreName::Sqlite(theirs)) => is_same_file(ours, theirs),
-            (Some(_), StoreName::Postgres(_) | StoreName::Memory) => false,
-            (None, StoreName::Sqlite(_)) => false,
+            (Some(_), StoreName::Postgres(_) | StoreName::Memory)
+            | (None, StoreName::Sqlite(_)) => false,
             // An address is not written down, because it may hold a password.
             (None, StoreName::Postgres(_) | StoreName::Memory) => true,
         }

@@ -83,13 +83,12 @@ impl Mcp {
             Settings::default(),
         );
         let door = Door::open(&place, &gateway, &secret, terminal)?;
-        let (server, running) = door.map_or((None, None), |Door { server, running }| {
-            (Some(server), Some(running))
-        });
+        let (commands, running) =
+            door.map_or((None, None), |door| (Some(door.server), Some(door.running)));
         let (end, ended) = oneshot::channel::<()>();
         let signing = journal.run(async { drop(ended.await) });
         let serving = async {
-            let served = self.serve_beside(&gateway, server).await;
+            let served = self.serve_beside(&gateway, commands).await;
             drop(end);
             served
         };
@@ -118,7 +117,7 @@ impl Mcp {
     }
 
     /// Serves the client, and the commands of this machine as long as it is there.
-    async fn serve_beside(&self, gateway: &Gateway, server: Option<Server>) -> Result<(), Failure> {
+    async fn serve_beside(&self, gateway: &Gateway, door: Option<Server>) -> Result<(), Failure> {
         let (hung_up, has_hung_up) = oneshot::channel::<()>();
         let client = async {
             let served = self.serve(gateway).await;
@@ -126,8 +125,8 @@ impl Mcp {
             served
         };
         let commands = async {
-            if let Some(server) = server {
-                server.run(async { drop(has_hung_up.await) }).await;
+            if let Some(door) = door {
+                door.run(async { drop(has_hung_up.await) }).await;
             }
         };
         tokio::join!(client, commands).0
