@@ -99,8 +99,9 @@ async fn idle(programs: &Programs) -> Result<()> {
 async fn reads(programs: &Programs, effort: Effort) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let ours = programs.countersign(folder.path(), None).await?;
-    let body = r#"{"arguments": {"query": "agent state", "limit": 2}}"#;
-    let request = post("/v1/tools/memory.search", &[], body);
+    // The tool itself has next to nothing to do.
+    let body = r#"{"arguments": {"note": "agent state"}}"#;
+    let request = post("/v1/tools/diagnostics.echo", &[], body);
     let answer = once(ours.address, &request).await?;
     let (_, answer) = answer.split_once("\r\n\r\n").unwrap_or_default();
     let bare = programs.bare_axum(answer).await?;

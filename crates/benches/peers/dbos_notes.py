@@ -10,9 +10,9 @@ import uvicorn
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 from fastapi import FastAPI, Header, Request
 
-port, url = int(sys.argv[1]), sys.argv[2]
+port, url = int(sys.argv[1]), sys.argv[2].replace("postgres://", "postgresql://", 1)
 app = FastAPI()
-DBOS(fastapi=app, config=DBOSConfig(name="notes", system_database_url=url, log_level="ERROR"))
+DBOS(config=DBOSConfig(name="notes", system_database_url=url, log_level="ERROR"))
 
 
 @DBOS.step()
@@ -33,4 +33,5 @@ async def post(request: Request, idempotency_key: str = Header()) -> dict:
         return await add(body["user_id"], body["arguments"]["text"])
 
 
+DBOS.launch()
 uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")
