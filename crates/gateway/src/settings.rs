@@ -25,6 +25,11 @@ pub struct Settings {
     /// of their requests stands alone and any replica can answer it; with some, a client can be asked
     /// back, but has to come back to the same process.
     pub mcp_sessions_max: usize,
+    /// How many streams of MCP clients that listen may be open, but never more than a quarter of the
+    /// connections: each of them holds one. One more is refused with HTTP 429.
+    pub mcp_streams_max: usize,
+    /// How many of them one caller may have.
+    pub mcp_streams_per_caller_max: usize,
     /// Whether MCP clients also find the fixtures of the official conformance suite. Never for real use.
     pub conformance: bool,
     /// How long a client may take to send a head or a body.
@@ -44,6 +49,8 @@ impl Default for Settings {
             connections_max: 1024,
             calls_max: 512,
             mcp_sessions_max: 0,
+            mcp_streams_max: 256,
+            mcp_streams_per_caller_max: 16,
             conformance: false,
             read_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(30),

@@ -14,17 +14,23 @@ use serde_json::json;
 use super::PATH;
 use super::handler::Handler;
 use super::raw::{self, Kind};
+use super::streams::{self, Streams};
+use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 
 /// How many sessions the conformance suite gets.
 const CONFORMANCE_SESSIONS: usize = 256;
 
+/// When a client that had no room for a stream may ask again.
+const STREAM_RETRY_SECONDS: HeaderValue = HeaderValue::from_static("5");
+
 #[derive(Clone)]
 struct Endpoint {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     handler: Handler,
     sessions: Arc<LocalSessionManager>,
+    streams: Arc<Streams>,
     body_bytes_max: usize,
     sessions_max: usize,
 }
@@ -42,6 +48,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(gateway: &Gateway) -> Router<S> 
         service,
         handler,
         sessions,
+        streams: Arc::new(Streams::new(settings)),
         body_bytes_max: settings.body_bytes_max,
         sessions_max: sessions_max(settings),
     };
@@ -71,7 +78,7 @@ fn config(settings: &Settings) -> StreamableHttpServerConfig {
 async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     if parts.method != Method::POST {
-        return answer(&endpoint, Request::from_parts(parts, body)).await;
+        return listen(&endpoint, Request::from_parts(parts, body)).await;
     }
     let Ok(bytes) = axum::body::to_bytes(body, endpoint.body_bytes_max).await else {
         let message = format!(
@@ -100,15 +107,42 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
     }
     // The length of the message has changed with its arguments.
     parts.headers.remove(header::CONTENT_LENGTH);
-    answer(
-        &endpoint,
-        Request::from_parts(parts, Body::from(message.bytes)),
-    )
-    .await
+    let request = Request::from_parts(parts, Body::from(message.bytes));
+    match message.kind {
+        // The time and the number of calls are bounded by themselves.
+        Kind::Call => answer(&endpoint, request).await,
+        Kind::Initialize | Kind::Other => listen(&endpoint, request).await,
+    }
 }
 
 async fn answer(endpoint: &Endpoint, request: Request) -> Response<Body> {
     endpoint.service.handle(request).await.map(Body::new)
+}
+
+/// Answers what may be answered with a stream that stays open, as far as there is room for one.
+async fn listen(endpoint: &Endpoint, request: Request) -> Response<Body> {
+    let headers = request.headers().clone();
+    let caller = request.extensions().get::<Caller>().cloned();
+    let response = answer(endpoint, request).await;
+    if !is_of_type(&response, "text/event-stream") {
+        return response;
+    }
+    let slot = caller.and_then(|caller| endpoint.streams.enter(&caller));
+    let Some(slot) = slot else {
+        let text = "too many streams are open; close one, or try again later";
+        let mut refusal = refusal(StatusCode::TOO_MANY_REQUESTS, -32603, text);
+        let headers = refusal.headers_mut();
+        headers.insert(header::RETRY_AFTER, STREAM_RETRY_SECONDS);
+        return refusal;
+    };
+    let gateway = endpoint.handler.shared.gateway.clone();
+    response.map(|body| streams::held(body, slot, gateway, headers))
+}
+
+fn is_of_type(response: &Response<Body>, expected: &str) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with(expected))
 }
 
 impl Endpoint {

@@ -30,6 +30,7 @@ mod handler;
 mod http;
 mod raw;
 mod stdio;
+mod streams;
 mod tools;
 
 pub use http::router;

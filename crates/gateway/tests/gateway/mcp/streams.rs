@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use countersign::contract::{Behaviour, Effect};
-use countersign::{CallContext, Tool, ToolArgs, ToolError, tool};
+use countersign::contract::{ActorType, Behaviour, Effect};
+use countersign::{CallContext, Catalog, Principal, Tool, ToolArgs, ToolError, tool};
 use countersign_gateway::caller::Caller;
+use countersign_gateway::identity::{Identity, NewKey, SCOPE_KEYS};
+use countersign_gateway::server::Stopped;
+use countersign_gateway::{Server, Settings};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::clients::Count;
 use super::lines::Lines;
+use crate::identity::{actor, policy};
+use crate::parts::Parts;
 use crate::world::World;
 
 fn meta() -> Value {
@@ -169,4 +174,103 @@ async fn a_client_stops_its_call_by_saying_so() {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled });
     lines.write(&cancelled).await;
     stopped.notified().await;
+}
+
+/// A client of the newer era that listens over HTTP.
+async fn listen(url: String, credential: Option<&str>) -> reqwest::Response {
+    let params = json!({ "_meta": meta(), "notifications": { "toolsListChanged": true } });
+    let method = "subscriptions/listen";
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let mut request = reqwest::Client::new()
+        .post(url)
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+        .body(body.to_string());
+    if let Some(credential) = credential {
+        request = request.bearer_auth(credential);
+    }
+    request.send().await.unwrap()
+}
+
+/// Whoever listens holds a connection, so nobody gets more than a few, and all together not all.
+#[tokio::test]
+async fn streams_are_bounded() {
+    for (streams, per_caller, connections) in [(8, 2, 64), (2, 8, 64), (8, 8, 8)] {
+        let settings = Settings {
+            mcp_streams_max: streams,
+            mcp_streams_per_caller_max: per_caller,
+            connections_max: connections,
+            ..Settings::default()
+        };
+        let world = World::with(settings).await;
+        let mut first = listen(world.url("/mcp"), None).await;
+        assert_eq!(first.status(), 200);
+        first.chunk().await.unwrap().unwrap();
+        let second = listen(world.url("/mcp"), None).await;
+        assert_eq!(second.status(), 200);
+        let refused = listen(world.url("/mcp"), None).await;
+        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.headers()["retry-after"], "5");
+        let message: Value = refused.json().await.unwrap();
+        assert_eq!(message["error"]["code"], -32603, "{message}");
+        // Everything else is answered, and there is room again when one has gone.
+        let health = reqwest::get(world.url("/healthz")).await.unwrap();
+        assert_eq!(health.status(), 200);
+        drop(second);
+        while listen(world.url("/mcp"), None).await.status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A key that is revoked ends what was opened with it.
+#[tokio::test]
+async fn a_stream_ends_with_its_credential() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let identity = Identity::new(parts.clock(), policy("")).api_keys(keys.clone());
+    let operator = Principal::new(actor(ActorType::System, "operator/ann"), "").scope(SCOPE_KEYS);
+    let new = NewKey {
+        label: "listens".to_owned(),
+        actor: actor(ActorType::Agent, "a_7"),
+        user_id: None,
+        acts_for_others: false,
+        scopes: Vec::new(),
+        expires_at: None,
+    };
+    let issued = keys.create(new, &operator).await.unwrap();
+    let server = parts.serve(identity).await;
+    let url = format!("http://{}/mcp", server.address);
+    let mut stream = listen(url, Some(&issued.token)).await;
+    assert_eq!(stream.status(), 200);
+    stream.chunk().await.unwrap().unwrap();
+    keys.revoke(&issued.key.id, &operator).await.unwrap();
+    // Its end, after what was still on the way.
+    while stream.chunk().await.unwrap().is_some() {}
+}
+
+/// A server that is told to stop is not held up by those who listen over HTTP.
+#[tokio::test]
+async fn a_stream_does_not_hold_up_the_end() {
+    let catalog = Catalog::builder().tool(Count).build().unwrap();
+    let (gateway, _) = World::gateway(catalog, Settings::default());
+    let server = Server::bind(gateway, "127.0.0.1:0".parse().unwrap());
+    let server = server.await.unwrap();
+    let url = format!("http://{}/mcp", server.address().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let ended = tokio::spawn(server.run(async move {
+        let _ = stopped.await;
+    }));
+    let mut stream = listen(url, None).await;
+    stream.chunk().await.unwrap().unwrap();
+    stop.send(()).unwrap();
+    let mut last = Vec::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        last.extend_from_slice(&chunk);
+    }
+    let last = String::from_utf8(last).unwrap();
+    assert!(last.contains("\"result\""), "{last}");
+    assert_eq!(ended.await.unwrap(), Stopped::Drained);
 }
