@@ -69,6 +69,9 @@ impl Session {
 
     /// Gives each call a key of its own: this text, a colon and the provider's id of the call. A message
     /// that comes again then runs nothing twice, as long as it comes under the same text.
+    ///
+    /// Colons within the text are written as `%3A` and percent signs as `%25`, so that no two pairs of text
+    /// and id make the same key.
     pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.key_prefix = Some(prefix.into());
         self
@@ -76,16 +79,56 @@ impl Session {
 
     /// One call of a model as the executor takes it, for those who run it themselves.
     pub fn call(&self, call: &ProviderCall) -> ToolCall {
-        let key = |prefix| format!("{prefix}:{}", call.id_or_place());
         let envelope = RequestEnvelope {
-            idempotency_key: self.key_prefix.as_ref().map(key),
+            idempotency_key: self.key(call),
             ..self.envelope.clone()
         };
         ToolCall::from_provider(call, self.principal.clone()).envelope(envelope)
     }
 
+    fn key(&self, call: &ProviderCall) -> Option<String> {
+        let prefix = escaped(self.key_prefix.as_ref()?);
+        Some(format!("{prefix}:{}", call.id_or_place()))
+    }
+
     /// Runs one call of a model; a call that was cut off is answered and never run.
     pub async fn run(&self, call: &ProviderCall) -> ReplyEnvelope {
         self.executor.execute(self.call(call)).await
+    }
+}
+
+/// A text without colons that no other text becomes.
+fn escaped(prefix: &str) -> String {
+    prefix.replace('%', "%25").replace(':', "%3A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::dialect::Dialect;
+
+    fn key(prefix: &str, id: &str) -> String {
+        let message = serde_json::json!({"role": "assistant", "content": [
+            {"type": "tool_use", "id": id, "name": "t", "input": {}},
+        ]});
+        let calls = Dialect::Anthropic.calls(&message.to_string()).unwrap();
+        let executor = Executor::new(Catalog::builder().build().unwrap());
+        let session = Session::new(executor, Principal::user("u_1")).key_prefix(prefix);
+        session.key(calls.first().unwrap()).unwrap()
+    }
+
+    /// A5: calls that are different have keys that are.
+    #[test]
+    fn no_two_calls_share_a_key() {
+        assert_eq!(key("m_1", "toolu_1"), "m_1:toolu_1");
+        for ((a, b), (c, d)) in [
+            (("a", "b:c"), ("a:b", "c")),
+            (("a:", "b"), ("a", ":b")),
+            (("a%3A", "b"), ("a:", "b")),
+            (("a%", "3A:b"), ("a:", "b")),
+        ] {
+            assert_ne!(key(a, b), key(c, d), "{a} {b} {c} {d}");
+        }
     }
 }
