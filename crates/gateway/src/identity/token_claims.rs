@@ -13,35 +13,44 @@ const CHAIN_MAX: usize = 8;
 /// How many scopes of a token are taken.
 const SCOPES_MAX: usize = 256;
 
+/// What an agent is called whose token does not say which application it is.
+const UNNAMED_CLIENT: &str = "unnamed-client";
+
 /// Whom checked claims prove; none where they name nobody that can be.
+///
+/// A client is what one of the claims in `client_claims` names.
 ///
 /// | the token has | actor | user |
 /// |---|---|---|
 /// | `act` (RFC 8693) | the agent in it; those before it are the chain | the user claim |
-/// | a `client_id` that is the subject itself | that agent | nobody |
-/// | a `client_id` of somebody else's application | that agent | the user claim |
-/// | a `client_id` in `user_clients`, or none | the user | the user claim |
+/// | a client that is the subject itself | that agent | nobody |
+/// | a client that is not in `user_clients` | that agent | the user claim |
+/// | clients, and all of them in `user_clients` | the user | the user claim |
+/// | no client | an agent without a name, or the user where the issuer's entry says so | the user claim |
 pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Option<Principal> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let subject = text("sub")?;
-    let client = text("client_id").or_else(|| text("azp"));
-    let is_machine = client.is_some_and(|client| {
-        // As RFC 9068 says, and as one large vendor does.
-        subject == client || subject.strip_suffix("@clients") == Some(client)
-    });
-    let user = text(&rule.user_claim).filter(|_| !is_machine);
+    let clients = clients(claims, rule)?;
+    // As RFC 9068 says, and as one large vendor does.
+    let machine = clients
+        .iter()
+        .find(|client| subject == **client || subject.strip_suffix("@clients") == Some(**client));
+    let user = text(&rule.user_claim).filter(|_| machine.is_none());
     if !user.is_none_or(is_user_name) {
         return None;
     }
     let mut chain = actors(claims.get("act"))?;
-    let principal = match (user, chain.is_empty(), client) {
-        (Some(user), false, _) => Principal::new(chain.remove(0), user),
-        (None, false, _) => Principal::without_user(chain.remove(0)),
-        (Some(user), true, Some(client)) if !rule.user_clients.iter().any(|own| own == client) => {
-            Principal::new(agent(client)?, user)
+    let principal = match (user, chain.is_empty()) {
+        (Some(user), false) => Principal::new(chain.remove(0), user),
+        (None, false) => Principal::without_user(chain.remove(0)),
+        (Some(user), true) => match application(&clients, rule) {
+            Some(client) => Principal::new(agent(client)?, user),
+            None => Principal::user(user),
+        },
+        (None, true) => {
+            let client = machine.or(clients.first());
+            Principal::without_user(agent(client.copied().unwrap_or(subject))?)
         }
-        (Some(user), true, Some(_) | None) => Principal::user(user),
-        (None, true, client) => Principal::without_user(agent(client.unwrap_or(subject))?),
     };
     let scopes = scopes(claims.get(&rule.scopes_claim));
     let others = rule.acts_for_others_scope.as_ref();
@@ -50,6 +59,21 @@ pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Optio
         scopes,
         ..principal.delegated_by(chain)
     })
+}
+
+/// The applications that a token names; none where one is no text, because it could be anybody.
+fn clients<'a>(claims: &'a Map<String, Value>, rule: &IssuerRule) -> Option<Vec<&'a str>> {
+    let named = rule.client_claims.iter().filter_map(|it| claims.get(it));
+    named.map(Value::as_str).collect()
+}
+
+/// The application that acts for the user; none where the person acts alone.
+fn application<'a>(clients: &[&'a str], rule: &IssuerRule) -> Option<&'a str> {
+    if clients.is_empty() {
+        return (!rule.is_user_without_client).then_some(UNNAMED_CLIENT);
+    }
+    let is_own = |client: &str| rule.user_clients.iter().any(|own| own == client);
+    clients.iter().copied().find(|client| !is_own(client))
 }
 
 /// The actors in `act`, the newest first; none where one has no name.

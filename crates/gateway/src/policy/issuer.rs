@@ -22,9 +22,14 @@ pub struct IssuerRule {
     pub scopes_claim: String,
     /// A scope whose holder may act for others: a trusted backend.
     pub acts_for_others_scope: Option<ScopeName>,
-    /// The applications that a person uses alone, by their `client_id`. A token that any other
-    /// application got is an agent's that acts for the user, and confirms nothing.
+    /// Which claims name the application that got a token. All that are there count.
+    pub client_claims: Vec<String>,
+    /// The applications that a person uses alone. A token that any other application got is an agent's
+    /// that acts for the user, and confirms nothing.
     pub user_clients: Vec<String>,
+    /// Whether a token that names no application is a person's own. Otherwise it is an agent's, because an
+    /// issuer that names applications elsewhere would make every agent a person.
+    pub is_user_without_client: bool,
 }
 
 /// Where public keys are.
@@ -48,9 +53,15 @@ struct IssuerTable {
     #[serde(default = "scope")]
     scopes_claim: String,
     acts_for_others_scope: Option<ScopeName>,
+    client_claim: Option<String>,
     #[serde(default)]
     user_clients: Vec<String>,
+    #[serde(default)]
+    tokens_without_client_are_users: bool,
 }
+
+/// Where the issuers that we know of name the application.
+const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
 
 /// One name or several.
 #[derive(Deserialize)]
@@ -98,12 +109,17 @@ impl TryFrom<IssuerTable> for IssuerRule {
         if audiences.is_empty() {
             return Err("audience must name this server".to_owned());
         }
+        let client_claims = match table.client_claim {
+            Some(claim) => vec![claim],
+            None => CLIENT_CLAIMS.map(str::to_owned).to_vec(),
+        };
         let mut texts = vec![
             ("issuer", &table.issuer),
             ("user_claim", &table.user_claim),
             ("scopes_claim", &table.scopes_claim),
         ];
         texts.extend(audiences.iter().map(|audience| ("audience", audience)));
+        texts.extend(client_claims.iter().map(|claim| ("client_claim", claim)));
         for (name, text) in texts {
             if text.is_empty() || text.len() > 1024 {
                 return Err(format!("{name} must have 1 to 1024 bytes"));
@@ -116,7 +132,9 @@ impl TryFrom<IssuerTable> for IssuerRule {
             user_claim: table.user_claim,
             scopes_claim: table.scopes_claim,
             acts_for_others_scope: table.acts_for_others_scope,
+            client_claims,
             user_clients: table.user_clients,
+            is_user_without_client: table.tokens_without_client_are_users,
         })
     }
 }

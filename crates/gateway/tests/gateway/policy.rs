@@ -212,6 +212,8 @@ fn the_example_is_read() {
     );
     assert_eq!(&*budget.tools[0].amount, "/total/amount");
     assert_eq!(file.issuers[0].user_clients, ["web-console"]);
+    assert_eq!(file.issuers[0].client_claims, ["client_id"]);
+    assert!(!file.issuers[0].is_user_without_client);
     assert_eq!(file.approvals.valid_for.unwrap().duration().as_secs(), 900);
 }
 

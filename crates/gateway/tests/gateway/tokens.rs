@@ -118,7 +118,8 @@ async fn a_token_proves_its_user() {
         ("ps", Algorithm::PS256),
     ];
     let signers = algorithms.map(|(id, algorithm)| Signer::new(id, algorithm));
-    let (identity, _folder) = with_file(&parts, &signers.each_ref(), "");
+    let more = "tokens_without_client_are_users = true";
+    let (identity, _folder) = with_file(&parts, &signers.each_ref(), more);
     for signer in &signers {
         let caller = caller(&identity, &signer.token(&json!({}))).await.unwrap();
         let expected = Principal::user("u_1")
@@ -241,7 +242,6 @@ async fn the_actor_of_a_token_is_who_got_it() {
         (*caller.principal).clone()
     };
     let shopper = || Principal::new(actor(Agent, "shopper"), "u_1");
-    assert_eq!(check(json!({})).await, Principal::user("u_1"));
     assert_eq!(
         check(json!({"client_id": "console"})).await,
         Principal::user("u_1")
@@ -272,6 +272,79 @@ async fn the_actor_of_a_token_is_who_got_it() {
         caller(&identity, &token).await.unwrap_err(),
         Reason::NotAccepted
     );
+}
+
+/// An agent is never taken for its user, whatever its issuer calls the application: whoever is the user
+/// confirms.
+#[tokio::test]
+async fn a_token_is_a_persons_own_only_where_every_client_is_known() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let check = async |more: &str, claims: Value| {
+        let more = format!("user_clients = [\"web\"]\n{more}");
+        let (identity, _folder) = with_file(&parts, &[&signer], &more);
+        let caller = caller(&identity, &signer.token(&claims)).await;
+        caller.map(|caller| (*caller.principal).clone())
+    };
+    let agent = |id: &str| Ok(Principal::new(actor(Agent, id), "u_1"));
+    let own = || Ok(Principal::user("u_1"));
+    let usual = [
+        (json!({}), agent("unnamed-client")),
+        (json!({"app": "web"}), agent("unnamed-client")),
+        (json!({"cid": "evil"}), agent("evil")),
+        (json!({"appid": "evil"}), agent("evil")),
+        (json!({"client_id": "web", "azp": "evil"}), agent("evil")),
+        (json!({"client_id": "evil", "azp": "web"}), agent("evil")),
+        (json!({"client_id": 5}), Err(Reason::NotAccepted)),
+        (json!({"client_id": ["web"]}), Err(Reason::NotAccepted)),
+        (
+            json!({"client_id": "web", "cid": null}),
+            Err(Reason::NotAccepted),
+        ),
+        (json!({"client_id": ""}), Err(Reason::NotAccepted)),
+        (json!({"client_id": "web", "azp": "web"}), own()),
+        (json!({"cid": "web"}), own()),
+        (
+            json!({"client_id": "web", "azp": "u_1"}),
+            Ok(Principal::without_user(actor(Agent, "u_1"))),
+        ),
+    ];
+    let scoped = |expected: Result<Principal, Reason>| {
+        expected.map(|it| it.scope("tools:call").scope("notes:write"))
+    };
+    for (claims, expected) in usual {
+        assert_eq!(
+            check("", claims.clone()).await,
+            scoped(expected),
+            "{claims}"
+        );
+    }
+    let settings = [
+        ("client_claim = \"app\"", json!({"app": "web"}), own()),
+        (
+            "client_claim = \"app\"",
+            json!({"app": "evil"}),
+            agent("evil"),
+        ),
+        (
+            "client_claim = \"app\"",
+            json!({"client_id": "web"}),
+            agent("unnamed-client"),
+        ),
+        ("tokens_without_client_are_users = true", json!({}), own()),
+        (
+            "tokens_without_client_are_users = true",
+            json!({"cid": "evil"}),
+            agent("evil"),
+        ),
+    ];
+    for (more, claims, expected) in settings {
+        assert_eq!(
+            check(more, claims.clone()).await,
+            scoped(expected),
+            "{more} {claims}"
+        );
+    }
 }
 
 /// Who handed the right to call on is in the record: an auditor who asks gets more than a robot's name.
