@@ -43,8 +43,10 @@ pub struct Attempt<'a> {
     /// The key of that user: what is counted for them in a store is named by it, and by nothing that can be
     /// guessed.
     pub keys: &'a UserKey,
-    /// Who makes it.
+    /// Who makes it, as the call says. Whoever may act for others can name anybody here.
     pub actor: &'a Actor,
+    /// Who makes it, as was proved: the limit for an agent counts this one.
+    pub proved_actor: &'a Actor,
     /// In which conversation, where that is known.
     pub session_id: Option<&'a str>,
     /// Which tool.

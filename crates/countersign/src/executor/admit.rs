@@ -133,6 +133,7 @@ fn attempt_of<'a>(allowed: &'a Allowed, keys: &'a UserKey, now: Duration) -> Att
         user_id: &request.user_id,
         keys,
         actor: &request.actor,
+        proved_actor: &allowed.call.principal.actor,
         session_id: request.session_id.as_deref(),
         tool: allowed.entry.name(),
         now,

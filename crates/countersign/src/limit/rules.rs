@@ -109,7 +109,7 @@ impl Limits {
         let shared = &mut taken.shared;
         let Attempt {
             user_id,
-            actor,
+            proved_actor,
             session_id,
             tool,
             ..
@@ -121,11 +121,15 @@ impl Limits {
                 None => take(name, rate, self.key(name, user_id)),
             }
         }
-        if let Some(rate) = rules.agent.filter(|_| actor.kind != ActorType::User) {
+        let is_person = proved_actor.kind == ActorType::User;
+        if let Some(rate) = rules.agent.filter(|_| !is_person) {
             let name = LimitName::Agent;
             match rate.shared_rule() {
-                Some(rule) => shared.add_agent(rule, actor),
-                None => take(name, rate, self.key(name, (actor.kind, &actor.id))),
+                Some(rule) => shared.add_agent(rule, proved_actor),
+                None => {
+                    let who = (proved_actor.kind, &proved_actor.id);
+                    take(name, rate, self.key(name, who));
+                }
             }
         }
         if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
@@ -258,6 +262,7 @@ mod tests {
             user_id,
             keys: &UserKey::from_bytes(&[7; 32]),
             actor: &actor,
+            proved_actor: &actor,
             session_id: Some(session).filter(|session| *session != "-"),
             tool: &ToolName::new(tool).unwrap(),
             now: Duration::ZERO,

@@ -126,6 +126,7 @@ mod tests {
             user_id,
             keys: &UserKey::from_bytes(&[secret; 32]),
             actor: &actor,
+            proved_actor: &actor,
             session_id,
             tool: &tool,
             now: Duration::ZERO,

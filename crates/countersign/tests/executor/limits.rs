@@ -204,6 +204,36 @@ async fn an_agent_is_limited_whomever_it_works_for() {
     );
 }
 
+/// Attack: whoever may act for others names another agent with each call. The one who was proved is counted.
+#[tokio::test]
+async fn an_agent_that_names_others_is_limited_all_the_same() {
+    let rate = Rate::new(1, Duration::from_mins(1));
+    for rate in [rate, rate.shared()] {
+        let limits = Arc::new(Limits::new(LimitRules {
+            agent: Some(rate),
+            ..LimitRules::default()
+        }));
+        let world = World::of([Probe::read("sample.read")], |builder| {
+            builder.limiter(limits)
+        });
+        let send = async |kind: &str, id: &str| {
+            let shop = Actor {
+                kind: ActorType::System,
+                id: "shop".into(),
+            };
+            let principal = Principal::without_user(shop).acting_for_others();
+            let named = json!({"user_id": "u_1", "actor": {"type": kind, "id": id}});
+            let call = call_as(principal, "sample.read", &json!({}), &named);
+            world.execute(call).await
+        };
+        check_ok(&send("agent", "a_1").await, "req_1", &json!({"run": 1}));
+        for (kind, id) in [("agent", "a_2"), ("user", "u_1")] {
+            let reply = send(kind, id).await;
+            check_error(&reply, "RATE_LIMITED", &json!({"limit": "agent"}));
+        }
+    }
+}
+
 fn breaker(except: &[&str], is_shared: bool) -> Arc<Breaker> {
     let except = except.iter().map(|tools| ToolPattern::new(tools).unwrap());
     Arc::new(Breaker::new(Repeats {
