@@ -17,6 +17,8 @@ pub(crate) struct Call<'a> {
     /// Bound, with defaults.
     pub(crate) arguments: &'a Value,
     pub(crate) has_key: bool,
+    /// Whether the tool changes nothing. Such a call holds no key, so nothing could tell a repeat.
+    pub(crate) is_read: bool,
     pub(crate) keys: &'a UserKey,
 }
 
@@ -111,6 +113,15 @@ impl Direction {
 }
 
 fn draw(call: &Call<'_>, budget: &Budget, tool: &ToolAmount) -> Result<Draw, Box<ErrorBody>> {
+    if tool.direction == Direction::Refund && call.is_read {
+        let message = format!(
+            "the policy counts {} as a refund to the budget {}, and a tool that only reads refunds nothing",
+            call.tool, budget.name
+        );
+        return Err(ErrorBody::new(ErrorCode::Forbidden, message)
+            .hint("no argument or key helps: the operator has to take the entry out of the policy")
+            .into());
+    }
     if tool.direction == Direction::Refund && !call.has_key {
         let message = format!(
             "a refund to the budget {} needs an idempotency_key",

@@ -33,6 +33,7 @@ impl Executor {
             return Ok(None);
         }
         let request = &claimed.ctx.request;
+        let effect = claimed.entry.spec().behaviour.effect;
         let call = Call {
             user_id: &request.user_id,
             actor: &request.actor,
@@ -42,10 +43,11 @@ impl Executor {
             arguments: &claimed.arguments.to_value(),
             // A dry run claims nothing, so it needs no key.
             has_key: has_key || request.dry_run,
+            is_read: !effect.changes_something(),
             keys: &claimed.keys,
         };
         let plan = Plan::of(&call, &budgets.current())?;
-        let lapse = match claimed.entry.spec().behaviour.effect {
+        let lapse = match effect {
             Effect::Write => Lapse::Release,
             Effect::External if has_key => Lapse::ByClaim,
             Effect::Read | Effect::External => Lapse::Spend,

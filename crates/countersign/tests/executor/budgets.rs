@@ -351,6 +351,25 @@ async fn a_refund_is_credited_once() {
     }
 }
 
+/// A tool that only reads holds no key, so it can refund nothing. Whoever calls it is told that, and not to
+/// send a key.
+#[tokio::test]
+async fn a_tool_that_only_reads_refunds_nothing() {
+    let mut budget = every(BudgetScope::User, "100");
+    let tools = ToolPattern::new("shop.look").unwrap();
+    budget.tools.insert(0, ToolAmount::refunds(tools, "/total"));
+    let world = world([Probe::read("shop.look")], budget);
+    for more in [json!({}), keyed("k1"), json!({"dry_run": true})] {
+        let reply = world.send("shop.look", &json!({"total": 20}), &more).await;
+        assert_eq!(reply["error"]["code"], "FORBIDDEN", "{reply}");
+        let message = reply["error"]["message"].as_str().unwrap();
+        assert!(
+            message.ends_with("a tool that only reads refunds nothing"),
+            "{message}"
+        );
+    }
+}
+
 /// The tool finds out what became of a lost call: what was set aside is spent or free, with the claim.
 #[tokio::test]
 async fn a_reconciled_call_takes_its_money_with_it() {
