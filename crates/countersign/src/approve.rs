@@ -56,6 +56,7 @@ mod question;
 mod record;
 mod stored;
 mod terms;
+mod waiting;
 
 pub use answer::{Error, SCOPE_ANSWER};
 pub use inbox::Wanted;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use countersign::archive::Archive;
+use countersign::cancel::Cancellation;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
 use countersign::ids::IdSource;
 use countersign::redact::Detector;
@@ -125,15 +126,29 @@ impl Gateway {
             self.metrics().refused(Refusal::Overloaded);
             return overloaded(request_id);
         };
-        let call = call.identified(request_id.clone());
+        let patience = call.waits_for_approval().then(Patience::default);
+        let mut call = call.identified(request_id.clone());
+        if let Some(Patience(patience)) = &patience {
+            call = call.patience(patience.clone());
+        }
         let executor = self.parts.executor.clone();
-        let running = Detach::new(async move {
+        let mut running = Detach::new(async move {
             let reply = executor.execute(call).await;
             drop(slot);
             reply
         });
+        let ended = match &patience {
+            None => running.await,
+            Some(Patience(patience)) => tokio::select! {
+                ended = &mut running => ended,
+                () = self.parts.health.draining() => {
+                    patience.cancel();
+                    running.await
+                }
+            },
+        };
         // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
-        running.await.unwrap_or_else(|Panicked| {
+        ended.unwrap_or_else(|Panicked| {
             self.metrics().refused(Refusal::Failed);
             // The caller's text; the executor has not said what it makes of it.
             let id = Detector::new().scrub(request_id.as_str());
@@ -155,6 +170,22 @@ impl Gateway {
         tokio::time::timeout(self.parts.settings.drain, idle)
             .await
             .is_ok()
+    }
+}
+
+/// For how long a call waits for a person: until its caller goes away, and with it this, or until the
+/// server stops. What has begun to run is not touched by either.
+struct Patience(Cancellation);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self(Cancellation::new())
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

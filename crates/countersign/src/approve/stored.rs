@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use super::question::{self, Meaning, Question, Standing, Use, Writing};
 use super::record::{self, Event};
+use super::waiting::Waiting;
 use super::{Answer, Approver, Because, Confirm, Permit, Ticket, Using};
 use crate::BoxFuture;
 use crate::clock::Clock;
@@ -40,6 +41,7 @@ pub struct StoredApprovals {
     pub(super) limits: Limits,
     /// Rung with every answer of this process.
     pub(super) answered: Notify,
+    waiting: Waiting,
 }
 
 /// The bounds of questions.
@@ -51,6 +53,10 @@ pub struct Limits {
     pub pending_max: usize,
     /// The longest that a caller may wait for an answer.
     pub wait_max: Duration,
+    /// How many callers may wait at once; the next one is told at once that the user has not answered.
+    pub waiting_max: usize,
+    /// How many of them may wait for the same user.
+    pub waiting_per_user_max: usize,
 }
 
 impl Default for Limits {
@@ -59,6 +65,8 @@ impl Default for Limits {
             valid_for: Duration::from_mins(15),
             pending_max: 20,
             wait_max: Duration::from_mins(5),
+            waiting_max: 64,
+            waiting_per_user_max: 4,
         }
     }
 }
@@ -101,6 +109,7 @@ impl StoredApprovals {
             ids,
             limits: Limits::default(),
             answered: Notify::new(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -397,6 +406,9 @@ impl StoredApprovals {
             | Answer::Approved(_)
             | Answer::Denied { .. }
             | Answer::TooMany { .. } => return Ok(answer),
+        };
+        let Some(_waiter) = self.waiting.enter(&confirm.user_id, &self.limits) else {
+            return Ok(answer);
         };
         let answered = self.until_answered(confirm, approval_id);
         match tokio::time::timeout(wait, answered).await {

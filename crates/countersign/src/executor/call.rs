@@ -41,6 +41,7 @@ pub(super) struct CallParts {
     pub(super) cancellation: Cancellation,
     pub(super) timeout: Option<Duration>,
     pub(super) wait_for_approval: Duration,
+    pub(super) patience: Cancellation,
     /// Why the arguments must not be bound, whatever they look like.
     pub(super) refusal: Option<Box<ErrorBody>>,
 }
@@ -65,6 +66,7 @@ impl ToolCall {
                 cancellation: Cancellation::never(),
                 timeout: None,
                 wait_for_approval: Duration::ZERO,
+                patience: Cancellation::never(),
                 refusal: None,
             }),
         }
@@ -134,6 +136,18 @@ impl ToolCall {
     /// later. The tool's own deadline, and the caller's, begin to count after that.
     pub fn wait_for_approval(mut self, wait: Duration) -> Self {
         self.parts.wait_for_approval = wait;
+        self
+    }
+
+    /// Whether the caller waits for the user's answer.
+    pub fn waits_for_approval(&self) -> bool {
+        !self.parts.wait_for_approval.is_zero()
+    }
+
+    /// A switch that ends only the waiting for the user's answer: the call then goes on as one that does
+    /// not wait. For whoever knows that the caller has gone, or that there is no time left.
+    pub fn patience(mut self, patience: Cancellation) -> Self {
+        self.parts.patience = patience;
         self
     }
 

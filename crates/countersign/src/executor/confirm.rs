@@ -12,7 +12,9 @@ use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
 use crate::approve::{Answer, Confirm, Ticket, agreed};
+use crate::cancel::Cancellation;
 use crate::ledger::HeldState;
+use crate::unavailable::Unavailable;
 
 /// A call that needs no confirmation, or has one.
 pub(super) struct Confirmed {
@@ -47,7 +49,7 @@ impl Executor {
         let clock = &self.parts.clock;
         let asked = clock.monotonic();
         let cancellation = &bound.allowed.call.cancellation;
-        let answer = self.parts.approver.ask(&question);
+        let answer = self.patiently(&question, &bound.allowed.call.patience);
         let Some(answer) = cancellation.unless_cancelled(answer).await else {
             return Err(given_up(&question));
         };
@@ -57,6 +59,19 @@ impl Executor {
         let link = ticket.as_ref().and_then(|ticket| ticket.link.clone());
         trail.facts.links.extend(link);
         Ok(Approved { question, ticket })
+    }
+
+    /// The answer, at the latest when the caller's patience ends; what was committed by then is found again.
+    async fn patiently(
+        &self,
+        question: &Confirm,
+        patience: &Cancellation,
+    ) -> Result<Answer, Unavailable> {
+        let approver = &self.parts.approver;
+        match patience.unless_cancelled(approver.ask(question)).await {
+            Some(answer) => answer,
+            None => approver.ask(&at_once(question)).await,
+        }
     }
 
     /// Uses the approval of a call up that has its effect elsewhere: after its key was claimed, before the
@@ -86,10 +101,7 @@ impl Executor {
 
     /// What a call is told whose approval somebody else has used.
     pub(super) async fn ask_again(&self, question: &Confirm) -> ErrorBody {
-        let question = Confirm {
-            wait: Duration::ZERO,
-            ..question.clone()
-        };
+        let question = at_once(question);
         let answer = match self.parts.approver.ask(&question).await {
             Ok(answer) => answer,
             Err(error) => return gateway_fault(&error),
@@ -112,6 +124,14 @@ impl Executor {
 impl Approved {
     pub(super) fn question(&self) -> &Confirm {
         &self.question
+    }
+}
+
+/// The same question of a caller who does not wait.
+fn at_once(question: &Confirm) -> Confirm {
+    Confirm {
+        wait: Duration::ZERO,
+        ..question.clone()
     }
 }
 

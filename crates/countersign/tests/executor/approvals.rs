@@ -736,6 +736,55 @@ async fn a_caller_does_not_wait_for_ever() {
     assert_eq!(world.asked().await[0].state, ApprovalState::Pending);
 }
 
+/// Whoever loses patience is told what one is told who does not wait, and the question stays open.
+#[tokio::test(start_paused = true)]
+async fn patience_ends() {
+    let world = World::new(Probe::write("pay.send").confirmed());
+    let patience = Cancellation::new();
+    let waiting = call("pay.send", &json!({}), &json!({}))
+        .wait_for_approval(Duration::from_mins(1))
+        .patience(patience.clone());
+    let lose = async {
+        while world.asked().await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        patience.cancel();
+    };
+    let begun = tokio::time::Instant::now();
+    let (reply, ()) = tokio::join!(world.execute(waiting), lose);
+    check_error(&reply, NEEDS, &json!({"approval_id": "ap_1"}));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "the clock stands still");
+    assert_eq!(world.asked().await[0].state, ApprovalState::Pending);
+}
+
+/// Waiting is bounded, for a user and for all: one too many is answered at once, and room is given back.
+#[tokio::test(start_paused = true)]
+async fn not_everybody_can_wait() {
+    let ask = |user: &str, n: u32| {
+        let principal = Principal::user(user);
+        call_as(principal, "pay.send", &json!({ "n": n }), &json!({}))
+            .wait_for_approval(Duration::from_secs(30))
+    };
+    for (waiting_max, waiting_per_user_max, second) in [(1, 9, "u_2"), (9, 1, "u_1")] {
+        let limits = Limits {
+            waiting_max,
+            waiting_per_user_max,
+            ..Limits::default()
+        };
+        let world = World::of([Probe::write("pay.send").confirmed()], |builder| {
+            builder.approval_limits(limits)
+        });
+        for _ in 0..2 {
+            let waited = tokio::select! {
+                biased;
+                reply = world.execute(ask("u_1", 1)) => panic!("it waits: {reply}"),
+                reply = world.execute(ask(second, 2)) => reply,
+            };
+            check_error(&waited, NEEDS, &json!({}));
+        }
+    }
+}
+
 /// No tool can read or write what is kept about approvals.
 #[tokio::test]
 async fn a_tool_cannot_reach_approvals() {

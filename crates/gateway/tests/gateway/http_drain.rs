@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::sample::ClearNotes;
 use countersign::{CallContext, Catalog, Tool, ToolError};
 use countersign_gateway::server::Stopped;
 use countersign_gateway::{Gateway, Server, Settings};
@@ -145,4 +146,54 @@ async fn one_call_too_many_is_refused() {
     let mut wire = Vec::new();
     running.stream.read_to_end(&mut wire).await.unwrap();
     assert_eq!(Answer::parse(&wire).unwrap().status, 200);
+}
+
+/// A server in the middle of a call that waits for a person.
+async fn in_a_wait() -> (Gateway, TcpStream, oneshot::Sender<()>, JoinHandle<Stopped>) {
+    let catalog = Catalog::builder().tool(ClearNotes).build().unwrap();
+    let (gateway, _) = World::gateway(catalog, Settings::default());
+    let server = Server::bind(gateway.clone(), "127.0.0.1:0".parse().unwrap());
+    let server = server.await.unwrap();
+    let address = server.address().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move {
+        let _ = stopped.await;
+    }));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = "POST /v1/tools/notes.clear HTTP/1.1\r\nhost: localhost\r\nprefer: wait=300\r\ncontent-length: 0\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    while gateway.executor().approvals().pending(1).await.unwrap() == 0 {
+        tokio::task::yield_now().await;
+    }
+    (gateway, stream, stop, ended)
+}
+
+/// A call that waits for a person ends with its client: it holds nobody else's room.
+#[tokio::test]
+async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
+    let (gateway, stream, _stop, _ended) = in_a_wait().await;
+    assert_eq!(gateway.calls_running(), 1);
+    drop(stream);
+    let free = async {
+        while gateway.calls_running() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let freed = tokio::time::timeout(Duration::from_secs(60), free).await;
+    assert!(freed.is_ok(), "the call waits on");
+}
+
+/// Who waits for a person when the server stops is told to come back.
+#[tokio::test]
+async fn a_wait_for_a_person_ends_with_the_server() {
+    let (_gateway, mut stream, stop, ended) = in_a_wait().await;
+    stop.send(()).unwrap();
+    let mut wire = Vec::new();
+    stream.read_to_end(&mut wire).await.unwrap();
+    let answer = Answer::parse(&wire).unwrap();
+    assert_eq!(
+        (answer.status, &*answer.code()),
+        (428, "NEEDS_USER_CONFIRMATION")
+    );
+    assert_eq!(ended.await.unwrap(), Stopped::Drained);
 }
