@@ -257,6 +257,39 @@ async fn a_denial_is_enforced() {
     runs.check(0);
 }
 
+/// Who acts for others has no user of its own, and so no questions; those of the users are no fault of it.
+#[tokio::test]
+async fn nobody_has_no_questions() {
+    let world = World::new(Probe::write("pay.send").confirmed());
+    world.send("pay.send", &json!({}), &json!({})).await;
+    let actor = Actor {
+        kind: ActorType::System,
+        id: "backend".to_owned(),
+    };
+    let nobody = Principal::new(actor, "").acting_for_others();
+    let desk = nobody.clone().scope(SCOPE_ANSWER);
+    for (by, user_id, expected) in [
+        (&nobody, None, 0),
+        (&nobody, Some(""), 0),
+        (&nobody, Some("u_1"), 0),
+        (&desk, None, 1),
+        (&desk, Some(""), 0),
+        (&desk, Some("u_1"), 1),
+    ] {
+        for state in [None, Some(ApprovalState::Pending)] {
+            let wanted = Wanted {
+                user_id: user_id.map(str::to_owned),
+                state,
+                ..Wanted::default()
+            };
+            let listed = world.approvals().list(by, &wanted).await.unwrap();
+            assert_eq!(listed.len(), expected, "{by:?} {wanted:?}");
+        }
+    }
+    let seen = world.approvals().show("ap_1", &nobody).await;
+    assert!(matches!(seen, Err(Error::Unknown(_))));
+}
+
 /// Who may answer: the user who is asked, and whoever holds the scope and is no agent.
 #[tokio::test]
 async fn an_agent_can_never_answer() {
