@@ -124,12 +124,11 @@ impl Limits {
         let is_person = proved_actor.kind == ActorType::User;
         if let Some(rate) = rules.agent.filter(|_| !is_person) {
             let name = LimitName::Agent;
-            match rate.shared_rule() {
-                Some(rule) => shared.add_agent(rule, proved_actor),
-                None => {
-                    let who = (proved_actor.kind, &proved_actor.id);
-                    take(name, rate, self.key(name, who));
-                }
+            if let Some(rule) = rate.shared_rule() {
+                shared.add_agent(rule, proved_actor);
+            } else {
+                let who = (proved_actor.kind, &proved_actor.id);
+                take(name, rate, self.key(name, who));
             }
         }
         if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
