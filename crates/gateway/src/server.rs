@@ -1,8 +1,10 @@
 //! The socket: how many may be connected, how long they may take, and how it ends.
 //!
-//! A connection beyond the bound waits in the system's queue, so memory stays as it is. A client that
-//! sends its head slowly is cut off, and so is one that does not take its answer.
+//! A connection beyond the bound waits in the system's queue, so memory stays as it is, until another ends
+//! or has waited long enough without a request. A client that sends its head slowly is cut off, and so is one
+//! that does not take its answer.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -20,8 +23,10 @@ use crate::gateway::Gateway;
 use crate::metrics::Metrics;
 use crate::routes;
 
+mod roster;
 mod stall;
 
+use roster::{Answering, Roster};
 use stall::Stall;
 
 /// A socket that listens, and what answers on it.
@@ -41,6 +46,9 @@ pub enum Stopped {
 
 /// How long nothing is accepted after the system had no room for one more connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often it is looked for a connection that can make room.
+const ROOM_LOOK: Duration = Duration::from_millis(20);
 
 /// The least that a connection needs to read a head.
 const HEAD_BYTES_MIN: usize = 8192;
@@ -66,6 +74,7 @@ impl Server {
             builder: builder(settings.head_bytes_max, settings.read_timeout),
             metrics: gateway.metrics().clone(),
             graceful: GracefulShutdown::new(),
+            roster: Arc::new(Roster::new()),
             patience: settings.read_timeout,
         };
         let slots = Arc::new(Semaphore::new(settings.connections_max));
@@ -75,7 +84,7 @@ impl Server {
         loop {
             let accepted = tokio::select! {
                 () = stop.as_mut() => break,
-                accepted = accept(&listener, &slots) => accepted,
+                accepted = accept(&listener, &slots, &connections.roster) => accepted,
             };
             match accepted {
                 Ok((stream, slot)) => connections.serve(stream, slot),
@@ -101,16 +110,24 @@ impl Server {
     }
 }
 
-/// Waits for room first: what is not accepted costs nothing.
+/// One connection and its room; while there is none, nothing more is accepted.
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
+    roster: &Roster,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let slot = slots.clone().acquire_owned().await;
-    let slot = slot.map_err(|_| io::Error::other("the server has stopped"))?;
     let (stream, _) = listener.accept().await?;
     // Answers are small and whole: waiting for more to send only delays them.
     stream.set_nodelay(true)?;
+    let slot = loop {
+        if let Ok(slot) = slots.clone().try_acquire_owned() {
+            break slot;
+        }
+        roster.make_room();
+        if let Ok(slot) = tokio::time::timeout(ROOM_LOOK, slots.clone().acquire_owned()).await {
+            break slot.map_err(|_| io::Error::other("the server has stopped"))?;
+        }
+    };
     Ok((stream, slot))
 }
 
@@ -119,22 +136,41 @@ struct Connections {
     builder: http1::Builder,
     metrics: Arc<Metrics>,
     graceful: GracefulShutdown,
+    roster: Arc<Roster>,
     patience: Duration,
 }
 
 impl Connections {
     fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
-        let service = TowerToHyperService::new(self.router.clone());
-        let io = TokioIo::new(Stall::new(stream, self.patience));
+        let entry = self.roster.enter();
+        let presence = entry.presence.clone();
+        let routes = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(move |request| {
+            let busy = presence.begin();
+            let routes = routes.clone();
+            async move {
+                let Some(busy) = busy else {
+                    // The connection is dropped, and with it this request, which nobody has looked at.
+                    return std::future::pending().await;
+                };
+                let response = routes.call(request).await?;
+                Ok::<_, Infallible>(response.map(|body| Answering { body, _busy: busy }))
+            }
+        });
+        let io = TokioIo::new(Stall::new(stream, self.patience).told_to(entry.presence.clone()));
         let connection = self.builder.serve_connection(io, service);
         let watched = self.graceful.watch(connection);
         let counted = self.metrics.connection();
         tokio::spawn(async move {
+            let ended = tokio::select! {
+                ended = watched => ended,
+                () = entry.presence.closed() => Ok(()),
+            };
             // A client that sends no HTTP, hangs up or is too slow is no event of ours.
-            if let Err(error) = watched.await {
+            if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop((counted, slot));
+            drop((counted, slot, entry));
         });
     }
 }

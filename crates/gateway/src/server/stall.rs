@@ -3,11 +3,15 @@
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+
+use super::roster::Presence;
 
 /// A stream on which a write may not wait longer than this.
 pub(super) struct Stall<S> {
@@ -15,6 +19,8 @@ pub(super) struct Stall<S> {
     patience: Duration,
     /// There while a write waits; most never do.
     waiting: Option<Pin<Box<Sleep>>>,
+    /// Who is told whether one does.
+    presence: Option<Arc<Presence>>,
 }
 
 impl<S> Stall<S> {
@@ -23,6 +29,19 @@ impl<S> Stall<S> {
             inner,
             patience,
             waiting: None,
+            presence: None,
+        }
+    }
+
+    /// The same, with somebody who is told whether a write waits.
+    pub(super) fn told_to(mut self, presence: Arc<Presence>) -> Self {
+        self.presence = Some(presence);
+        self
+    }
+
+    fn tell(&self, is_sending: bool) {
+        if let Some(presence) = &self.presence {
+            presence.is_sending.store(is_sending, Ordering::Relaxed);
         }
     }
 
@@ -33,9 +52,12 @@ impl<S> Stall<S> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.waiting = None;
+            if self.waiting.take().is_some() {
+                self.tell(false);
+            }
             return written;
         }
+        self.tell(true);
         let patience = self.patience;
         let waiting = self
             .waiting

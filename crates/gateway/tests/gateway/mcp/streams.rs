@@ -1,6 +1,7 @@
 //! What is told while a call runs, or a client listens.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::contract::{ActorType, Behaviour, Effect};
 use countersign::{CallContext, Catalog, Principal, Tool, ToolArgs, ToolError, tool};
@@ -10,6 +11,8 @@ use countersign_gateway::server::Stopped;
 use countersign_gateway::{Server, Settings};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 
 use super::clients::Count;
@@ -273,4 +276,44 @@ async fn a_stream_does_not_hold_up_the_end() {
     let last = String::from_utf8(last).unwrap();
     assert!(last.contains("\"result\""), "{last}");
     assert_eq!(ended.await.unwrap(), Stopped::Drained);
+}
+
+/// Connections that only wait make room when all are taken; those with a request stay.
+#[tokio::test]
+async fn idle_connections_make_room() {
+    let settings = Settings {
+        connections_max: 5,
+        read_timeout: Duration::from_secs(3600),
+        ..Settings::default()
+    };
+    let world = World::with(settings).await;
+    let mut listener = listen(world.url("/mcp"), None).await;
+    listener.chunk().await.unwrap().unwrap();
+    let silent = TcpStream::connect(world.address).await.unwrap();
+    let mut in_its_head = TcpStream::connect(world.address).await.unwrap();
+    in_its_head.write_all(b"GET /v1/to").await.unwrap();
+    let mut answered = TcpStream::connect(world.address).await.unwrap();
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    answered.write_all(request).await.unwrap();
+    answered.read_u8().await.unwrap();
+    let other = TcpStream::connect(world.address).await.unwrap();
+
+    // Each of these keeps its connection, so each needs one of those.
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let client = reqwest::Client::new();
+        let health = client.get(world.url("/healthz")).send();
+        let health = tokio::time::timeout(Duration::from_secs(60), health).await;
+        assert_eq!(health.expect("nobody made room").unwrap().status(), 200);
+        clients.push(client);
+    }
+    for mut closed in [silent, in_its_head, answered, other] {
+        let mut rest = Vec::new();
+        // Whether it was closed or reset, it has ended.
+        let _ = closed.read_to_end(&mut rest).await;
+    }
+    let catalog = world.gateway.executor().catalog();
+    catalog.add(tool::erase(Count).unwrap()).unwrap();
+    let told = listener.chunk().await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&told).contains("list_changed"));
 }
