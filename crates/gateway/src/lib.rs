@@ -37,6 +37,7 @@ pub mod recorder;
 pub mod routes;
 pub mod server;
 pub mod settings;
+mod strict;
 pub mod telemetry;
 
 pub use caller::Caller;

@@ -16,6 +16,7 @@ use super::query::{self, Options};
 use super::{body, headers};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::strict;
 
 /// The most that one list holds.
 const LISTED_MAX: usize = 1_000;
@@ -86,7 +87,7 @@ pub(super) async fn answer(
 ) -> Result<Response, Refusal> {
     let id = query::segment(id)?;
     let body = body::read(body, gateway.settings()).await?;
-    let given: Given = serde_json::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let given: Given = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
     let approvals = gateway.executor().approvals();
     let (decision, reason) = (given.decision, given.reason.as_deref());
     let approval = approvals

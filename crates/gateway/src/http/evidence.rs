@@ -15,6 +15,7 @@ use super::answer::{self, Refusal};
 use super::{body, query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::strict;
 
 type Id = Result<Path<String>, PathRejection>;
 
@@ -143,7 +144,7 @@ pub(super) async fn open(
 ) -> Result<Response, Refusal> {
     let id = find(&gateway, &caller, id, Some(SCOPE_OPEN)).await?;
     let body = body::read(body, gateway.settings()).await?;
-    let Ok(Reason { reason }) = serde_json::from_slice(&body) else {
+    let Ok(Reason { reason }) = strict::from_slice(&body) else {
         let message = "the body is not an object with a reason";
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/reason")

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::answer::Refusal;
 use crate::nearest::nearest;
+use crate::strict;
 
 /// A call as its body says it.
 pub(super) struct Asked<'b> {
@@ -144,7 +145,7 @@ impl<'b> Members<'b> {
             return Ok(None);
         };
         // What was found there is not repeated: it may be personal.
-        serde_json::from_str(raw).map(Some).map_err(|_| {
+        strict::from_str(raw).map(Some).map_err(|_| {
             let form = MEMBERS.iter().find(|(known, _)| *known == name);
             let form = form.map_or("of its type", |(_, form)| form);
             Refusal::new(ErrorCode::InvalidArgument, format!("{name} is not {form}"))

@@ -14,6 +14,7 @@ use super::answer::{self, Refusal};
 use super::{body, evidence};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::strict;
 
 /// What is done with a record.
 #[derive(Deserialize, Default)]
@@ -64,7 +65,7 @@ pub(super) async fn replay(
     let wanted = if body.is_empty() {
         Ok(Wanted::default())
     } else {
-        serde_json::from_slice(&body)
+        strict::from_slice(&body)
     };
     let Ok(Wanted { mode }) = wanted else {
         let message = "the body is not an object with a mode";

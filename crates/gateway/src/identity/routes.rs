@@ -10,6 +10,7 @@ use axum::{Extension, Router};
 use countersign::contract::ErrorCode;
 use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -23,6 +24,7 @@ use crate::gateway::Gateway;
 use crate::http::answer::{self, Refusal};
 use crate::http::body;
 use crate::policy::Period;
+use crate::strict;
 
 /// What is answered to everybody.
 pub fn for_anybody() -> Router<Gateway> {
@@ -123,8 +125,8 @@ fn once(issued: &IssuedKey) -> Response {
     response
 }
 
-fn parsed<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(|error| {
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    strict::from_slice(body).map_err(|error| {
         let message = format!("the body is not what is asked for: {error}");
         Refusal::new(ErrorCode::InvalidArgument, message).hint("docs/identity.md shows an example")
     })

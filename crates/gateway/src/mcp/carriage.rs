@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::VENDOR;
 use super::evidence;
+use crate::strict;
 
 /// What a request says about itself.
 pub(super) struct Said {
@@ -75,7 +76,7 @@ fn vendor_members(meta: &JsonObject) -> Result<RequestEnvelope, ErrorData> {
     if members.is_empty() {
         return Ok(RequestEnvelope::default());
     }
-    serde_json::from_value(Value::Object(members))
+    strict::from_value(Value::Object(members))
         .map_err(|error| malformed(&format!("a member {VENDOR}… of _meta: {error}")))
 }
 

@@ -149,6 +149,9 @@ async fn those_who_err_are_told() {
         "{}",
         "[]",
         r#"{"decision": "yes"}"#,
+        r#"["approve", null]"#,
+        r#"{"decision": {"approve": null}}"#,
+        r#"{"decision": "deny", "decision": "approve"}"#,
         r#"{"decision": "approve", "actor": {"type": "user", "id": "u_local"}}"#,
         r#"{"decision": "approve", "reason": 7}"#,
     ] {

@@ -307,3 +307,26 @@ async fn a_thousand_connections_are_answered_in_turn() {
     }
     assert_eq!(answered, 1000);
 }
+
+/// A member that has to be an object is nothing else.
+#[tokio::test]
+async fn arrays_are_no_objects() {
+    let world = World::start().await;
+    for (body, field) in [
+        (r#"{"actor": ["agent", "local"]}"#, "/actor"),
+        (
+            r#"{"actor": {"type": {"agent": null}, "id": "local"}}"#,
+            "/actor",
+        ),
+        (r#"{"trace": ["a"]}"#, "/trace"),
+        (r#"{"client": ["a", "1"]}"#, "/client"),
+    ] {
+        let answer = post(&world, PATH, body).await;
+        let error = &answer.json()["error"]["details"];
+        assert_eq!(
+            (answer.status, &error["field"]),
+            (400, &field.into()),
+            "{error}"
+        );
+    }
+}

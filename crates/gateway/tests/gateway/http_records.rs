@@ -158,6 +158,7 @@ async fn opening_needs_a_scope_and_a_reason() {
         "",
         "{}",
         r#"{"reason": 7}"#,
+        r#"["dispute 7"]"#,
         r#"{"reason": " "}"#,
         r#"{"reason": "x", "why": 1}"#,
     ] {
@@ -194,10 +195,14 @@ async fn a_record_is_replayed() {
     assert_eq!(run(r#"{"mode": "verify"}"#).await["result"], "intact");
     assert_eq!(run("").await["result"], "identical");
     assert_eq!(run(r#"{"mode": "in_force"}"#).await["result"], "identical");
-    assert_eq!(
-        post(&auditor, &path, r#"{"mode": "x"}"#).await.code(),
-        "INVALID_ARGUMENT"
-    );
+    for body in [
+        r#"{"mode": "x"}"#,
+        r#"["verify"]"#,
+        r#"{"mode": {"verify": null}}"#,
+    ] {
+        let answer = post(&auditor, &path, body).await;
+        assert_eq!(answer.code(), "INVALID_ARGUMENT", "{body}");
+    }
 }
 
 #[tokio::test]

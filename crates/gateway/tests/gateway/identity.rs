@@ -513,7 +513,14 @@ async fn keys_are_managed_over_http() {
     assert_eq!(status, 401);
     let (status, _, _) = server.send("DELETE", "/v1/keys/0000", operator, None).await;
     assert_eq!(status, 404);
-    let wrong = json!({"actor": {"type": "robot", "id": "a"}});
-    let (status, _, _) = server.send("POST", "/v1/keys", operator, Some(wrong)).await;
-    assert_eq!(status, 400);
+    for wrong in [
+        json!({"actor": {"type": "robot", "id": "a"}}),
+        json!({"actor": ["agent", "a"]}),
+        json!({"actor": {"type": {"agent": null}, "id": "a"}}),
+        json!(["label", {"type": "agent", "id": "a"}, null, false, [], null]),
+    ] {
+        let shown = wrong.to_string();
+        let (status, _, _) = server.send("POST", "/v1/keys", operator, Some(wrong)).await;
+        assert_eq!(status, 400, "{shown}");
+    }
 }
