@@ -116,7 +116,57 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
 }
 
 async fn answer(endpoint: &Endpoint, request: Request) -> Response<Body> {
-    endpoint.service.handle(request).await.map(Body::new)
+    let is_json = is_json(request.headers().get(header::CONTENT_TYPE));
+    let response = endpoint.service.handle(request).await.map(Body::new);
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    if is_error && !is_of_type(&response, "application/json") {
+        return in_json(&response, is_json);
+    }
+    response
+}
+
+fn is_json(kind: Option<&HeaderValue>) -> bool {
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+/// What the protocol refuses with a bare text, in the form of every other refusal.
+fn in_json(response: &Response<Body>, is_json: bool) -> Response<Body> {
+    let (status, text) = match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this is not possible here; send messages with POST",
+        ),
+        // It is JSON, but no message could be read from it.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => (
+            StatusCode::BAD_REQUEST,
+            "the message is no request: a member is malformed or nested too deep",
+        ),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the body has to be of the type application/json",
+        ),
+        StatusCode::NOT_ACCEPTABLE => (
+            StatusCode::NOT_ACCEPTABLE,
+            "Accept has to name application/json and text/event-stream",
+        ),
+        other => (
+            other,
+            other.canonical_reason().unwrap_or("the request is refused"),
+        ),
+    };
+    let code = if status.is_server_error() {
+        -32603
+    } else {
+        -32600
+    };
+    let mut refusal = refusal(status, code, text);
+    if let Some(allowed) = response.headers().get(header::ALLOW) {
+        let headers = refusal.headers_mut();
+        headers.insert(header::ALLOW, allowed.clone());
+    }
+    refusal
 }
 
 /// Answers what may be answered with a stream that stays open, as far as there is room for one.

@@ -94,3 +94,61 @@ async fn hostile_messages_are_answered() {
     let message: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(message["result"]["isError"], true, "{text}");
 }
+
+/// Also what the protocol itself does not take is refused in JSON.
+#[tokio::test]
+async fn every_refusal_is_json() {
+    let world = World::start().await;
+    let check = async |request: reqwest::RequestBuilder, status: u16| {
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        let has_allow = answer.headers().contains_key("allow");
+        assert_eq!(has_allow, status == 405);
+        let message: Value = answer.json().await.unwrap();
+        assert_eq!(
+            (&message["id"], &message["error"]["code"]),
+            (&Value::Null, &json!(-32600)),
+            "{message}"
+        );
+    };
+    let http = reqwest::Client::new();
+    let both = "application/json, text/event-stream";
+    for method in ["GET", "PUT", "DELETE"] {
+        let method = method.parse().unwrap();
+        let request = http.request(method, world.url("/mcp"));
+        check(request.header("accept", both), 405).await;
+    }
+    let post = |kind: &str, accept: &str, body: String| {
+        let request = http.post(world.url("/mcp")).header("content-type", kind);
+        request.header("accept", accept).body(body)
+    };
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    let in_id = format!(r#"{{"jsonrpc":"2.0","id":{deep},"method":"ping"}}"#);
+    check(post("application/json", both, in_id), 400).await;
+    let in_meta = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"a":{deep}}}}}}}"#
+    );
+    check(post("application/json", both, in_meta), 400).await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    check(post("text/plain", both, ping.to_owned()), 415).await;
+    check(post("application/json", "text/html", ping.to_owned()), 406).await;
+}
+
+/// The members of the envelope are as strict here as in a body.
+#[tokio::test]
+async fn arrays_are_no_objects_in_meta() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    for (name, value) in [
+        ("actor", json!(["agent", "local"])),
+        ("actor", json!({"type": {"agent": null}, "id": "local"})),
+        ("client", json!(["a", "1"])),
+        ("trace", json!(["a"])),
+    ] {
+        let mut params = json!({ "name": "memory_search", "arguments": { "query": "milk" } });
+        params["_meta"][format!("dev.countersign/{name}")] = value;
+        let (_, message) = client.ask("tools/call", params).await;
+        assert_eq!(message["error"]["code"], -32602, "{name}: {message}");
+    }
+}
