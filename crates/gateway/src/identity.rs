@@ -199,7 +199,7 @@ impl Identity {
             None => Ok(false),
         };
         let has_keys = has_keys.map_err(|error| Refused::unavailable(&error))?;
-        if has_keys || self.has_issuers() {
+        if has_keys || self.policy.has_had_issuers() {
             return Err(Refused::new(Reason::Missing));
         }
         Ok(self.local.clone())

@@ -85,6 +85,10 @@ impl Policy {
         }
         let file: PolicyFile =
             toml::from_str(text).map_err(|error| PolicyError::of(text, &error))?;
+        // A file that an editor has emptied and not yet written is no policy.
+        if toml::from_str(text).is_ok_and(|table: toml::Table| table.is_empty()) {
+            return Err(PolicyError::empty());
+        }
         let digest = Digest::of_bytes(text.as_bytes());
         let hex = digest.to_string();
         let hex = hex.trim_start_matches("sha256:");

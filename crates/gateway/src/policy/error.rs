@@ -41,6 +41,15 @@ impl PolicyError {
         }
     }
 
+    pub(super) fn empty() -> Self {
+        Self {
+            line: 1,
+            column: 1,
+            message: "the file says nothing".to_owned(),
+            hint: "write at least revision = \"…\"; what no rule names is denied".to_owned(),
+        }
+    }
+
     pub(super) fn too_large() -> Self {
         let message = format!("the file has more than {} bytes", super::FILE_BYTES_MAX);
         Self::of_file(message, HINT)

@@ -2,9 +2,11 @@
 //!
 //! A new policy counts from the moment at which its record is durable; calls that have been decided go on.
 //! A file that is not accepted changes nothing, is logged once, and is told by [`LivePolicy::fault`].
+//! A file that is just being written is left alone until it stays the same for a moment.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +25,9 @@ use crate::recorder::Recorder;
 /// How often the file is looked at.
 const POLL: Duration = Duration::from_secs(2);
 
+/// How long a changed file has to stay the same. Many editors empty a file before they write it.
+const SETTLE: Duration = Duration::from_millis(50);
+
 /// The policy in force. It decides like the policy that it holds.
 #[derive(Debug)]
 pub struct LivePolicy {
@@ -33,6 +38,8 @@ pub struct LivePolicy {
     fault: ArcSwapOption<PolicyError>,
     /// What was looked at last, accepted or not.
     seen: Mutex<Option<Digest>>,
+    /// Whether this policy or one before it named an issuer.
+    has_had_issuers: AtomicBool,
 }
 
 /// What became of looking at the file again.
@@ -40,6 +47,8 @@ pub struct LivePolicy {
 pub enum Reloaded {
     /// It is the one that was looked at last.
     Unchanged,
+    /// It is being written, and is looked at again the next time.
+    Changing,
     /// It is in force.
     Accepted(Arc<Policy>),
     /// It is not, and the one before stays.
@@ -52,6 +61,7 @@ impl LivePolicy {
         Self {
             path: None,
             seen: Mutex::new(policy.digest()),
+            has_had_issuers: AtomicBool::new(!policy.file().issuers.is_empty()),
             controls: Controls::new(policy.file()),
             current: ArcSwap::from_pointee(policy),
             fault: ArcSwapOption::empty(),
@@ -71,6 +81,12 @@ impl LivePolicy {
     /// What is in force now.
     pub fn current(&self) -> Arc<Policy> {
         self.current.load_full()
+    }
+
+    /// Whether an issuer was named since this process began. It stays so when a later file names none: a
+    /// file that lost its issuers by mistake must not let everybody in.
+    pub fn has_had_issuers(&self) -> bool {
+        self.has_had_issuers.load(Ordering::Acquire)
     }
 
     /// The limits and budgets of what is in force, whatever that is by then.
@@ -94,18 +110,23 @@ impl LivePolicy {
         let Some(path) = &self.path else {
             return Reloaded::Unchanged;
         };
-        let read = {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || read_text(&path)).await
-        };
-        let text = match read {
-            Ok(Ok(text)) => text,
-            Ok(Err(error)) => return self.refuse(error, None),
-            Err(_) => return Reloaded::Unchanged,
+        let text = match read_off(path).await {
+            Ok(text) => text,
+            Err(error) => return self.refuse(error, None),
         };
         let digest = Digest::of_bytes(text.as_bytes());
+        if self.current.load().digest() == Some(digest) {
+            // What was wrong in between is gone.
+            self.fault.store(None);
+            *self.seen() = Some(digest);
+            return Reloaded::Unchanged;
+        }
         if *self.seen() == Some(digest) {
             return Reloaded::Unchanged;
+        }
+        tokio::time::sleep(SETTLE).await;
+        if read_off(path).await.as_ref() != Ok(&text) {
+            return Reloaded::Changing;
         }
         let policy = match parse(path, &text) {
             Ok(policy) => Arc::new(policy),
@@ -120,6 +141,9 @@ impl LivePolicy {
             );
         }
         tracing::info!(policy = %policy.revision(), "a new policy is in force");
+        if !policy.file().issuers.is_empty() {
+            self.has_had_issuers.store(true, Ordering::Release);
+        }
         self.controls.replace(policy.file());
         self.current.store(policy.clone());
         self.fault.store(None);
@@ -202,6 +226,16 @@ fn parse(path: &Path, text: &str) -> Result<Policy, PolicyError> {
         policy.files_are_in(folder);
     }
     Ok(policy)
+}
+
+/// The text of a file, read where it holds up nobody.
+async fn read_off(path: &Path) -> Result<String, PolicyError> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || read_text(&path)).await;
+    read.unwrap_or_else(|error| {
+        let message = format!("the policy cannot be read: {error}");
+        Err(PolicyError::of_file(message, "it is tried again"))
+    })
 }
 
 fn read_text(path: &Path) -> Result<String, PolicyError> {

@@ -63,7 +63,8 @@ pub(crate) async fn caller(identity: &Identity, token: &str) -> Result<Caller, R
 async fn a_key_proves_its_holder() {
     let parts = Parts::new();
     let keys = parts.api_keys();
-    let identity = Identity::new(parts.clock(), policy("")).api_keys(keys.clone());
+    let identity =
+        Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(keys.clone());
     let new = NewKey {
         user_id: Some("u_1".to_owned()),
         ..key_of(ActorType::Agent, "a_7")
@@ -330,7 +331,8 @@ async fn what_cannot_be_a_key_is_refused() {
 async fn without_a_credential_only_this_machine_is_let_in() {
     let parts = Parts::new();
     let keys = parts.api_keys();
-    let identity = Identity::new(parts.clock(), policy("")).api_keys(keys.clone());
+    let identity =
+        Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(keys.clone());
     let anonymous = async |identity: &Identity| {
         let caller = identity.caller(&HeaderMap::new()).await;
         caller
@@ -364,7 +366,7 @@ async fn without_a_credential_only_this_machine_is_let_in() {
     // Revoking the last key opens nothing.
     keys.revoke(&issued.key.id, &operator()).await.unwrap();
     assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
-    let open = Identity::new(parts.clock(), policy("")).api_keys(keys);
+    let open = Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(keys);
     assert!(matches!(
         may_listen(everywhere, None, &open).await,
         Err(MayNotListen::NoCredential { .. })
@@ -382,13 +384,37 @@ async fn without_a_credential_only_this_machine_is_let_in() {
     may_listen(everywhere, None, &by_tokens).await.unwrap();
 }
 
+/// A policy that loses its issuers lets nobody in who had to show a token before.
+#[tokio::test]
+async fn issuers_that_vanish_open_nothing() {
+    let parts = Parts::new();
+    let recorder = parts.recorder();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    let issuer = "[[issuers]]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"";
+    // Named from the beginning, and by a file that came later.
+    for before in [issuer, "revision = \"none\""] {
+        std::fs::write(&path, before).unwrap();
+        let live = Arc::new(LivePolicy::open(&path).unwrap());
+        let identity = Identity::new(parts.clock(), live.clone());
+        std::fs::write(&path, format!("revision = \"some\"\n{issuer}")).unwrap();
+        live.reload(&recorder).await;
+        assert!(identity.without_credential().await.is_none());
+        std::fs::write(&path, "revision = \"lost\"").unwrap();
+        live.reload(&recorder).await;
+        assert!(live.current().file().issuers.is_empty());
+        assert!(identity.without_credential().await.is_none(), "{before}");
+    }
+}
+
 /// The operator's token is accepted as it is, and counts as no set up credential.
 #[tokio::test]
 async fn the_operators_token_is_accepted() {
     let parts = Parts::new();
     let token = Operator::draw(&*parts.ids, operator());
     let secret = token.token().to_owned();
-    let identity = Identity::new(parts.clock(), policy("")).with_operator_token(token);
+    let identity =
+        Identity::new(parts.clock(), policy("revision = \"none\"")).with_operator_token(token);
     let proof = caller(&identity, &secret).await.unwrap().proof;
     assert_eq!(proof, Proof::Operator);
     assert!(caller(&identity, &secret.to_uppercase()).await.is_err());
@@ -476,7 +502,8 @@ async fn only_one_bearer_is_a_credential() {
 #[tokio::test]
 async fn keys_are_managed_over_http() {
     let parts = Parts::new();
-    let identity = Identity::new(parts.clock(), policy("")).api_keys(parts.api_keys());
+    let identity =
+        Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(parts.api_keys());
     let token = Operator::draw(&*parts.ids, operator());
     let secret = token.token().to_owned();
     let server = parts.serve(identity.with_operator_token(token)).await;

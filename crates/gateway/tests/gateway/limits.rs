@@ -73,7 +73,7 @@ async fn a_limit_of_the_file_is_met_and_can_be_changed() {
         policy.reload(&recorder).await;
         assert_eq!([search().await.0, search().await.0], statuses);
     }
-    std::fs::write(&path, "").unwrap();
+    std::fs::write(&path, "revision = \"none\"").unwrap();
     policy.reload(&recorder).await;
     assert_eq!(search().await.0, 200);
 }

@@ -76,7 +76,7 @@ async fn scopes_decide_who_may_call_a_tool() {
     notes.add: yes
     memory.search: yes
     ");
-    assert_snapshot!(check("", &user).await, @r"
+    assert_snapshot!(check("revision = \"none\"", &user).await, @r"
     notes.add: no rule of the policy names this tool; add a [[tools]] entry for it
     memory.search: no rule of the policy names this tool; add a [[tools]] entry for it
     ");
@@ -166,6 +166,8 @@ fn a_bad_file_is_refused_with_its_line() {
             "[[budgets]]\nname = \"b\"\nscope = \"user\"\nlimit = \"1.5\"\ncurrency = \"JPY\"\nper = \"1d\"",
         ),
         check("defaults = 1 2"),
+        check(""),
+        check(" \n# nothing yet\n"),
     ];
     assert_snapshot!(told.join("\n"), @r#"
     line 1, column 12: "a b" is no name: 1 to 64 letters, digits and _ . -
@@ -182,6 +184,8 @@ fn a_bad_file_is_refused_with_its_line() {
     line 5, column 12: "usd" is no currency: an ISO 4217 code such as USD
     line 1, column 1: the budget "b": the currency has 0 decimals at most
     line 1, column 12: string values must be quoted, expected literal string
+    line 1, column 1: the file says nothing
+    line 1, column 1: the file says nothing
     "#);
 }
 
@@ -263,4 +267,51 @@ async fn a_changed_file_is_read_again() {
     {"digest":"sha256:a7f2dc20da99eadcf9a3b152ddbbfe3338bbea488eda5394293c432579d7ec03","event":"policy_loaded","revision":"one@a7f2dc20da99"}
     {"digest":"sha256:50cdb1354e46468f29ac3ba937866d2dcaaadd8306c83520fdbf06d79eea1943","event":"policy_changed","revision":"two@50cdb1354e46"}
     "#);
+}
+
+/// What was wrong with a file is no longer told when the file is again what is in force.
+#[tokio::test]
+async fn a_fault_ends_with_the_file_that_had_it() {
+    let parts = Parts::new();
+    let recorder = parts.recorder();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    let good = "revision = \"one\"";
+    std::fs::write(&path, good).unwrap();
+    let live = LivePolicy::open(&path).unwrap();
+    for bad in [None, Some("[[tols]]"), Some("")] {
+        match bad {
+            None => std::fs::remove_file(&path).unwrap(),
+            Some(bad) => std::fs::write(&path, bad).unwrap(),
+        }
+        let reloaded = live.reload(&recorder).await;
+        assert!(matches!(reloaded, Reloaded::Refused(_)), "{bad:?}");
+        assert!(live.fault().is_some(), "{bad:?}");
+        std::fs::write(&path, good).unwrap();
+        assert!(matches!(live.reload(&recorder).await, Reloaded::Unchanged));
+        assert_eq!(live.fault(), None, "{bad:?}");
+    }
+}
+
+/// A file that is being written is left alone: half of a policy may well be one.
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_being_written_is_not_taken() {
+    let parts = Parts::new();
+    let recorder = parts.recorder();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    std::fs::write(&path, "revision = \"one\"").unwrap();
+    let live = LivePolicy::open(&path).unwrap();
+    std::fs::write(&path, "revision = \"half\"").unwrap();
+    // The clock of this test stands still until both wait: the second half comes while the first settles.
+    let second_half = async {
+        tokio::time::sleep(Duration::from_millis(49)).await;
+        std::fs::write(&path, "revision = \"half\"\n[[tools]]\nmatch = \"*\"").unwrap();
+    };
+    let (reloaded, ()) = tokio::join!(live.reload(&recorder), second_half);
+    assert!(matches!(reloaded, Reloaded::Changing), "{reloaded:?}");
+    assert!(live.current().revision().starts_with("one@"));
+    let reloaded = live.reload(&recorder).await;
+    assert!(matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
+    assert_eq!(live.current().file().tools.len(), 1);
 }
