@@ -245,6 +245,26 @@ fn a_policy_is_read_again_on_a_signal() {
     assert_eq!(running.ask("GET", "/readyz", ""), (200, json!("ready\n")));
 }
 
+/// A pipe in the place of the policy is told, and keeps the server neither from the next file nor from its
+/// end.
+#[test]
+fn a_pipe_in_place_of_the_policy_holds_nothing_up() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let policy = folder.path().join("policy.toml");
+    std::fs::write(&policy, "revision = \"one\"").expect("it can be written");
+    let path = policy.display().to_string();
+    let mut running = Running::start(&["--policy", &path]);
+    std::fs::remove_file(&policy).expect("it can be removed");
+    let made = Command::new("mkfifo").arg(&policy).status();
+    assert!(made.expect("mkfifo is there").success());
+    running.signal("-HUP");
+    let is_told = || running.ask("GET", "/readyz", "").1.to_string();
+    let told = std::iter::repeat_with(is_told).take(100_000);
+    assert!({ told }.any(|told| told.contains("it is no regular file")));
+    running.signal("-TERM");
+    assert!(running.child.wait().expect("it ends").success());
+}
+
 /// A13: what a user is asked survives `kill -9`; the operator answers by command while the server holds
 /// the store, the agent at the socket cannot, and the answer counts once.
 #[test]

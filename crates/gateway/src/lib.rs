@@ -34,6 +34,7 @@ mod nearest;
 pub mod operator;
 pub mod policy;
 pub mod recorder;
+mod regular_file;
 pub mod routes;
 pub mod server;
 pub mod settings;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::clock::SystemClock;
 use countersign::observe::Observer;
@@ -35,6 +36,9 @@ mod welcome;
 
 use address::address;
 use welcome::{can_try, say_where};
+
+/// How long the end waits for what hangs outside of calls.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// Answer calls over HTTP and MCP until told to stop
 ///
@@ -123,8 +127,12 @@ impl Serve {
         let ended = place
             .runtime
             .block_on(serve(&gateway, server, sequencer, signals));
-        running.withdraw(&place.folder)?;
+        let withdrawn = running.withdraw(&place.folder);
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
+        drop((gateway, telemetry));
+        // Whatever still hangs somewhere must not keep the process from ending.
+        place.runtime.shutdown_timeout(SHUTDOWN_WAIT);
+        withdrawn?;
         let (stopped, signed) = ended?;
         match stopped {
             Stopped::Drained => terminal.say("stopped")?,

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::policy::JwksSource;
+use crate::regular_file;
 
 /// The largest set that is read.
 const SET_BYTES_MAX: usize = 256 * 1024;
@@ -208,7 +209,7 @@ async fn fetch_url(url: &str) -> Result<Vec<u8>, Unfetched> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Unfetched> {
-    let file = std::fs::File::open(path).map_err(Unfetched::File)?;
+    let file = regular_file::open(path).map_err(Unfetched::File)?;
     let mut bytes = Vec::new();
     // One byte more than may be, so that a longer file is told from one that just fits.
     let read = file.take(SET_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);

@@ -21,6 +21,7 @@ use serde_json::json;
 use super::{FILE_BYTES_MAX, Policy, PolicyError};
 use crate::limits::Controls;
 use crate::recorder::Recorder;
+use crate::regular_file;
 
 /// How often the file is looked at.
 const POLL: Duration = Duration::from_secs(2);
@@ -243,7 +244,7 @@ fn read_text(path: &Path) -> Result<String, PolicyError> {
         let message = format!("{} cannot be read: {error}", path.display());
         PolicyError::of_file(message, "name a file that this account may read")
     };
-    let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let file = regular_file::open(path).map_err(|error| unreadable(&error))?;
     let mut text = String::new();
     // One byte more than may be, so that a longer file is told from one that just fits.
     let read = file

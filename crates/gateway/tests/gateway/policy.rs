@@ -315,3 +315,28 @@ async fn a_file_that_is_being_written_is_not_taken() {
     assert!(matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
     assert_eq!(live.current().file().tools.len(), 1);
 }
+
+/// A pipe in the place of the file is refused and not waited for: the next file is read as ever.
+#[tokio::test]
+async fn a_pipe_is_no_policy() {
+    let parts = Parts::new();
+    let recorder = parts.recorder();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    std::fs::write(&path, "revision = \"one\"").unwrap();
+    let live = LivePolicy::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let Reloaded::Refused(error) = live.reload(&recorder).await else {
+        unreachable!("a pipe is refused");
+    };
+    assert!(error.message.ends_with("it is no regular file"), "{error}");
+    assert!(LivePolicy::open(&path).is_err());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "revision = \"two\"").unwrap();
+    assert!(matches!(
+        live.reload(&recorder).await,
+        Reloaded::Accepted(_)
+    ));
+}

@@ -371,6 +371,20 @@ async fn the_chain_of_delegation_is_recorded() {
     assert_eq!(stored.row.user_id, "u_1");
 }
 
+/// A pipe in the place of the keys is not waited for.
+#[tokio::test]
+async fn a_pipe_is_no_set_of_keys() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let (identity, folder) = with_file(&parts, &[&signer], "");
+    let path = folder.path().join("keys.json");
+    std::fs::remove_file(&path).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let refused = caller(&identity, &signer.token(&json!({}))).await;
+    assert_eq!(refused.unwrap_err(), Reason::Unavailable);
+}
+
 /// Keys that the issuer changes are found, and its outage is not ours.
 #[tokio::test]
 async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
