@@ -87,6 +87,8 @@ pub struct Confirm {
     pub definition: Digest,
     /// What has to stay exactly as it is: all arguments, or the declared terms.
     pub exact: Digest,
+    /// The same without the currency and the time zone of the request: what a no holds for.
+    pub matter: Digest,
     /// What may fall and not rise, where the tool declares it.
     pub ceiling: Option<ApprovedAmount>,
     /// The arguments for display, defaults included, with every sensitive value replaced.

@@ -31,6 +31,9 @@ pub(super) struct Question {
     pub(super) tool_version: String,
     pub(super) definition: Digest,
     pub(super) exact: Digest,
+    /// What a no holds for; earlier questions have none, and then it holds for no more than a yes.
+    #[serde(default)]
+    pub(super) matter: Option<Digest>,
     pub(super) ceiling: Option<ApprovedAmount>,
     pub(super) arguments_redacted: Value,
     pub(super) policy_revision: String,
@@ -114,6 +117,7 @@ impl Question {
             tool_version: confirm.tool_version.clone(),
             definition: confirm.definition,
             exact: confirm.exact,
+            matter: Some(confirm.matter),
             ceiling: confirm.ceiling.clone(),
             arguments_redacted: displayed(&confirm.arguments_redacted),
             policy_revision: confirm.policy_revision.clone(),
@@ -181,7 +185,7 @@ impl Question {
         }
     }
 
-    /// Whether the user has declined this call, whoever makes it.
+    /// Whether the user has declined this call, whoever makes it, in whichever currency and time zone.
     pub(super) fn denies(&self, confirm: &Confirm, now: Timestamp) -> bool {
         let is_denied = match self.standing {
             Standing::Denied(_) => true,
@@ -189,7 +193,7 @@ impl Question {
         };
         is_denied
             && now < self.expires_at
-            && self.exact == confirm.exact
+            && (self.exact == confirm.exact || self.matter == Some(confirm.matter))
             && is_within(self.ceiling.as_ref(), confirm.ceiling.as_ref())
     }
 
@@ -266,7 +270,7 @@ impl Question {
         let plain = serde_json::to_vec(self).expect("names, texts and JSON values");
         let body = keys.seal(nonce, &document_aad(&key), &plain);
         let mut entries = vec![
-            by_call(keys, &self.tool, self.exact),
+            by_matter(keys, &self.tool, self.matter.unwrap_or(self.exact)),
             by_tool(keys, &self.tool),
         ];
         if matches!(self.standing, Standing::Pending) {
@@ -344,12 +348,12 @@ pub(super) fn place(
     }
 }
 
-/// All questions about a call, whoever makes it.
-pub(super) fn by_call(keys: &UserKey, tool: &ToolName, exact: Digest) -> IndexEntry {
+/// All questions about what would be done, whoever does it, in whichever currency and time zone.
+pub(super) fn by_matter(keys: &UserKey, tool: &ToolName, matter: Digest) -> IndexEntry {
     entry(
         keys,
         "call",
-        &[tool.as_str(), &exact.to_string()].join("\0"),
+        &[tool.as_str(), &matter.to_string()].join("\0"),
     )
 }
 

@@ -149,7 +149,7 @@ impl StoredApprovals {
                 Some((own, Meaning::Pending)) => return Ok(pending(own, None)),
                 Some((_, Meaning::Void(because))) => because,
             };
-            // Whoever else of the user's agents has been declined, this call has been as well.
+            // Whoever else of the user's agents has been declined, and wherever, this call has been as well.
             if let Some(declined) = self.declined(confirm, &keys, now).await? {
                 return Ok(denied(&declined));
             }
@@ -229,14 +229,14 @@ impl StoredApprovals {
         Ok(is_done(&self.store.commit(commit).await?))
     }
 
-    /// A question about this call that the user has answered with no.
+    /// A question about this call that the user has answered with no, whatever its currency and time zone.
     async fn declined(
         &self,
         confirm: &Confirm,
         keys: &UserKey,
         now: Timestamp,
     ) -> Result<Option<Question>, Error> {
-        let entry = question::by_call(keys, &confirm.tool, confirm.exact);
+        let entry = question::by_matter(keys, &confirm.tool, confirm.matter);
         let found = self
             .store
             .find(&confirm.user_id, COLLECTION, &entry, NEIGHBOURS_MAX)

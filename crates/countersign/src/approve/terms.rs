@@ -7,6 +7,16 @@ use countersign_contract::tool::{Confirmation, Terms};
 use countersign_contract::{Digest, canonical};
 use serde_json::{Value, json};
 
+/// What an answer is bound to.
+pub(crate) struct Agreed {
+    /// What would be done, and in which circumstances: what a yes holds for.
+    pub(crate) exact: Digest,
+    /// What would be done, in whichever circumstances: what a no holds for.
+    pub(crate) matter: Digest,
+    /// What may fall and not rise.
+    pub(crate) ceiling: Option<ApprovedAmount>,
+}
+
 /// What has to stay exactly as it is, and what may fall.
 ///
 /// Arguments that do not have the declared amount, or an amount that cannot be compared, are bound as a
@@ -15,12 +25,12 @@ pub(crate) fn agreed(
     confirmation: &Confirmation,
     arguments: &Value,
     circumstances: &Value,
-) -> (Digest, Option<ApprovedAmount>) {
+) -> Agreed {
     let ceiling = match confirmation {
         Confirmation::Never | Confirmation::Always => None,
         Confirmation::Terms(terms) => amount_of(terms, arguments).map(|amount| (terms, amount)),
     };
-    let (exact, ceiling) = match ceiling {
+    let (bound, ceiling) = match ceiling {
         None => (json!({"arguments": arguments}), None),
         Some((terms, amount)) => {
             let bound: Vec<_> = terms
@@ -32,10 +42,17 @@ pub(crate) fn agreed(
             (exact, Some(amount))
         }
     };
-    let whole = json!({"bound": exact, "circumstances": circumstances});
+    Agreed {
+        exact: digest(&json!({"bound": bound, "circumstances": circumstances})),
+        matter: digest(&json!({"bound": bound})),
+        ceiling,
+    }
+}
+
+fn digest(bound: &Value) -> Digest {
     // Canonical JSON has no integers beyond 2^53; the plain text tells those apart as well.
-    let text = canonical::to_string(&whole).unwrap_or_else(|_| whole.to_string());
-    (Digest::of_bytes(text.as_bytes()), ceiling)
+    let text = canonical::to_string(bound).unwrap_or_else(|_| bound.to_string());
+    Digest::of_bytes(text.as_bytes())
 }
 
 fn amount_of(terms: &Terms, arguments: &Value) -> Option<ApprovedAmount> {
@@ -153,8 +170,9 @@ mod tests {
             },
         });
         let of = |arguments: Value| agreed(&terms, &arguments, &Value::Null);
-        let (first, amount) = of(json!({"shop": "s", "total": "5", "currency": "EUR", "x": 1}));
-        assert_eq!(amount.map(|amount| amount.amount).as_deref(), Some("5"));
+        let first = of(json!({"shop": "s", "total": "5", "currency": "EUR", "x": 1}));
+        let amount = first.ceiling.map(|amount| amount.amount);
+        assert_eq!(amount.as_deref(), Some("5"));
         for (arguments, is_same) in [
             (
                 json!({"shop": "s", "total": 4, "currency": "EUR", "x": 2}),
@@ -168,7 +186,9 @@ mod tests {
             ),
             (json!({"shop": "s", "currency": "EUR"}), false),
         ] {
-            assert_eq!(of(arguments.clone()).0 == first, is_same, "{arguments}");
+            let other = of(arguments.clone());
+            assert_eq!(other.exact == first.exact, is_same, "{arguments}");
+            assert_eq!(other.matter == first.matter, is_same, "{arguments}");
         }
     }
 }

@@ -144,7 +144,7 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
     // The same arguments in another currency or time zone are another matter.
     let circumstances = json!([request.currency, request.timezone]);
     // Where only the policy asks, nothing less than all arguments has been declared.
-    let (exact, ceiling) = agreed(&spec.behaviour.confirmation, &arguments, &circumstances);
+    let agreed = agreed(&spec.behaviour.confirmation, &arguments, &circumstances);
     let mut arguments_redacted = arguments;
     entry.redaction.apply(&mut arguments_redacted);
     let is_resumed = bound.key.as_ref().is_some_and(|key| {
@@ -166,8 +166,9 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
         description: spec.description.clone(),
         tool_version: spec.version.clone(),
         definition: entry.digest(),
-        exact,
-        ceiling,
+        exact: agreed.exact,
+        matter: agreed.matter,
+        ceiling: agreed.ceiling,
         arguments_redacted,
         policy_revision: trail.record.policy_revision.clone().unwrap_or_default(),
         key: bound.key.as_ref().map(|key| key.scope.key),

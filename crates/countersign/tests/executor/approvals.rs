@@ -257,6 +257,32 @@ async fn a_denial_is_enforced() {
     runs.check(0);
 }
 
+/// A no holds for what would be done; a yes holds for what would be done as it was asked.
+#[tokio::test]
+async fn a_denial_is_not_evaded_by_another_currency_or_time_zone() {
+    let probe = Probe::write("pay.send").confirmed();
+    let runs = probe.runs();
+    let world = World::new(probe);
+    let send = async |to: &str, envelope: Value| {
+        let call = call_as(agent("a_7"), "pay.send", &json!({ "to": to }), &envelope);
+        world.execute(call).await
+    };
+    send("ann", json!({"timezone": "Europe/Berlin"})).await;
+    let by = Principal::user("u_1");
+    world.approvals().deny("ap_1", &by, None).await.unwrap();
+    for envelope in [
+        json!({}),
+        json!({"timezone": "Asia/Tokyo"}),
+        json!({"currency": "JPY", "timezone": "Europe/Berlin"}),
+    ] {
+        let reply = send("ann", envelope).await;
+        check_error(&reply, "FORBIDDEN", &json!({"approval_id": "ap_1"}));
+    }
+    let other = send("bob", json!({"timezone": "Europe/Berlin"})).await;
+    check_error(&other, NEEDS, &json!({"approval_id": "ap_2"}));
+    runs.check(0);
+}
+
 /// Who acts for others has no user of its own, and so no questions; those of the users are no fault of it.
 #[tokio::test]
 async fn nobody_has_no_questions() {
