@@ -18,8 +18,11 @@ pub struct Approval {
     pub state: ApprovalState,
     /// Who has to answer.
     pub user_id: String,
-    /// Who asks.
+    /// Who asks; where there is a `principal`, only according to it.
     pub actor: Actor,
+    /// Whose credential it was, where that is not who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Actor>,
     /// What is to be called.
     pub tool: ToolName,
     /// The tool's name for people.
@@ -32,6 +35,12 @@ pub struct Approval {
     /// What it may cost at most, where the tool declares terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<ApprovedAmount>,
+    /// The currency of the request, where it names one; an approval holds for no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// The time zone of the request, where it names one; an approval holds for no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
     /// The call that asked first.
     pub request_id: RequestId,
     /// Which revision of the policy let the call come so far.

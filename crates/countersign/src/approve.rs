@@ -91,6 +91,10 @@ pub struct Confirm {
     pub matter: Digest,
     /// What may fall and not rise, where the tool declares it.
     pub ceiling: Option<ApprovedAmount>,
+    /// The currency of the request, where it names one.
+    pub currency: Option<String>,
+    /// The time zone of the request, where it names one.
+    pub timezone: Option<String>,
     /// The arguments for display, defaults included, with every sensitive value replaced.
     pub arguments_redacted: Value,
     /// Which revision of the policy let the call come so far.

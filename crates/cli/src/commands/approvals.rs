@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::ValueEnum;
 use countersign::approve::{self, StoredApprovals, Wanted};
-use countersign::contract::{Approval, ApprovalDecision, ApprovalState};
+use countersign::contract::{Actor, Approval, ApprovalDecision, ApprovalState};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -210,25 +210,26 @@ fn answer(
 }
 
 fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
-    let actor = serde_json::to_value(approval.actor.kind)?;
-    let actor = format!(
-        "{} {}",
-        actor.as_str().unwrap_or_default(),
-        approval.actor.id
-    );
     let mut lines = vec![
         ("approval", approval.id.clone()),
         ("state", approval.state.as_str().to_owned()),
         ("user", approval.user_id.clone()),
-        ("asked by", actor),
-        ("tool", approval.tool.to_string()),
+        ("asked by", named(&approval.actor)?),
     ];
+    if let Some(principal) = &approval.principal {
+        lines.push(("according to", named(principal)?));
+    }
+    lines.push(("tool", approval.tool.to_string()));
     lines.extend(approval.title.clone().map(|title| ("title", title)));
     lines.push(("does", approval.description.clone()));
     if let Some(ceiling) = &approval.ceiling {
         let most = format!("at most {} {}", ceiling.amount, ceiling.currency);
         lines.push(("costs", most));
     }
+    let currency = approval.currency.clone();
+    lines.extend(currency.map(|currency| ("currency", currency)));
+    let timezone = approval.timezone.clone();
+    lines.extend(timezone.map(|timezone| ("time zone", timezone)));
     lines.push(("request", approval.request_id.to_string()));
     lines.push(("policy", approval.policy_revision.clone()));
     lines.push(("asked at", approval.asked_at.clone()));
@@ -245,6 +246,15 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
         writeln!(out, "{name}: {}", visible(&value))?;
     }
     Ok(())
+}
+
+fn named(actor: &Actor) -> Result<String, Failure> {
+    let kind = serde_json::to_value(actor.kind)?;
+    Ok(format!(
+        "{} {}",
+        kind.as_str().unwrap_or_default(),
+        actor.id
+    ))
 }
 
 /// How many questions are looked through for one.

@@ -169,6 +169,8 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
         exact: agreed.exact,
         matter: agreed.matter,
         ceiling: agreed.ceiling,
+        currency: request.currency.clone(),
+        timezone: request.timezone.clone(),
         arguments_redacted,
         policy_revision: trail.record.policy_revision.clone().unwrap_or_default(),
         key: bound.key.as_ref().map(|key| key.scope.key),

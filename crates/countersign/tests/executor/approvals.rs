@@ -316,6 +316,37 @@ async fn nobody_has_no_questions() {
     assert!(matches!(seen, Err(Error::Unknown(_))));
 }
 
+/// Who answers sees who has proved to ask, where that is not who is said to, and what else is bound.
+#[tokio::test]
+async fn a_question_says_who_proved_to_ask_and_in_which_circumstances() {
+    let world = World::new(Probe::write("pay.send").confirmed());
+    let envelope = json!({
+        "actor": {"type": "user", "id": "u_1"},
+        "user_id": "u_1",
+        "currency": "JPY",
+        "timezone": "Asia/Tokyo",
+    });
+    let backend = system("backend").acting_for_others();
+    let asking = call_as(backend, "pay.send", &json!({}), &envelope);
+    world.execute(asking).await;
+    let by = Principal::user("u_1");
+    let asked = json!(world.approvals().show("ap_1", &by).await.unwrap());
+    assert_eq!(
+        json!([
+            asked["actor"],
+            asked["principal"],
+            asked["currency"],
+            asked["timezone"]
+        ]),
+        json!([
+            {"type": "user", "id": "u_1"},
+            {"type": "system", "id": "backend"},
+            "JPY",
+            "Asia/Tokyo",
+        ])
+    );
+}
+
 /// Who may answer: the user who is asked, and whoever holds the scope and is no agent.
 #[tokio::test]
 async fn an_agent_can_never_answer() {
