@@ -440,3 +440,41 @@ fn a_store_moves_to_postgresql() {
     assert_eq!(notes["data"].as_array().unwrap().len(), 2);
     place.verified();
 }
+
+/// A13: who answers names the question; the answer counts for these arguments, once.
+#[test]
+fn the_operator_answers_a_question_by_its_id() {
+    let place = Place::new();
+    let clear = |code: i32, arguments: &str| {
+        let call = ["call", "notes.clear", "--user", "u_7", "--args", arguments];
+        place.ask(code, &call)
+    };
+    let asked = clear(1, "{}");
+    let id = asked["error"]["details"]["approval_id"].as_str();
+    let id = id.expect("it names the approval");
+    let short = id.get(..10).expect("an id is longer");
+    for too_little in ["", "ap_", short, "xxxxxxxxxxx"] {
+        for answer in ["approve", "deny"] {
+            let told = place.told(2, &["approvals", answer, too_little]);
+            assert!(told.starts_with("error: an answer needs the id"), "{told}");
+        }
+    }
+    let enough = id.get(..11).expect("an id is longer");
+    let told = place.told(
+        0,
+        &["approvals", "approve", enough, "--reason", "asked by phone"],
+    );
+    let expected = "approved: the call of notes.clear of u_7 may be made once, until ";
+    assert!(told.starts_with(expected), "{told}");
+    let other = clear(1, r#"{"keep": 1}"#);
+    let because = &other["error"]["details"]["asked_because"];
+    assert_eq!(because, "arguments_changed");
+    assert_eq!(clear(0, "{}")["data"], json!({"cleared": 0}));
+    let used = place.ask(0, &["approvals", "list", "--state", "used"]);
+    assert_eq!(
+        used[0]["answer"]["by"],
+        json!({"type": "system", "id": "operator/tester"})
+    );
+    let told = place.told(1, &["approvals", "deny", id]);
+    assert!(told.contains("is used"), "{told}");
+}

@@ -137,7 +137,9 @@ fn a_confirmation_is_given_while_the_client_is_connected() {
 
     let listed = countersign(data.path(), &["approvals", "list", "--json"], "");
     assert!(listed.status.success(), "{listed:?}");
-    let said = countersign(data.path(), &["approvals", "approve", "ap_"], "");
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let said = countersign(data.path(), &["approvals", "approve", id], "");
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(
         said.starts_with("approved: the call of notes.clear of u_7"),

@@ -64,7 +64,7 @@ struct Show {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  countersign approvals approve ap_4f21 --reason 'asked by phone'")]
+  countersign approvals approve ap_4f21c09b73de --reason 'asked by phone'")]
 struct Approve {
     #[command(flatten)]
     which: Which,
@@ -85,7 +85,7 @@ struct Deny {
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// The approval as `approvals list` shows it; its beginning is enough
+    /// The approval as `approvals list` shows it; to answer, at least its first 11 characters
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -186,6 +186,7 @@ fn answer(
     decision: ApprovalDecision,
     terminal: &mut Terminal,
 ) -> Result<Exit, Failure> {
+    check_is_meant(&which.id)?;
     let approval = inbox.find(&which.id)?;
     let answered = inbox.decide(&approval.id, decision, why.reason.as_deref())?;
     if terminal.is_for_programs() {
@@ -208,6 +209,21 @@ fn answer(
     }
     Ok(Exit::Ok)
 }
+
+/// An answer is for the question that somebody has read, and not for whichever happens to be the only one.
+fn check_is_meant(id: &str) -> Result<(), Failure> {
+    let given = id.strip_prefix("ap_").unwrap_or_default();
+    if given.chars().count() >= ANSWERED_CHARS_MIN {
+        return Ok(());
+    }
+    let message = format!(
+        "an answer needs the id of the approval: ap_ and at least {ANSWERED_CHARS_MIN} characters more"
+    );
+    Err(Failure::new(message).hint("`countersign approvals list` shows the ids"))
+}
+
+/// How much of an id an answer needs, after `ap_`.
+const ANSWERED_CHARS_MIN: usize = 8;
 
 fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut lines = vec![
