@@ -283,7 +283,7 @@ async fn a_stream_does_not_hold_up_the_end() {
 async fn idle_connections_make_room() {
     let settings = Settings {
         connections_max: 5,
-        read_timeout: Duration::from_secs(3600),
+        read_timeout: Duration::from_hours(1),
         ..Settings::default()
     };
     let world = World::with(settings).await;
@@ -303,7 +303,7 @@ async fn idle_connections_make_room() {
     for _ in 0..4 {
         let client = reqwest::Client::new();
         let health = client.get(world.url("/healthz")).send();
-        let health = tokio::time::timeout(Duration::from_secs(60), health).await;
+        let health = tokio::time::timeout(Duration::from_mins(1), health).await;
         assert_eq!(health.expect("nobody made room").unwrap().status(), 200);
         clients.push(client);
     }
