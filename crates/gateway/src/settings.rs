@@ -28,7 +28,7 @@ pub struct Settings {
     /// How many streams of MCP clients that listen may be open, but never more than a quarter of the
     /// connections: each of them holds one. One more is refused with HTTP 429.
     pub mcp_streams_max: usize,
-    /// How many of them one caller may have.
+    /// How many of them one caller may have; as many as there are sessions where that is more.
     pub mcp_streams_per_caller_max: usize,
     /// Whether MCP clients also find the fixtures of the official conformance suite. Never for real use.
     pub conformance: bool,

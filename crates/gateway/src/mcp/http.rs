@@ -48,7 +48,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(gateway: &Gateway) -> Router<S> 
         service,
         handler,
         sessions,
-        streams: Arc::new(Streams::new(settings)),
+        streams: Arc::new(Streams::new(settings, sessions_max(settings))),
         body_bytes_max: settings.body_bytes_max,
         sessions_max: sessions_max(settings),
     };

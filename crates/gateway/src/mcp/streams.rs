@@ -42,13 +42,14 @@ pub(super) struct Slot {
 }
 
 impl Streams {
-    /// At least three quarters of the connections are left for everything else.
-    pub(super) fn new(settings: &Settings) -> Self {
+    /// At least three quarters of the connections are left for everything else. Whoever has a session also
+    /// gets ordinary answers as streams, so one caller may hold as many as there are sessions.
+    pub(super) fn new(settings: &Settings, sessions_max: usize) -> Self {
         let quarter = (settings.connections_max / 4).max(1);
         Self {
             holders: Mutex::default(),
             all_max: settings.mcp_streams_max.min(quarter),
-            per_caller_max: settings.mcp_streams_per_caller_max,
+            per_caller_max: settings.mcp_streams_per_caller_max.max(sessions_max),
         }
     }
 
