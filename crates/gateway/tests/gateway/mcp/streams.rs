@@ -233,7 +233,8 @@ async fn streams_are_bounded() {
 async fn a_stream_ends_with_its_credential() {
     let parts = Parts::new();
     let keys = parts.api_keys();
-    let identity = Identity::new(parts.clock(), policy("")).api_keys(keys.clone());
+    let identity =
+        Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(keys.clone());
     let operator = Principal::new(actor(ActorType::System, "operator/ann"), "").scope(SCOPE_KEYS);
     let new = NewKey {
         label: "listens".to_owned(),
