@@ -291,7 +291,7 @@ fn a_question_survives_the_server_and_is_answered_by_command() {
         (&listed[0]["id"], &listed[0]["user_id"]),
         (&json!(id), &json!("u_local"))
     );
-    let said = running.run(&["approvals", "approve", "ap_", "--reason", "asked by phone"]);
+    let said = running.run(&["approvals", "approve", &id, "--reason", "asked by phone"]);
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(
         said.starts_with("approved: the call of notes.clear of u_local"),

@@ -90,6 +90,8 @@ async fn integrate(
     };
     let is_ours: bool = row.get("is_ours");
     if !is_ours && !row.get::<_, bool>("is_free") {
+        // The row is let go before anybody is answered: the holder, asked next, must not find it locked.
+        transaction.rollback().await?;
         return Ok(None);
     }
     let (epoch, at): (i64, Head) = (row.get("epoch"), head(row)?);
@@ -107,6 +109,7 @@ async fn integrate(
             head: at,
             writer,
         };
+        transaction.rollback().await?;
         return Ok(Some((edge, 0)));
     }
     let hashes: Vec<_> = leaves.iter().map(|(_, leaf)| leaf_hash(leaf)).collect();
