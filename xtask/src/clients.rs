@@ -29,9 +29,16 @@ pub(crate) fn prepare() -> Result<String> {
     let python = folder().join("bin/python3").display().to_string();
     if says(&python, &["-c", PROBE]).as_deref() != Some(&PACKAGES.join(" ")) {
         let folder = folder().display().to_string();
-        Step::program("set-up", "python3", &["-m", "venv", &folder])
-            .run()
-            .context("an environment of its own needs `apt-get install python3-venv`")?;
+        let make = Step::program("set-up", "python3", &["-m", "venv", &folder]);
+        if make.run().is_err() {
+            // Debian keeps the module apart from its Python.
+            let install = ["install", "-y", "--no-install-recommends", "python3-venv"];
+            Step::program("set-up", "apt-get", &install)
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                .run()
+                .context("an environment of its own needs `apt-get install python3-venv`")?;
+            make.run()?;
+        }
         let install = [
             "-m",
             "pip",

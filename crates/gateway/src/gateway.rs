@@ -118,7 +118,7 @@ impl Gateway {
     }
 
     /// Runs a call to its end, whether or not the one who asked stays to hear the answer. Whoever wants
-    /// it stopped throws the call's [`Cancellation`](countersign::cancel::Cancellation).
+    /// it stopped throws the call's [`Cancellation`].
     pub async fn call(&self, call: ToolCall) -> ReplyEnvelope {
         let request_id = call.request_id().cloned();
         let request_id = request_id.unwrap_or_else(|| self.parts.ids.request_id());
