@@ -22,7 +22,6 @@ mod journal;
 mod json;
 mod keys;
 mod moment;
-mod nearest;
 mod place;
 mod policy;
 mod progress;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use countersign::Catalog;
 use countersign::catalog::Entry;
 use countersign::sample::{AddNote, ClearNotes, Diagnostics, ListNotes, MemorySearch, Vat};
+use countersign_gateway::nearest::nearest;
 
 use crate::failure::Failure;
-use crate::nearest::nearest;
 
 /// What `memory.search` finds.
 const NOTES: [&str; 8] = [

@@ -49,22 +49,27 @@ impl ToolPattern {
 
     /// Whether it is about this tool.
     pub fn matches(&self, tool: &ToolName) -> bool {
-        let mut parts = self.0.split('*');
-        let first = parts.next().unwrap_or_default();
-        let Some(mut rest) = tool.as_str().strip_prefix(first) else {
-            return false;
-        };
-        let Some(last) = parts.next_back() else {
-            return rest.is_empty();
-        };
-        for part in parts {
-            match rest.find(part).and_then(|at| rest.get(at + part.len()..)) {
-                Some(after) => rest = after,
-                None => return false,
-            }
-        }
-        rest.ends_with(last)
+        fits(&self.0, tool.as_str())
     }
+}
+
+/// Whether a name fits a pattern in which `*` stands for any characters, none included.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.find(part).and_then(|at| rest.get(at + part.len()..)) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
 }
 
 impl From<ToolName> for ToolPattern {

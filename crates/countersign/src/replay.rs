@@ -215,6 +215,49 @@ pub enum Verdict {
     Broken(Vec<Breach>),
 }
 
+impl Verdict {
+    /// Its name for programs.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Identical => "identical",
+            Self::Drift(_) => "drift",
+            Self::OtherCode { .. } => "other_code",
+            Self::MissingRules { .. } => "missing_rules",
+            Self::NotPure => "not_pure",
+            Self::NothingToCompare => "nothing_to_compare",
+            Self::NoSuchTool => "no_such_tool",
+            Self::Erased => "erased",
+            Self::Gone => "gone",
+            Self::Broken(_) => "broken",
+        }
+    }
+
+    /// What differs, one line each.
+    pub fn into_differences(self) -> Vec<Difference> {
+        let code = |code: Option<ErrorCode>| Some(code.map_or("OK", ErrorCode::as_str).into());
+        match self {
+            Self::Drift(differences) => differences,
+            Self::OtherCode { recorded, computed } => vec![Difference {
+                path: "code".to_owned(),
+                recorded: code(recorded),
+                computed: code(computed),
+            }],
+            Self::MissingRules { name, version } => vec![Difference {
+                path: format!("rules {name}"),
+                recorded: Some(version.into()),
+                computed: None,
+            }],
+            Self::Broken(breaches) => breaches.into_iter().map(Difference::from).collect(),
+            Self::Identical
+            | Self::NotPure
+            | Self::NothingToCompare
+            | Self::NoSuchTool
+            | Self::Erased
+            | Self::Gone => Vec::new(),
+        }
+    }
+}
+
 /// A replay could not be made at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

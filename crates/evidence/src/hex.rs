@@ -1,7 +1,7 @@
 //! Lower-case hexadecimal, the one spelling that the formats here know.
 
 /// The text of these bytes.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from(nibble + if nibble < 10 { b'0' } else { b'a' - 10 });
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -12,7 +12,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a text; none where it is not `N` bytes in lower-case digits.
-pub(crate) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
     };

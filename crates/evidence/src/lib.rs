@@ -34,7 +34,7 @@
 
 pub mod bundle;
 pub mod checkpoint;
-mod hex;
+pub mod hex;
 pub mod note;
 pub mod seal;
 pub mod tile;

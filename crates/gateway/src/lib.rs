@@ -30,7 +30,7 @@ pub mod identity;
 pub mod limits;
 pub mod mcp;
 pub mod metrics;
-mod nearest;
+pub mod nearest;
 pub mod operator;
 pub mod policy;
 pub mod recorder;

@@ -1,7 +1,7 @@
 //! Which of the known names was probably meant.
 
 /// The known name that is nearest, where one is near enough to be worth a hint.
-pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     // What is longer than any name is none; comparing takes time by length times length.
     if name.len() > 128 {
         return None;
@@ -10,7 +10,7 @@ pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) 
     known
         .into_iter()
         .map(|known| (strsim::jaro_winkler(&folded, &known.to_lowercase()), known))
-        .filter(|(likeness, _)| *likeness >= 0.8)
+        .filter(|(likeness, _)| *likeness >= 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known)
 }

@@ -3,13 +3,14 @@
 //! It is drawn when the server starts, stands in a file that only the server's account can read, and ends
 //! with the server.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
 use countersign::Principal;
 use countersign::approve::SCOPE_ANSWER;
 use countersign::archive::{SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
 use countersign::ids::IdSource;
+use countersign_evidence::hex;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use zeroize::Zeroizing;
@@ -41,9 +42,7 @@ impl Operator {
         let mut secret = Zeroizing::new([0; 32]);
         ids.fill(&mut *secret);
         let mut token = Zeroizing::new(String::from("cs_operator_"));
-        for byte in secret.iter() {
-            let _ = write!(token, "{byte:02x}");
-        }
+        token.push_str(&Zeroizing::new(hex::encode(&*secret)));
         for scope in OPERATOR_SCOPES {
             if !principal.holds(scope) {
                 principal = principal.scope(scope);

@@ -354,7 +354,7 @@ fn code(text: &str) -> Result<Ended, String> {
         .map(Ended::Error)
         .ok_or_else(|| {
             let known = ErrorCode::ALL.map(ErrorCode::as_str);
-            match crate::nearest::nearest(text, known) {
+            match countersign_gateway::nearest::nearest(text, known) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("expected OK or one of {}", known.join(", ")),
             }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use countersign::contract::{ErrorCode, RecordKind, SnapshotId};
+use countersign::contract::{RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
-use countersign::replay::{self, Breach, Options, Replayed, Replayer, RulesAt, Verdict};
+use countersign::replay::{self, Options, Replayed, Replayer, RulesAt};
 use countersign::rules::Rules;
 use countersign::sample::Vat;
 use serde_json::{Map, Value, json};
@@ -195,7 +195,11 @@ fn verify(
             id: id.clone(),
             tool: tool.clone(),
             verdict: if is_intact { "intact" } else { "broken" },
-            differences: verified.breaches.into_iter().map(breach).collect(),
+            differences: verified
+                .breaches
+                .into_iter()
+                .map(|breach| replay::Difference::from(breach).into())
+                .collect(),
         });
     }
     bar.finish_and_clear();
@@ -204,64 +208,31 @@ fn verify(
 
 impl Outcome {
     fn of(replayed: &Replayed) -> Self {
-        let code = |code: &Option<ErrorCode>| code.map_or("OK", ErrorCode::as_str).to_owned();
-        let text = |value: &Option<Value>| value.as_ref().map_or(String::new(), Value::to_string);
-        let (verdict, differences) = match &replayed.verdict {
-            Verdict::Identical => ("identical", Vec::new()),
-            Verdict::Drift(differences) => {
-                let of = |one: &replay::Difference| Difference {
-                    path: one.path.clone(),
-                    recorded: text(&one.recorded),
-                    computed: text(&one.computed),
-                };
-                ("drift", differences.iter().map(of).collect())
-            }
-            Verdict::OtherCode { recorded, computed } => {
-                let difference = Difference {
-                    path: "code".to_owned(),
-                    recorded: code(recorded),
-                    computed: code(computed),
-                };
-                ("other_code", vec![difference])
-            }
-            Verdict::MissingRules { name, version } => {
-                let difference = Difference {
-                    path: format!("rules {name}"),
-                    recorded: version.clone(),
-                    computed: "not known".to_owned(),
-                };
-                ("missing_rules", vec![difference])
-            }
-            Verdict::NotPure => ("not_pure", Vec::new()),
-            Verdict::NothingToCompare => ("nothing_to_compare", Vec::new()),
-            Verdict::NoSuchTool => ("no_such_tool", Vec::new()),
-            Verdict::Erased => ("erased", Vec::new()),
-            Verdict::Gone => ("gone", Vec::new()),
-            Verdict::Broken(breaches) => ("broken", breaches.iter().copied().map(breach).collect()),
-        };
+        let verdict = &replayed.verdict;
+        let differences = verdict.clone().into_differences().into_iter();
         Self {
             id: replayed.id.clone(),
             tool: replayed.tool.clone().unwrap_or_default(),
-            verdict,
-            differences,
+            verdict: verdict.as_str(),
+            differences: differences.map(Difference::from).collect(),
         }
     }
 }
 
-fn breach(breach: Breach) -> Difference {
-    let path = match breach {
-        Breach::OtherRecord => "its leaf is another record",
-        Breach::OtherRow => "its row says something else",
-        Breach::NotInTree => "its leaf is not in the tree",
-        Breach::OtherPayload => "its payload is another one",
-        Breach::Unopenable => "its payload does not open",
-        Breach::OtherArguments => "its arguments are others",
-        Breach::OtherData => "its answer is another one",
-    };
-    Difference {
-        path: path.to_owned(),
-        recorded: String::new(),
-        computed: String::new(),
+impl From<replay::Difference> for Difference {
+    fn from(one: replay::Difference) -> Self {
+        // In an answer a text has its quotes; a code or a version is a word.
+        let is_pointer = one.path.is_empty() || one.path.starts_with('/');
+        let shown = |value: Option<Value>| match value {
+            Some(Value::String(word)) if !is_pointer => word,
+            Some(value) => value.to_string(),
+            None => String::new(),
+        };
+        Self {
+            path: one.path,
+            recorded: shown(one.recorded),
+            computed: shown(one.computed),
+        }
     }
 }
 

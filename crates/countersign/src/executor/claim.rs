@@ -87,7 +87,8 @@ impl Executor {
         trail: &mut Trail,
     ) -> Result<Claimed, Stop> {
         let (mut claimed, key) = self.context_of(confirmed, trail);
-        claimed.spending = self.plan_spending(&claimed, key.is_some())?;
+        claimed.spending =
+            self.plan_spending(&claimed, &trail.facts.principal.actor, key.is_some())?;
         // A dry run takes nothing (A4).
         let key = key.filter(|_| !claimed.ctx.is_dry_run());
         let Some(mut key) = key else {

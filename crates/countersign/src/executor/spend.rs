@@ -1,7 +1,7 @@
 //! Money: what a call is going to spend is set aside before it runs, and spent or given back in the commit
 //! that settles it.
 
-use countersign_contract::{Effect, ErrorBody, ErrorCode, FaultSource};
+use countersign_contract::{Actor, Effect, ErrorBody, ErrorCode, FaultSource};
 
 use super::claim::{Claimed, lease_of};
 use super::record::{Recorded, Verdict};
@@ -25,6 +25,7 @@ impl Executor {
     pub(super) fn plan_spending(
         &self,
         claimed: &Claimed,
+        proved_actor: &Actor,
         has_key: bool,
     ) -> Result<Option<Spending>, Stop> {
         let budgets = &self.parts.budgets;
@@ -36,7 +37,8 @@ impl Executor {
         let effect = claimed.entry.spec().behaviour.effect;
         let call = Call {
             user_id: &request.user_id,
-            actor: &request.actor,
+            // The one that the credential proves: another name in the envelope opens no other pot.
+            actor: proved_actor,
             session_id: request.session_id.as_deref(),
             currency: request.currency.as_deref(),
             tool,

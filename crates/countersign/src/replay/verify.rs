@@ -9,7 +9,7 @@ use countersign_evidence::tree::{
 
 use jiff::Timestamp;
 
-use super::{Error, Replayer};
+use super::{Difference, Error, Replayer};
 use crate::ledger::StoredRecord;
 
 /// What was found out about a record.
@@ -55,6 +55,32 @@ pub enum Breach {
     OtherArguments,
     /// The answer in the payload is not the one that the record commits to.
     OtherData,
+}
+
+impl Breach {
+    /// In words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OtherRecord => "its leaf is another record",
+            Self::OtherRow => "its row says something else",
+            Self::NotInTree => "its leaf is not in the tree",
+            Self::OtherPayload => "its payload is another one",
+            Self::Unopenable => "its payload does not open",
+            Self::OtherArguments => "its arguments are others",
+            Self::OtherData => "its answer is another one",
+        }
+    }
+}
+
+impl From<Breach> for Difference {
+    /// What is broken stands in the place of a path; there is nothing to compare.
+    fn from(breach: Breach) -> Self {
+        Self {
+            path: breach.as_str().to_owned(),
+            recorded: None,
+            computed: None,
+        }
+    }
 }
 
 impl Verified {

@@ -6,7 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use countersign::contract::{ErrorCode, SnapshotId};
-use countersign::replay::{self, Breach, RulesAt, Verdict};
+use countersign::replay::{self, RulesAt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ pub(super) async fn replay(
                 } else {
                     "broken"
                 },
-                differences: verified.breaches.into_iter().map(breach).collect(),
+                differences: listed(verified.breaches.into_iter().map(replay::Difference::from)),
             }));
         }
         Mode::Recompute => RulesAt::Recorded,
@@ -95,67 +95,26 @@ pub(super) async fn replay(
     let executor = gateway.executor();
     let target = replayer.local(executor.catalog().clone(), executor.rules().clone(), at);
     let done = replayer.replay(&id, &target).await?;
-    let (result, differences) = told(done.verdict);
     Ok(answer::json(&Outcome {
         evidence: done.id,
         tool: done.tool,
-        result,
-        differences,
+        result: done.verdict.as_str(),
+        differences: listed(done.verdict.into_differences()),
     }))
 }
 
-fn told(verdict: Verdict) -> (&'static str, Vec<Difference>) {
-    let code = |code: Option<ErrorCode>| Some(code.map_or("OK", ErrorCode::as_str).into());
-    match verdict {
-        Verdict::Identical => ("identical", Vec::new()),
-        Verdict::Drift(differences) => {
-            let of = |one: replay::Difference| Difference {
-                path: one.path,
-                recorded: one.recorded,
-                computed: one.computed,
-            };
-            ("drift", differences.into_iter().map(of).collect())
+impl From<replay::Difference> for Difference {
+    fn from(one: replay::Difference) -> Self {
+        Self {
+            path: one.path,
+            recorded: one.recorded,
+            computed: one.computed,
         }
-        Verdict::OtherCode { recorded, computed } => {
-            let difference = Difference {
-                path: "code".to_owned(),
-                recorded: code(recorded),
-                computed: code(computed),
-            };
-            ("other_code", vec![difference])
-        }
-        Verdict::MissingRules { name, version } => {
-            let difference = Difference {
-                path: format!("rules {name}"),
-                recorded: Some(version.into()),
-                computed: None,
-            };
-            ("missing_rules", vec![difference])
-        }
-        Verdict::NotPure => ("not_pure", Vec::new()),
-        Verdict::NothingToCompare => ("nothing_to_compare", Vec::new()),
-        Verdict::NoSuchTool => ("no_such_tool", Vec::new()),
-        Verdict::Erased => ("erased", Vec::new()),
-        Verdict::Gone => ("gone", Vec::new()),
-        Verdict::Broken(breaches) => ("broken", breaches.into_iter().map(breach).collect()),
     }
 }
 
-fn breach(breach: Breach) -> Difference {
-    let path = match breach {
-        Breach::OtherRecord => "its leaf is another record",
-        Breach::OtherRow => "its row says something else",
-        Breach::NotInTree => "its leaf is not in the tree",
-        Breach::OtherPayload => "its payload is another one",
-        Breach::Unopenable => "its payload does not open",
-        Breach::OtherArguments => "its arguments are others",
-        Breach::OtherData => "its answer is another one",
-    };
-    Difference {
-        path: path.to_owned(),
-        recorded: None,
-        computed: None,
-    }
+fn listed(differences: impl IntoIterator<Item = replay::Difference>) -> Vec<Difference> {
+    differences.into_iter().map(Difference::from).collect()
 }
 
 impl From<replay::Error> for Refusal {

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::Principal;
 use countersign::contract::{Actor, ActorType};
 use countersign::ids::IdSource;
+use countersign_evidence::hex;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -219,7 +220,7 @@ pub(super) fn is_user_name(text: &str) -> bool {
 pub(super) fn draw_id(ids: &dyn IdSource) -> String {
     let mut bytes = [0; ID_DIGITS / 2];
     ids.fill(&mut bytes);
-    hex(&bytes)
+    hex::encode(&bytes)
 }
 
 /// A new secret, as the holder sends it, and its digest.
@@ -252,15 +253,4 @@ pub(super) fn digest_of(id: &str, secret: &str) -> [u8; 32] {
 /// Takes equally long for any two digests.
 pub(super) fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     constant_time::verify_slices_are_equal(a, b).is_ok()
-}
-
-/// Hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -343,12 +343,16 @@ fn needs(by: &Principal) -> Result<(), KeysError> {
 
 /// The same key again, under a new name and for the same time.
 fn successor(old: &ApiKey, id: String, now: Timestamp) -> ApiKey {
-    let end_of = |end: Timestamp| now.checked_add(end.duration_since(old.created_at)).ok();
+    // Beyond the end of time the old end stands: a key that ends never becomes one that does not.
+    let end_of = |end: Timestamp| {
+        let later = now.checked_add(end.duration_since(old.created_at));
+        later.unwrap_or(end)
+    };
     ApiKey {
         rotated_from: Some(old.id.clone()),
         id,
         created_at: now,
-        expires_at: old.expires_at.and_then(end_of),
+        expires_at: old.expires_at.map(end_of),
         ..old.clone()
     }
 }

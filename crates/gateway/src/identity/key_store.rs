@@ -12,10 +12,11 @@ use countersign::ledger::{
 };
 use countersign::scribe::Draft;
 use countersign::vault::{SHARED, Vault};
+use countersign_evidence::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::api_key::{ApiKey, hex};
+use super::api_key::ApiKey;
 use super::keys_error::KeysError;
 use crate::recorder::Recorder;
 
@@ -171,7 +172,7 @@ impl KeyStore {
     async fn seal(&self, key: &ApiKey, digest: &[u8; 32]) -> Result<Vec<u8>, ledger::Error> {
         let body = Body {
             v: 1,
-            digest: hex(digest),
+            digest: hex::encode(digest),
             key: key.clone(),
         };
         let plain = serde_json::to_vec(&body).map_err(|_| damaged(&key.id))?;
@@ -185,7 +186,7 @@ impl KeyStore {
         let keys = self.vault.key(SHARED).await?;
         let plain = keys.open(&aad(id), body).map_err(|_| damaged(id))?;
         let body: Body = serde_json::from_slice(&plain).map_err(|_| damaged(id))?;
-        let digest = from_hex(&body.digest).ok_or_else(|| damaged(id))?;
+        let digest = hex::decode(&body.digest).ok_or_else(|| damaged(id))?;
         Ok(Held {
             version,
             principal: Arc::new(body.key.principal()),
@@ -212,16 +213,4 @@ fn damaged(id: &str) -> ledger::Error {
     ledger::Error::Damaged {
         what: format!("the API key {id:?}"),
     }
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }

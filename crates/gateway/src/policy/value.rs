@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use countersign::pattern;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -21,21 +22,7 @@ impl Glob {
 
     /// Whether a name fits.
     pub fn matches(&self, name: &str) -> bool {
-        let mut parts = self.0.split('*');
-        let first = parts.next().unwrap_or_default();
-        let Some(mut rest) = name.strip_prefix(first) else {
-            return false;
-        };
-        let Some(last) = parts.next_back() else {
-            return rest.is_empty();
-        };
-        for part in parts {
-            match rest.find(part).and_then(|at| rest.get(at + part.len()..)) {
-                Some(after) => rest = after,
-                None => return false,
-            }
-        }
-        rest.ends_with(last)
+        pattern::fits(&self.0, name)
     }
 
     /// As it is written.

@@ -15,10 +15,10 @@ use super::shelf::{Shelf, in_store, issued, refused};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::nearest::nearest;
 use crate::place::PlaceOptions;
 use crate::policy;
 use crate::terminal::Terminal;
+use countersign_gateway::nearest::nearest;
 
 /// Make an API key; it is shown this once
 ///
