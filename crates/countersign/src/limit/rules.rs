@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -71,6 +72,8 @@ pub struct Limits {
     rules: ArcSwap<LimitRules>,
     /// When each allowance is whole again.
     cells: Cells<Duration>,
+    /// The latest moment that was counted at, in nanoseconds.
+    latest: AtomicU64,
 }
 
 /// How many allowances are remembered at once; who was not seen for longest has a whole one again.
@@ -82,12 +85,20 @@ impl Limits {
         Self {
             rules: ArcSwap::from_pointee(rules),
             cells: Cells::new(CELLS_MAX),
+            latest: AtomicU64::new(0),
         }
     }
 
     /// Other rules from now on. What was used up before stays used up.
     pub fn replace(&self, rules: LimitRules) {
         self.rules.store(Arc::new(rules));
+    }
+
+    /// The moment of a call, no earlier than that of any that was counted before: calls of one moment
+    /// overtake each other, and the last call of a burst must not pay for it.
+    fn moment(&self, now: Duration) -> Duration {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.latest.fetch_max(now, Ordering::Relaxed).max(now))
     }
 
     /// All or nothing: a call that one limit refuses uses up none of the others. What the store has to
@@ -97,7 +108,9 @@ impl Limits {
         let mut taken = Taken::default();
         let mut refused: Option<(LimitName, Duration)> = None;
         let mut take = |name, rate: Rate, key| {
-            let answer = self.cells.change(key, |cell| rate.take(cell, attempt.now));
+            let answer = self
+                .cells
+                .change(key, |cell| rate.take(cell, self.moment(attempt.now)));
             match answer {
                 Ok(()) => taken.here.push((rate, key)),
                 Err(wait) if refused.is_none_or(|(_, longest)| wait > longest) => {
@@ -244,6 +257,10 @@ mod tests {
 
     /// A call at second 0, as `user agent session tool`; `-` for none.
     fn count(limits: &Limits, call: &str) -> Option<&'static str> {
+        count_at(limits, call, Duration::ZERO)
+    }
+
+    fn count_at(limits: &Limits, call: &str, now: Duration) -> Option<&'static str> {
         let [user_id, agent, session, tool] = *call.split(' ').collect::<Vec<_>>() else {
             panic!("{call}");
         };
@@ -264,7 +281,7 @@ mod tests {
             proved_actor: &actor,
             session_id: Some(session).filter(|session| *session != "-"),
             tool: &ToolName::new(tool).unwrap(),
-            now: Duration::ZERO,
+            now,
         };
         match limits.count(&attempt) {
             Ok(_) | Err(Admission::Admitted) => None,
@@ -278,6 +295,20 @@ mod tests {
         for (call, refused_by) in calls {
             assert_eq!(count(&limits, call), *refused_by, "{call}");
         }
+    }
+
+    /// Calls of one moment overtake each other; the whole burst gets in all the same.
+    #[test]
+    fn a_call_that_was_overtaken_pays_for_nobody() {
+        let user = Some(Rate::new(2, MINUTE));
+        let limits = Limits::new(LimitRules {
+            user,
+            ..LimitRules::default()
+        });
+        let at = |now| count_at(&limits, "u1 a1 s1 x.a", now);
+        assert_eq!(at(Duration::from_millis(10)), None);
+        assert_eq!(at(Duration::ZERO), None);
+        assert_eq!(at(Duration::from_millis(10)), Some("user"));
     }
 
     #[test]
