@@ -95,6 +95,12 @@ fn roots_that_cannot_be_shown_are_refused() {
         let error = list(Dialect::Gemini, PLAIN, schema).unwrap_err();
         assert_eq!(error.to_string(), message);
     };
+    // A branch that is alone is merged; what it brings must be able to stand at the root as well.
+    refused(
+        json!({ "oneOf": [{ "enum": [{ "a": 1 }] }] }),
+        "the schema of test.tool cannot be shown at \"/enum\": enum at the root cannot be merged \
+         because of enum; declare one object",
+    );
     refused(
         conflict,
         "the schema of test.tool cannot be shown at \"/allOf\": allOf at the root cannot be merged \

@@ -15,11 +15,7 @@ pub(super) fn flatten(prepared: &mut Prepared) -> Result<(), Located> {
     let Value::Object(root) = &mut prepared.schema else {
         return Ok(());
     };
-    for keyword in ["not", "enum", "const"] {
-        if root.contains_key(keyword) {
-            return Err(refused(keyword, keyword));
-        }
-    }
+    refuse(root, &["not", "enum", "const"])?;
     if let Some(branches) = take(root, "allOf")? {
         for branch in &branches {
             merge(root, branch).map_err(|conflict| refused("allOf", &conflict))?;
@@ -38,7 +34,14 @@ pub(super) fn flatten(prepared: &mut Prepared) -> Result<(), Located> {
             });
         }
     }
-    Ok(())
+    // A branch may have brought one of these up with it.
+    refuse(root, &["not", "enum", "const", "allOf", "anyOf", "oneOf"])
+}
+
+/// What no provider accepts at the root.
+fn refuse(root: &Map<String, Value>, keywords: &[&str]) -> Result<(), Located> {
+    let there = keywords.iter().find(|keyword| root.contains_key(**keyword));
+    there.map_or(Ok(()), |keyword| Err(refused(keyword, keyword)))
 }
 
 /// Merges a branch of `allOf` into its node; the error is the keyword that stands in the way.
