@@ -223,6 +223,23 @@ impl CallContext {
         &self.state
     }
 
+    /// A new name for something that the tool keeps, such as `cart_` and sixteen letters and digits. Nobody can
+    /// guess one; short, because models have to copy it.
+    pub fn new_id(&self, prefix: &str) -> String {
+        // Without letters that are mistaken for others.
+        const SYMBOLS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let mut random = [0; 16];
+        self.ids.fill(&mut random);
+        let symbols = random.map(|byte| {
+            let symbol = SYMBOLS.get(usize::from(byte % 32));
+            symbol.copied().map_or('0', char::from)
+        });
+        symbols.iter().fold(prefix.to_owned(), |mut id, symbol| {
+            id.push(*symbol);
+            id
+        })
+    }
+
     /// A key for services that the tool calls: the same for every attempt of this call, another one for
     /// every other call. None where the call has no key of its own.
     pub fn downstream_key(&self) -> Option<&str> {

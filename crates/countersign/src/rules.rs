@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct RuleSet {
     /// Such as `tax`.
     pub name: String,
-    /// Of the canonical JSON of its data.
+    /// Of the bytes of its file where it came from one, else of the canonical JSON of its data.
     pub version: Digest,
     /// The rules.
     pub data: Value,
@@ -86,15 +86,28 @@ impl RulesBuilder {
         name: impl Into<String>,
         data: Value,
     ) -> Result<Self, canonical::Error> {
+        let version = Digest::of_canonical(&data)?;
+        self.add(name.into(), version, data);
+        Ok(self)
+    }
+
+    /// Adds a version that was read from a file: the digest of the file's bytes is its name, so that one changed
+    /// byte makes another version and `sha256sum` tells which one a file is.
+    pub fn file(mut self, name: impl Into<String>, bytes: &[u8], data: Value) -> Self {
+        let version = Digest::of_bytes(bytes);
+        self.add(name.into(), version, data);
+        self
+    }
+
+    fn add(&mut self, name: String, version: Digest, data: Value) {
         let set = Arc::new(RuleSet {
-            name: name.into(),
-            version: Digest::of_canonical(&data)?,
+            name,
+            version,
             data,
         });
         let key = (set.name.clone(), set.version);
         self.known.insert(key, set.clone());
         self.current.insert(set.name.clone(), set);
-        Ok(self)
     }
 
     /// The rule sets.

@@ -180,6 +180,7 @@ enum Layer {
 const ALL: &[&str] = &[
     "countersign",
     "countersign-args",
+    "countersign-commerce",
     "countersign-contract",
     "countersign-evidence",
     "countersign-gateway",
@@ -220,6 +221,16 @@ fn room(package: &str) -> Option<Room> {
             ],
             &["countersign-testkit"],
         ),
+        // The reference tools: nothing but what every tool author has.
+        "countersign-commerce" => (
+            Layer::Edge,
+            &["countersign"],
+            &[
+                "countersign-evidence",
+                "countersign-store",
+                "countersign-testkit",
+            ],
+        ),
         // What arrives on a wire; which store is behind it is not its business.
         "countersign-gateway" => (
             Layer::Edge,
@@ -237,6 +248,7 @@ fn room(package: &str) -> Option<Room> {
             &[
                 "countersign",
                 "countersign-args",
+                "countersign-commerce",
                 "countersign-contract",
                 "countersign-evidence",
                 "countersign-gateway",

@@ -1,0 +1,66 @@
+//! How the tools of the shop behave, said once.
+
+use countersign::contract::tool::{EvidenceRule, KeyRule, Replay};
+use countersign::contract::{Behaviour, Effect};
+
+/// A quote holds so long.
+pub const QUOTE_SECONDS: u32 = 300;
+
+/// So do shipping options and estimates of duties and taxes.
+pub const SHIPPING_SECONDS: u32 = 300;
+
+/// An estimate of duties and taxes holds so long.
+pub const TAX_SECONDS: u32 = 300;
+
+/// A decision about compliance holds so long.
+pub const COMPLIANCE_SECONDS: u32 = 3_600;
+
+/// A total holds so long.
+pub const TOTAL_SECONDS: u32 = 60;
+
+/// A draft order is valid so long.
+pub const DRAFT_ORDER_SECONDS: u32 = 1_800;
+
+/// Prices and stock are held for a draft order so long.
+pub const LOCK_SECONDS: u32 = 900;
+
+/// Looks something up.
+pub fn read() -> Behaviour {
+    Behaviour::default()
+}
+
+/// Asks the world, and its answer may be built on for so long: a price, stock.
+pub fn asks(ttl_seconds: u32) -> Behaviour {
+    Behaviour {
+        evidence: EvidenceRule::Required,
+        ttl_seconds: Some(ttl_seconds),
+        ..Behaviour::default()
+    }
+}
+
+/// A rule: the same arguments, versions and time give the same answer, so that it can be computed again.
+pub fn rule(ttl_seconds: u32) -> Behaviour {
+    Behaviour {
+        replay: Replay::Pure {
+            volatile: Vec::new(),
+        },
+        ..asks(ttl_seconds)
+    }
+}
+
+/// Changes what the tool keeps; everything else about it is committed with that.
+pub fn write() -> Behaviour {
+    Behaviour {
+        effect: Effect::Write,
+        evidence: EvidenceRule::Required,
+        ..Behaviour::default()
+    }
+}
+
+/// A write of which a second one would cost somebody something: without a key it gets one from its user,
+/// tool and arguments, so that the same call is the same order.
+pub fn write_once() -> Behaviour {
+    let mut behaviour = write();
+    behaviour.idempotency.key = KeyRule::Derive;
+    behaviour
+}

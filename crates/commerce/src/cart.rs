@@ -1,0 +1,8 @@
+//! Carts.
+
+use countersign::catalog::CatalogBuilder;
+
+/// Adds the tools of this area.
+pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
+    builder
+}

@@ -1,0 +1,76 @@
+//! What a check says.
+
+use countersign::contract::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::destination::Destination;
+
+/// Whether a basket may go to a destination.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComplianceReport {
+    /// The cart that it counts for, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cart_id: Option<String>,
+    /// What was checked.
+    pub basket: Digest,
+    /// Where it goes.
+    pub destination: Destination,
+    /// The worst decision of all lines.
+    pub decision: Decision,
+    /// By line of the basket.
+    pub lines: Vec<ComplianceLine>,
+    /// The version of the rule set, as `compliance.policy_ruleset_version` says it.
+    pub ruleset_version: String,
+}
+
+/// Whether one thing may go there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComplianceLine {
+    /// What.
+    pub sku: String,
+    /// Its category.
+    pub category: String,
+    /// Whether it may.
+    pub decision: Decision,
+    /// What was found; nothing where it simply may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}
+
+/// Whether something may go somewhere; ordered from good to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It may.
+    Allowed,
+    /// It may, if the buyer or the seller does something first.
+    Conditional,
+    /// It may not.
+    Blocked,
+}
+
+/// A rule that had something to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which rule of the rule set.
+    pub rule: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// For people, in the language of the call.
+    pub message: String,
+    /// What can be done about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mitigations: Vec<String>,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something has to be done or acknowledged.
+    Warning,
+    /// It may not be sent.
+    Block,
+}

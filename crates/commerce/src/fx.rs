@@ -1,0 +1,112 @@
+//! Exchange rates: a rule set with a date, so that an amount in another currency can be computed again.
+
+use std::collections::BTreeMap;
+
+use countersign::contract::ErrorCode;
+use countersign::{CallContext, ToolError};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use crate::money::{Money, MoneyError};
+use crate::rulebook::{Book, RuleData, RuleFile};
+
+/// The files of this area, oldest first.
+pub(crate) const RULES: &[RuleFile] = &[RuleFile::new::<Rates>(
+    "2024-12-31",
+    include_str!("../rules/fx/2024-12-31.toml"),
+)];
+
+static BOOK: Book<Rates> = Book::new();
+
+/// In which currency amounts are shown where nobody asks for one.
+pub const DEFAULT_CURRENCY: &str = "USD";
+
+/// Rates of one day, as units of a currency for one unit of the base.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// Where they come from.
+    pub source: String,
+    /// The day they are of.
+    pub date: String,
+    /// What they are units for.
+    pub base: String,
+    /// By currency.
+    pub rates: BTreeMap<String, Decimal>,
+}
+
+/// A rate that was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateUsed {
+    /// From this currency.
+    pub from: String,
+    /// Into this one.
+    pub to: String,
+    /// Units of `to` for one of `from`, with ten decimals; the amount itself is computed without rounding it.
+    pub rate: String,
+    /// The day of the rate.
+    pub date: String,
+    /// Who published it.
+    pub source: String,
+}
+
+impl RuleData for Rates {
+    const NAME: &'static str = "fx";
+
+    fn check(&self) -> Result<(), String> {
+        let bad = self.rates.iter().find(|(_, rate)| **rate <= Decimal::ZERO);
+        bad.map_or(Ok(()), |(currency, _)| {
+            Err(format!("the rate of {currency} has to be above zero"))
+        })
+    }
+}
+
+impl Rates {
+    /// The rates in force; in a replay those of the record.
+    pub fn of(ctx: &CallContext) -> Result<std::sync::Arc<Self>, ToolError> {
+        BOOK.get(ctx)
+    }
+
+    /// An amount in another currency, rounded once, and the rate that was used, where there was one.
+    pub fn convert(&self, money: &Money, to: &str) -> Result<(Money, Option<RateUsed>), ToolError> {
+        let to = to.to_ascii_uppercase();
+        if money.currency == to {
+            return Ok((money.clone(), None));
+        }
+        let (from_rate, to_rate) = (self.rate(&money.currency)?, self.rate(&to)?);
+        let amount = money.decimal()?.checked_mul(to_rate);
+        let amount = amount.and_then(|amount| amount.checked_div(from_rate));
+        let rate = to_rate.checked_div(from_rate).ok_or(MoneyError::TooLarge)?;
+        let used = RateUsed {
+            from: money.currency.clone(),
+            to: to.clone(),
+            rate: rate.round_dp(10).normalize().to_string(),
+            date: self.date.clone(),
+            source: self.source.clone(),
+        };
+        let converted = Money::round(amount.ok_or(MoneyError::TooLarge)?, &to)?;
+        Ok((converted, Some(used)))
+    }
+
+    fn rate(&self, currency: &str) -> Result<Decimal, ToolError> {
+        if currency == self.base {
+            return Ok(Decimal::ONE);
+        }
+        self.rates.get(currency).copied().ok_or_else(|| {
+            let known: Vec<&str> = self.rates.keys().map(String::as_str).collect();
+            let message = format!("there is no exchange rate for {currency}");
+            ToolError::new(ErrorCode::InvalidArgument, message)
+                .field("/currency")
+                .hint(format!("one of {}, {}", self.base, known.join(", ")))
+        })
+    }
+}
+
+/// The currency that an answer is in: the one that is asked for, else that of the call's envelope.
+pub fn asked(ctx: &CallContext, argument: Option<String>) -> String {
+    let asked = argument.or_else(|| ctx.request().currency.clone());
+    asked.map_or_else(
+        || DEFAULT_CURRENCY.to_owned(),
+        |code| code.to_ascii_uppercase(),
+    )
+}

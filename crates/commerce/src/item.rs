@@ -1,0 +1,82 @@
+//! What is bought: items as arguments, and a basket that can be compared.
+
+use std::collections::BTreeMap;
+
+use countersign::contract::{Digest, canonical};
+use countersign::{ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// So many of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+pub struct Item {
+    /// Stock keeping unit, as `catalog.get_offer_variants` lists it.
+    #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
+    pub sku: String,
+    /// How many.
+    #[arg(default = 1, min = 1, max = 999, example = 2)]
+    pub quantity: u32,
+}
+
+/// How many of one thing can be bought at once.
+pub const QUANTITY_MAX: u32 = 999;
+
+/// How many different things can be bought at once.
+pub const ITEMS_MAX: usize = 50;
+
+/// Items in the order of their names, each once: what two answers must agree on before one rests on the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Basket(BTreeMap<String, u32>);
+
+impl Basket {
+    /// From a list of arguments at this JSON pointer; the same thing twice is added up.
+    pub fn of(items: &[Item], pointer: &str) -> Result<Self, ToolError> {
+        if items.is_empty() || items.len() > ITEMS_MAX {
+            let message = format!("between 1 and {ITEMS_MAX} items are needed");
+            return Err(ToolError::invalid(pointer, message));
+        }
+        let mut basket = Self::default();
+        for (at, item) in items.iter().enumerate() {
+            basket.add(&item.sku, item.quantity).map_err(|quantity| {
+                let message = format!("{quantity} of {:?} are too many", item.sku);
+                ToolError::invalid(format!("{pointer}/{at}/quantity"), message)
+                    .hint(format!("at most {QUANTITY_MAX} of one thing"))
+            })?;
+        }
+        Ok(basket)
+    }
+
+    /// Adds to what is there; the error is the quantity that would be too much.
+    pub fn add(&mut self, sku: &str, quantity: u32) -> Result<(), u32> {
+        let held = self.0.get(sku).copied().unwrap_or_default();
+        let sum = held.saturating_add(quantity);
+        if sum > QUANTITY_MAX {
+            return Err(sum);
+        }
+        self.0.insert(sku.to_owned(), sum);
+        Ok(())
+    }
+
+    /// Each thing with its quantity, in the order of their names.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.0
+            .iter()
+            .map(|(sku, quantity)| (sku.as_str(), *quantity))
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many different things.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The digest by which baskets are compared.
+    pub fn digest(&self) -> Result<Digest, canonical::Error> {
+        Digest::of_canonical(&json!(self.0))
+    }
+}

@@ -1,0 +1,72 @@
+//! The reference tools: a cross-border shopping agent that can answer for its draft orders.
+//!
+//! They are written with nothing but the public interface of `countersign`, and they are the main job of
+//! `countersign serve`. Prices, rates and rules are **reference data**: real public figures with their source
+//! and date where a file names one, made up where the shop is made up. They are not tax or legal advice.
+//!
+//! Read the modules in this order:
+//!
+//! 1. [`money`], [`fx`], [`item`], [`destination`]: the words that all tools share;
+//! 2. [`rulebook`]: rules are files, and the digest of a file is its version; [`shop`]: what is sold;
+//! 3. [`catalog`], [`stock`], [`pricing`], [`shipping`], [`tax`], [`compliance`]: what a draft order rests on;
+//! 4. [`ground`]: how one answer rests on another; [`cart`], [`checkout`], [`payment`], [`evidence`]: the
+//!    way to a draft order, and no further: no tool here can take money;
+//! 5. [`identity`], [`knowledge`], [`mission`], [`obs`]: what surrounds it.
+
+pub mod behaviour;
+pub mod cart;
+pub mod catalog;
+pub mod checkout;
+pub mod compliance;
+pub mod destination;
+pub mod evidence;
+pub mod fx;
+pub mod ground;
+pub mod identity;
+pub mod item;
+pub mod knowledge;
+pub mod mission;
+pub mod money;
+pub mod obs;
+pub mod payment;
+pub mod pricing;
+pub mod rulebook;
+pub mod shipping;
+pub mod shop;
+pub mod stock;
+pub mod tax;
+
+use countersign::catalog::CatalogBuilder;
+
+/// Adds all tools to a catalog.
+///
+/// # Example
+///
+/// ```
+/// use countersign::{Catalog, Executor};
+/// use countersign_commerce::rulebook::RuleFiles;
+///
+/// let catalog = countersign_commerce::tools(Catalog::builder()).build()?;
+/// let executor = Executor::builder(catalog)
+///     .rules(RuleFiles::embedded()?.rules()?)
+///     .build();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn tools(builder: CatalogBuilder) -> CatalogBuilder {
+    let areas = [
+        catalog::tools,
+        pricing::tools,
+        shipping::tools,
+        tax::tools,
+        compliance::tools,
+        knowledge::tools,
+        cart::tools,
+        checkout::tools,
+        payment::tools,
+        evidence::tools,
+        identity::tools,
+        mission::tools,
+        obs::tools,
+    ];
+    areas.iter().fold(builder, |builder, add| add(builder))
+}

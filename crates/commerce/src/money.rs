@@ -1,0 +1,172 @@
+//! Amounts, exactly: whole numbers of the smallest unit on the wire, decimals inside, and one rule for
+//! rounding in one place.
+
+use std::fmt;
+
+use countersign::budget::Currency;
+use countersign::contract::{ErrorCode, Parameter, ValueKind};
+use countersign::{ArgValue, ToolError};
+use rust_decimal::{Decimal, RoundingStrategy};
+use serde::{Deserialize, Serialize};
+
+/// An amount in the smallest unit of its currency: `{"amount": 1999, "currency": "EUR"}` is 19.99 euros,
+/// `{"amount": 1999, "currency": "JPY"}` is 1,999 yen.
+///
+/// # Example
+///
+/// ```
+/// use countersign_commerce::money::Money;
+///
+/// let price = Money::new(1_999, "EUR");
+/// assert_eq!(price.times(3)?.to_string(), "EUR 59.97");
+/// assert_eq!(Money::round("0.125".parse()?, "KWD")?.amount, 125);
+/// assert_eq!(Money::round("0.125".parse()?, "EUR")?.amount, 13);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Money {
+    /// In the smallest unit; never beyond what a JSON number holds exactly.
+    pub amount: i64,
+    /// ISO 4217, in capital letters.
+    pub currency: String,
+}
+
+/// Amounts beyond this are not exact as JSON numbers.
+pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
+
+/// Why there is no such amount.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyError {
+    /// Amounts of different currencies cannot be added.
+    #[error("amounts of {left} and {right} cannot be added")]
+    Currencies {
+        /// Of the one.
+        left: String,
+        /// Of the other.
+        right: String,
+    },
+    /// More than [`AMOUNT_MAX`].
+    #[error("the amount is too large")]
+    TooLarge,
+    /// Not three letters.
+    #[error("{0:?} is no currency: three letters, as in EUR")]
+    Currency(String),
+}
+
+impl Money {
+    /// So many of the smallest unit.
+    pub fn new(amount: i64, currency: &str) -> Self {
+        Self {
+            amount,
+            currency: currency.to_ascii_uppercase(),
+        }
+    }
+
+    /// Nothing.
+    pub fn zero(currency: &str) -> Self {
+        Self::new(0, currency)
+    }
+
+    /// The one rule for rounding: to the smallest unit of the currency, half a unit away from zero, as
+    /// customs and invoices do.
+    pub fn round(amount: Decimal, currency: &str) -> Result<Self, MoneyError> {
+        let scaled = amount
+            .checked_mul(Decimal::from(10_i64.pow(exponent(currency)?)))
+            .ok_or(MoneyError::TooLarge)?;
+        let rounded = scaled.round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
+        let amount = i64::try_from(rounded).map_err(|_| MoneyError::TooLarge)?;
+        Self::new(amount, currency).checked()
+    }
+
+    /// The amount in the currency itself: 19.99 where `amount` is 1999 euro cents.
+    pub fn decimal(&self) -> Result<Decimal, MoneyError> {
+        Ok(Decimal::new(self.amount, exponent(&self.currency)?))
+    }
+
+    /// Both together, in the same currency.
+    pub fn plus(&self, other: &Self) -> Result<Self, MoneyError> {
+        if self.currency != other.currency {
+            return Err(MoneyError::Currencies {
+                left: self.currency.clone(),
+                right: other.currency.clone(),
+            });
+        }
+        let amount = self.amount.checked_add(other.amount);
+        Self::new(amount.ok_or(MoneyError::TooLarge)?, &self.currency).checked()
+    }
+
+    /// So many times.
+    pub fn times(&self, count: u32) -> Result<Self, MoneyError> {
+        let amount = self.amount.checked_mul(count.into());
+        Self::new(amount.ok_or(MoneyError::TooLarge)?, &self.currency).checked()
+    }
+
+    /// A share of it, such as a tax at a rate of 0.19, rounded.
+    pub fn share(&self, rate: Decimal) -> Result<Self, MoneyError> {
+        let share = self.decimal()?.checked_mul(rate);
+        Self::round(share.ok_or(MoneyError::TooLarge)?, &self.currency)
+    }
+
+    /// All of them together; nothing of `currency` where there are none.
+    pub fn sum<'a>(
+        amounts: impl IntoIterator<Item = &'a Self>,
+        currency: &str,
+    ) -> Result<Self, MoneyError> {
+        let mut amounts = amounts.into_iter();
+        amounts.try_fold(Self::zero(currency), |sum, amount| sum.plus(amount))
+    }
+
+    fn checked(self) -> Result<Self, MoneyError> {
+        if self.amount.abs() > AMOUNT_MAX {
+            return Err(MoneyError::TooLarge);
+        }
+        Ok(self)
+    }
+}
+
+/// How many decimals amounts of a currency have.
+pub fn exponent(currency: &str) -> Result<u32, MoneyError> {
+    let known = Currency::new(currency);
+    known
+        .map(|currency| currency.decimals())
+        .map_err(|_| MoneyError::Currency(currency.to_owned()))
+}
+
+/// As people write it, with the code in front.
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.decimal() {
+            Ok(decimal) => write!(f, "{} {decimal}", self.currency),
+            Err(_) => write!(f, "{} {} (smallest unit)", self.currency, self.amount),
+        }
+    }
+}
+
+impl From<MoneyError> for ToolError {
+    fn from(error: MoneyError) -> Self {
+        ToolError::new(ErrorCode::InvalidArgument, error.to_string())
+            .hint("amounts are whole numbers of the smallest unit, in one currency, below 2^53")
+    }
+}
+
+/// A currency as an argument: three letters.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct CurrencyCode(String);
+
+impl CurrencyCode {
+    /// In capital letters.
+    pub fn code(&self) -> String {
+        self.0.to_ascii_uppercase()
+    }
+}
+
+impl ArgValue for CurrencyCode {
+    const KIND: ValueKind = ValueKind::String;
+
+    fn describe(mut parameter: Parameter) -> Parameter {
+        parameter.bounds.pattern = Some("^[A-Za-z]{3}$".to_owned());
+        parameter
+    }
+}

@@ -1,0 +1,49 @@
+//! What a quote says.
+
+use countersign::contract::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::fx::RateUsed;
+use crate::money::Money;
+
+/// Prices of a basket, in one currency, for as long as the reply's window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Quote {
+    /// Its own name, for people.
+    pub quote_id: String,
+    /// The cart that it counts for, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cart_id: Option<String>,
+    /// What was priced: answers about other baskets do not go with it.
+    pub basket: Digest,
+    /// In this currency.
+    pub currency: String,
+    /// By stock keeping unit.
+    pub lines: Vec<QuoteLine>,
+    /// All lines together.
+    pub subtotal: Money,
+    /// The rates that were used, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateUsed>,
+    /// Until when it holds, RFC 3339.
+    pub expires_at: String,
+}
+
+/// The price of one thing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QuoteLine {
+    /// What.
+    pub sku: String,
+    /// Its offer.
+    pub offer_id: String,
+    /// What people call it, in the language of the call.
+    pub title: String,
+    /// How many.
+    pub quantity: u32,
+    /// What one costs where it is sold.
+    pub list_price: Money,
+    /// What one costs here.
+    pub unit_price: Money,
+    /// What all of them cost here: `unit_price` so many times.
+    pub line_total: Money,
+}

@@ -1,0 +1,280 @@
+//! Rules are files. The SHA-256 of a file's bytes is the version of its rules, and every record names it: one
+//! changed byte is another version, and `sha256sum` tells which one a file is. Files are TOML, each in a folder
+//! of its rule set's name; the last one in the order of the names is in force, all others stay loadable, so
+//! that a recorded call can be computed again.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use countersign::contract::{Digest, ErrorBody, ErrorCode, FaultSource, canonical};
+use countersign::rules::Rules;
+use countersign::{CallContext, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{fx, shop};
+
+/// The rules of one area, as a tool reads them.
+pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
+    /// The name of the rule set.
+    const NAME: &'static str;
+
+    /// What the type cannot say: that references lead somewhere, that no rate is negative.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// How many versions of one area are kept as they were read.
+const VERSIONS_MAX: usize = 8;
+
+/// The rules of one area in every version that was asked for: each is read once. What is kept is named by the
+/// digest of what it was read from, so it can be shared by all executors of a process.
+pub struct Book<T> {
+    read: Mutex<Vec<(Digest, Arc<T>)>>,
+}
+
+impl<T: RuleData> Book<T> {
+    /// A book that nobody has asked yet.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a static needs a const function"
+    )]
+    pub const fn new() -> Self {
+        Self {
+            read: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The rules that a call has to use. They become part of its record (A15).
+    pub fn get(&self, ctx: &CallContext) -> Result<Arc<T>, ToolError> {
+        let set = ctx.rules(T::NAME)?;
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, rules)) = read.iter().find(|(version, _)| *version == set.version) {
+            return Ok(rules.clone());
+        }
+        let rules = T::deserialize(&set.data).map_err(|error| {
+            let message = format!("the rule set {} cannot be read", T::NAME);
+            let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
+            ToolError::from(body).with_source(error)
+        })?;
+        let rules = Arc::new(rules);
+        if read.len() >= VERSIONS_MAX {
+            read.remove(0);
+        }
+        read.push((set.version, rules.clone()));
+        Ok(rules)
+    }
+}
+
+/// A file of rules that comes with the program.
+pub(crate) struct RuleFile {
+    name: &'static str,
+    label: &'static str,
+    text: &'static str,
+    check: Check,
+}
+
+type Check = fn(&str) -> Result<Value, String>;
+
+impl RuleFile {
+    pub(crate) const fn new<T: RuleData>(label: &'static str, text: &'static str) -> Self {
+        Self {
+            name: T::NAME,
+            label,
+            text,
+            check: read::<T>,
+        }
+    }
+}
+
+/// Reads a file as rules of this area and gives it back as data; the error says where it is wrong.
+fn read<T: RuleData>(text: &str) -> Result<Value, String> {
+    let rules: T = toml::from_str(text).map_err(|error| error.to_string())?;
+    rules.check()?;
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The rule sets that there are, and how each is read. Adding one is adding a line here.
+const AREAS: &[(&str, Check)] = &[(fx::Rates::NAME, read::<fx::Rates>)];
+
+/// What comes with the program.
+const EMBEDDED: &[&[RuleFile]] = &[fx::RULES];
+
+/// One version of one rule set, as text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleText {
+    /// The rule set.
+    pub name: String,
+    /// The name of the file without its ending: the day from which it holds.
+    pub label: String,
+    /// The file as it is.
+    pub text: Cow<'static, str>,
+    data: Value,
+}
+
+impl RuleText {
+    /// The version: the digest of the file's bytes.
+    pub fn version(&self) -> Digest {
+        Digest::of_bytes(self.text.as_bytes())
+    }
+}
+
+/// Why rules cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// A file does not say what its area needs.
+    #[error("the rules {name}/{label} cannot be used: {problem}")]
+    Invalid {
+        /// The rule set.
+        name: String,
+        /// Which of its files.
+        label: String,
+        /// What is wrong, and where.
+        problem: String,
+    },
+    /// There is no such area.
+    #[error("there is no rule set {name:?}: there are {known}")]
+    Unknown {
+        /// The name of the folder.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A file or folder cannot be read.
+    #[error("{path} cannot be read")]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The shop has no canonical form; a bug.
+    #[error("the shop cannot be written")]
+    Shop(#[from] canonical::Error),
+}
+
+/// Rules as files, in every version that is at hand.
+///
+/// # Example
+///
+/// ```
+/// use countersign_commerce::rulebook::RuleFiles;
+///
+/// let rules = RuleFiles::embedded()?.rules()?;
+/// let fx = rules.current("fx").ok_or("the program brings its own")?;
+/// assert_eq!(fx.data["base"], "EUR");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuleFiles {
+    files: Vec<RuleText>,
+}
+
+impl RuleFiles {
+    /// Those that come with the program.
+    pub fn embedded() -> Result<Self, RulesError> {
+        let mut files = Vec::new();
+        for file in EMBEDDED.iter().copied().flatten() {
+            let (name, label) = (file.name.to_owned(), file.label.to_owned());
+            match (file.check)(file.text) {
+                Ok(data) => files.push(RuleText {
+                    name,
+                    label,
+                    text: Cow::Borrowed(file.text),
+                    data,
+                }),
+                Err(problem) => {
+                    return Err(RulesError::Invalid {
+                        name,
+                        label,
+                        problem,
+                    });
+                }
+            }
+        }
+        Ok(Self { files })
+    }
+
+    /// Adds a version, which is then the one in force.
+    pub fn with(mut self, name: &str, label: &str, text: String) -> Result<Self, RulesError> {
+        let (_, check) = AREAS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
+                RulesError::Unknown {
+                    name: name.to_owned(),
+                    known: known.join(", "),
+                }
+            })?;
+        let data = check(&text).map_err(|problem| RulesError::Invalid {
+            name: name.to_owned(),
+            label: label.to_owned(),
+            problem,
+        })?;
+        self.files.push(RuleText {
+            name: name.to_owned(),
+            label: label.to_owned(),
+            text: Cow::Owned(text),
+            data,
+        });
+        Ok(self)
+    }
+
+    /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels.
+    pub fn folder(mut self, folder: &Path) -> Result<Self, RulesError> {
+        for area in entries(folder)? {
+            if !area.is_dir() {
+                continue;
+            }
+            let name = stem(&area);
+            for file in entries(&area)? {
+                if file.extension().is_some_and(|ending| ending == "toml") {
+                    let text = fs::read_to_string(&file).map_err(|source| RulesError::Read {
+                        path: file.clone(),
+                        source,
+                    })?;
+                    self = self.with(&name, &stem(&file), text)?;
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Every version, those in force last of their name.
+    pub fn files(&self) -> &[RuleText] {
+        &self.files
+    }
+
+    /// What an executor is given: all versions, and the shop, which is made from its seed.
+    pub fn rules(&self) -> Result<Rules, RulesError> {
+        let mut rules = Rules::builder().version(shop::NAME, shop::data())?;
+        for file in &self.files {
+            rules = rules.file(&file.name, file.text.as_bytes(), file.data.clone());
+        }
+        Ok(rules.build())
+    }
+}
+
+/// What is in a folder, by name.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, RulesError> {
+    let failed = |source| RulesError::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        paths.push(entry.map_err(failed)?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}

@@ -1,0 +1,80 @@
+//! What carriers offer.
+
+use countersign::contract::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::destination::Destination;
+use crate::fx::RateUsed;
+use crate::money::Money;
+
+/// The ways that a basket can go to a destination.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShippingQuote {
+    /// The cart that it counts for, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cart_id: Option<String>,
+    /// What was weighed.
+    pub basket: Digest,
+    /// Where it goes.
+    pub destination: Destination,
+    /// In this currency.
+    pub currency: String,
+    /// The cheapest first.
+    pub options: Vec<ShippingOption>,
+    /// What cannot be had, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<Excluded>,
+    /// The rates that were used, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateUsed>,
+    /// Until when it holds, RFC 3339.
+    pub expires_at: String,
+}
+
+/// One way to send everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShippingOption {
+    /// Its name, the same whenever the same service is offered.
+    pub option_id: String,
+    /// Who carries it.
+    pub carrier: String,
+    /// Which of its services.
+    pub service: String,
+    /// What it costs.
+    pub price: Money,
+    /// How long it takes.
+    pub sla: Sla,
+    /// What the price is for: the larger of actual and volumetric weight.
+    pub chargeable_weight_g: u32,
+    /// On the scales.
+    pub actual_weight_g: u32,
+    /// What its volume counts for.
+    pub volumetric_weight_g: u32,
+    /// Whether its way can be followed.
+    pub tracked: bool,
+    /// How duties can be paid with it: `DDP`, `DAP`.
+    pub incoterms: Vec<String>,
+    /// What it does not do, for people: limits of the route.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restrictions: Vec<String>,
+}
+
+/// How long it takes, in working days.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sla {
+    /// At least.
+    pub days_min: u32,
+    /// At most.
+    pub days_max: u32,
+    /// Whether the carrier guarantees it.
+    pub guaranteed: bool,
+}
+
+/// A service that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// What its name would have been.
+    pub option_id: String,
+    /// Why, for people.
+    pub reason: String,
+}

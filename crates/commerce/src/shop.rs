@@ -1,0 +1,238 @@
+//! What is sold: a shop that is made up, with things that are plausible. It is a rule set like the others, so
+//! that its version is in every record and old answers can be computed again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use countersign::{CallContext, ToolError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::money::Money;
+use crate::rulebook::{Book, RuleData};
+
+mod landmarks;
+
+/// The name of the rule set.
+pub const NAME: &str = "shop";
+
+static BOOK: Book<Shop> = Book::new();
+
+/// The shop as data, made once.
+static DATA: LazyLock<Value> = LazyLock::new(landmarks::data);
+
+/// The shop as a rule set.
+pub(crate) fn data() -> Value {
+    DATA.clone()
+}
+
+/// Everything that is sold, with a way to find it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Stock")]
+pub struct Shop {
+    /// In the order of their ids.
+    pub offers: Vec<Offer>,
+    by_offer: HashMap<String, usize>,
+    by_sku: HashMap<String, (usize, usize)>,
+}
+
+/// The shop as it is written.
+#[derive(Deserialize)]
+struct Stock {
+    offers: Vec<Offer>,
+}
+
+/// One thing that is sold, in one or more variants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offer {
+    /// Its name, such as `OFR-0001`.
+    pub offer_id: String,
+    /// What people call it.
+    pub title: Text,
+    /// What it is.
+    pub description: Text,
+    /// From the general to the special, such as `electronics/power/power_bank`.
+    pub category: String,
+    /// Who makes it.
+    pub brand: String,
+    /// Who sells it.
+    pub merchant_id: String,
+    /// The country that it is sent from, two letters.
+    pub ships_from: String,
+    /// The country that it was made in, two letters.
+    pub origin: String,
+    /// The currency of its prices.
+    pub currency: String,
+    /// Harmonized System, six digits.
+    pub hs_code: String,
+    /// What was certified, such as `CE` or `UN38.3`.
+    #[serde(default)]
+    pub certificates: Vec<String>,
+    /// The battery in it or with it.
+    #[serde(default)]
+    pub battery: Option<Battery>,
+    /// What rules may ask about it besides, such as `alcohol_percent` or `blade_mm`.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, Value>,
+    /// How it can be sent back.
+    pub returns: Returns,
+    /// Each with its own price, weight and stock.
+    pub variants: Vec<Variant>,
+}
+
+/// A text for people, in both languages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Text {
+    /// English.
+    pub en: String,
+    /// Chinese.
+    pub zh: String,
+}
+
+/// A battery, as carriers and rules ask about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Battery {
+    /// What is in it.
+    pub chemistry: Chemistry,
+    /// How it is packed: this decides what a carrier takes.
+    pub packing: Packing,
+    /// Its energy, in watt hours; for lithium metal nothing.
+    #[serde(default)]
+    pub watt_hours: u32,
+    /// Its lithium, in milligrams; for lithium ion nothing.
+    #[serde(default)]
+    pub lithium_mg: u32,
+}
+
+/// What is in a battery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chemistry {
+    /// Can be charged.
+    LithiumIon,
+    /// Cannot.
+    LithiumMetal,
+    /// Neither of them.
+    Alkaline,
+}
+
+/// How a battery is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Packing {
+    /// Alone, as a power bank is (UN 3480, UN 3090).
+    Alone,
+    /// Beside the thing that it is for (UN 3481, UN 3091).
+    WithEquipment,
+    /// In it.
+    InEquipment,
+}
+
+/// How a thing can be sent back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Returns {
+    /// For so many days; 0 where it cannot.
+    pub days: u32,
+    /// Whether the buyer pays the way back.
+    pub buyer_pays: bool,
+}
+
+/// One variant of a thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Stock keeping unit, such as `SKU-0001-01`.
+    pub sku: String,
+    /// What makes it differ, such as colour and size.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// In the smallest unit of the offer's currency.
+    pub price: i64,
+    /// With its packing.
+    pub weight_g: u32,
+    /// Length, width and height of the packed thing.
+    pub dimensions_mm: [u32; 3],
+    /// How many there are when the shop opens.
+    pub stock: u32,
+}
+
+impl RuleData for Shop {
+    const NAME: &'static str = NAME;
+}
+
+impl From<Stock> for Shop {
+    fn from(stock: Stock) -> Self {
+        let offers = stock.offers;
+        let mut by_offer = HashMap::new();
+        let mut by_sku = HashMap::new();
+        for (at, offer) in offers.iter().enumerate() {
+            by_offer.insert(offer.offer_id.clone(), at);
+            for (variant_at, variant) in offer.variants.iter().enumerate() {
+                by_sku.insert(variant.sku.clone(), (at, variant_at));
+            }
+        }
+        Self {
+            offers,
+            by_offer,
+            by_sku,
+        }
+    }
+}
+
+impl Shop {
+    /// The shop in force; in a replay that of the record.
+    pub fn of(ctx: &CallContext) -> Result<Arc<Self>, ToolError> {
+        BOOK.get(ctx)
+    }
+
+    /// An offer by its name.
+    pub fn offer(&self, offer_id: &str) -> Option<&Offer> {
+        self.offers.get(*self.by_offer.get(offer_id)?)
+    }
+
+    /// A variant by its stock keeping unit, with its offer.
+    pub fn variant(&self, sku: &str) -> Option<(&Offer, &Variant)> {
+        let (offer, variant) = self.by_sku.get(sku)?;
+        let offer = self.offers.get(*offer)?;
+        Some((offer, offer.variants.get(*variant)?))
+    }
+
+    /// The same, or the error that says which argument names nothing.
+    pub fn known(&self, sku: &str, pointer: &str) -> Result<(&Offer, &Variant), ToolError> {
+        self.variant(sku).ok_or_else(|| {
+            ToolError::not_found(format!("there is no item {sku:?}"))
+                .field(pointer)
+                .hint("catalog.search_offers finds offers, catalog.get_offer_variants their items")
+        })
+    }
+}
+
+impl Offer {
+    /// What a variant costs in the shop, before anybody asks for another currency.
+    pub fn price_of(&self, variant: &Variant) -> Money {
+        Money::new(variant.price, &self.currency)
+    }
+}
+
+impl Text {
+    /// The text for a locale: Chinese where it starts with `zh`, else English.
+    pub fn for_locale(&self, locale: Option<&str>) -> &str {
+        if is_chinese(locale) {
+            &self.zh
+        } else {
+            &self.en
+        }
+    }
+}
+
+/// Whether messages for people are to be Chinese.
+pub fn is_chinese(locale: Option<&str>) -> bool {
+    locale.is_some_and(|locale| {
+        let language = locale.split(['-', '_']).next().unwrap_or_default();
+        language.eq_ignore_ascii_case("zh")
+    })
+}
