@@ -69,23 +69,33 @@ impl Rates {
 
     /// An amount in another currency, rounded once, and the rate that was used, where there was one.
     pub fn convert(&self, money: &Money, to: &str) -> Result<(Money, Option<RateUsed>), ToolError> {
-        let to = to.to_ascii_uppercase();
-        if money.currency == to {
-            return Ok((money.clone(), None));
+        let (amount, used) = self.exchange(money.decimal()?, &money.currency, to)?;
+        Ok((Money::round(amount, to)?, used))
+    }
+
+    /// An amount in another currency, not rounded, and the rate that was used, where there was one.
+    pub fn exchange(
+        &self,
+        amount: Decimal,
+        from: &str,
+        to: &str,
+    ) -> Result<(Decimal, Option<RateUsed>), ToolError> {
+        let (from, to) = (from.to_ascii_uppercase(), to.to_ascii_uppercase());
+        if from == to {
+            return Ok((amount, None));
         }
-        let (from_rate, to_rate) = (self.rate(&money.currency)?, self.rate(&to)?);
-        let amount = money.decimal()?.checked_mul(to_rate);
+        let (from_rate, to_rate) = (self.rate(&from)?, self.rate(&to)?);
+        let amount = amount.checked_mul(to_rate);
         let amount = amount.and_then(|amount| amount.checked_div(from_rate));
         let rate = to_rate.checked_div(from_rate).ok_or(MoneyError::TooLarge)?;
         let used = RateUsed {
-            from: money.currency.clone(),
-            to: to.clone(),
+            from,
+            to,
             rate: rate.round_dp(10).normalize().to_string(),
             date: self.date.clone(),
             source: self.source.clone(),
         };
-        let converted = Money::round(amount.ok_or(MoneyError::TooLarge)?, &to)?;
-        Ok((converted, Some(used)))
+        Ok((amount.ok_or(MoneyError::TooLarge)?, Some(used)))
     }
 
     fn rate(&self, currency: &str) -> Result<Decimal, ToolError> {

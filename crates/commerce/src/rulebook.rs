@@ -15,7 +15,7 @@ use countersign::{CallContext, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{fx, shop};
+use crate::{fx, pricing, shop};
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -99,10 +99,13 @@ fn read<T: RuleData>(text: &str) -> Result<Value, String> {
 }
 
 /// The rule sets that there are, and how each is read. Adding one is adding a line here.
-const AREAS: &[(&str, Check)] = &[(fx::Rates::NAME, read::<fx::Rates>)];
+const AREAS: &[(&str, Check)] = &[
+    (fx::Rates::NAME, read::<fx::Rates>),
+    (pricing::Prices::NAME, read::<pricing::Prices>),
+];
 
 /// What comes with the program.
-const EMBEDDED: &[&[RuleFile]] = &[fx::RULES];
+const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, pricing::RULES];
 
 /// One version of one rule set, as text.
 #[derive(Debug, Clone, PartialEq)]

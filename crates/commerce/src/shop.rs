@@ -229,6 +229,12 @@ impl Text {
     }
 }
 
+/// Whether a category is this one or below it: `electronics/power` is within `electronics`, `electronics_used` is not.
+pub fn is_within(category: &str, ancestor: &str) -> bool {
+    let rest = category.strip_prefix(ancestor);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Whether messages for people are to be Chinese.
 pub fn is_chinese(locale: Option<&str>) -> bool {
     locale.is_some_and(|locale| {

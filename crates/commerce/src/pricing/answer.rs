@@ -40,10 +40,29 @@ pub struct QuoteLine {
     pub title: String,
     /// How many.
     pub quantity: u32,
-    /// What one costs where it is sold.
+    /// What one costs where it is sold, without promotions.
     pub list_price: Money,
     /// What one costs here.
     pub unit_price: Money,
     /// What all of them cost here: `unit_price` so many times.
     pub line_total: Money,
+    /// What one costs less than without a promotion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discount: Option<Money>,
+    /// The promotion that made it so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionApplied>,
+}
+
+/// A promotion that a price rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromotionApplied {
+    /// Its name in the rule set `prices`.
+    pub promotion_id: String,
+    /// Its name for people, in the language of the call.
+    pub name: String,
+    /// As a decimal, such as `22.5`.
+    pub percent_off: String,
+    /// When it ends, RFC 3339.
+    pub until: String,
 }

@@ -5,6 +5,8 @@
     clippy::indexing_slicing,
     reason = "a test that cannot go on has failed"
 )]
+#![expect(clippy::too_many_lines, reason = "a whole reply is as long as it is")]
 
+mod pricing;
 mod rulebook;
 mod world;

@@ -1,0 +1,167 @@
+//! The one computation of prices: a quote makes it, and checkout makes it again to see whether they have moved.
+
+use countersign::contract::Digest;
+use countersign::contract::canonical;
+use countersign::{CallContext, ToolError};
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+
+use super::answer::{PromotionApplied, QuoteLine};
+use super::prices::{Prices, Promotion};
+use crate::fx::{RateUsed, Rates};
+use crate::item::Basket;
+use crate::money::{Money, MoneyError};
+use crate::shop::{Offer, Shop, Variant};
+
+/// A basket with its prices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Priced {
+    /// The digest of the basket.
+    pub basket: Digest,
+    /// In this currency.
+    pub currency: String,
+    /// By stock keeping unit.
+    pub lines: Vec<QuoteLine>,
+    /// All lines together.
+    pub subtotal: Money,
+    /// The rates that were used, each once.
+    pub rates: Vec<RateUsed>,
+}
+
+/// A thing that costs something else than it did.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct PriceMove {
+    /// What.
+    pub sku: String,
+    /// What one did cost.
+    pub old: Money,
+    /// What one costs now.
+    pub new: Money,
+}
+
+/// Prices a basket as the call sees it: its rules, its moment, its language.
+///
+/// A quote and the totals that rest on it come from here, so that they cannot differ by their arithmetic. A unit's
+/// price is discounted and converted exactly and rounded once; everything else is whole units of that.
+pub fn price(ctx: &CallContext, basket: &Basket, currency: &str) -> Result<Priced, ToolError> {
+    let (shop, prices, rates) = (Shop::of(ctx)?, Prices::of(ctx)?, Rates::of(ctx)?);
+    let all = Pricer {
+        shop: &shop,
+        prices: &prices,
+        rates: &rates,
+        currency,
+        now: ctx.now(),
+        locale: ctx.request().locale.as_deref(),
+    };
+    all.price(basket)
+}
+
+/// What prices depend on, all of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Pricer<'a> {
+    /// What is sold, and for how much.
+    pub shop: &'a Shop,
+    /// What is changed about that for a time.
+    pub prices: &'a Prices,
+    /// Exchange rates.
+    pub rates: &'a Rates,
+    /// The currency of the answer.
+    pub currency: &'a str,
+    /// The moment.
+    pub now: Timestamp,
+    /// The language of titles.
+    pub locale: Option<&'a str>,
+}
+
+impl Pricer<'_> {
+    /// Prices a basket.
+    pub fn price(&self, basket: &Basket) -> Result<Priced, ToolError> {
+        let mut lines = Vec::with_capacity(basket.len());
+        let mut rates: Vec<RateUsed> = Vec::new();
+        for (sku, quantity) in basket.lines() {
+            let (offer, variant) = self.shop.known(sku, "/items")?;
+            let (line, rate) = self.line(offer, variant, quantity)?;
+            rates.extend(rate.filter(|rate| !rates.contains(rate)));
+            lines.push(line);
+        }
+        let totals = lines.iter().map(|line| &line.line_total);
+        Ok(Priced {
+            basket: basket.digest().map_err(unwritable)?,
+            currency: self.currency.to_ascii_uppercase(),
+            subtotal: Money::sum(totals, self.currency)?,
+            lines,
+            rates,
+        })
+    }
+
+    fn line(
+        &self,
+        offer: &Offer,
+        variant: &Variant,
+        quantity: u32,
+    ) -> Result<(QuoteLine, Option<RateUsed>), ToolError> {
+        let list_price = Money::new(self.prices.list_price(variant, self.now), &offer.currency);
+        let promotion = self.prices.promotion(offer, self.now);
+        let exact = list_price.decimal()?;
+        let (regular, rate) = self.rounded(exact, &offer.currency)?;
+        let unit_price = match promotion {
+            None => regular.clone(),
+            Some(promotion) => {
+                let reduced = promotion.apply(exact).ok_or(MoneyError::TooLarge)?;
+                self.rounded(reduced, &offer.currency)?.0
+            }
+        };
+        let discount = Money::new(
+            regular.amount.saturating_sub(unit_price.amount),
+            self.currency,
+        );
+        let line = QuoteLine {
+            sku: variant.sku.clone(),
+            offer_id: offer.offer_id.clone(),
+            title: offer.title.for_locale(self.locale).to_owned(),
+            quantity,
+            list_price,
+            line_total: unit_price.times(quantity)?,
+            unit_price,
+            discount: promotion.map(|_| discount),
+            promotion: promotion.map(|promotion| self.applied(promotion)),
+        };
+        Ok((line, rate))
+    }
+
+    fn rounded(&self, amount: Decimal, from: &str) -> Result<(Money, Option<RateUsed>), ToolError> {
+        let (amount, rate) = self.rates.exchange(amount, from, self.currency)?;
+        Ok((Money::round(amount, self.currency)?, rate))
+    }
+
+    fn applied(&self, promotion: &Promotion) -> PromotionApplied {
+        PromotionApplied {
+            promotion_id: promotion.promotion_id.clone(),
+            name: promotion.name.for_locale(self.locale).to_owned(),
+            percent_off: promotion.percent_off.normalize().to_string(),
+            until: promotion.until.to_string(),
+        }
+    }
+}
+
+impl Priced {
+    /// The things that cost something else than these lines say: what `PRICE_CHANGED` shows as old and new.
+    /// Lines of things that are not in both are left out; a basket has to be compared by its digest.
+    pub fn moved_since(&self, lines: &[QuoteLine]) -> Vec<PriceMove> {
+        let mut moves = Vec::new();
+        for line in &self.lines {
+            let before = lines.iter().find(|before| before.sku == line.sku);
+            let before = before.filter(|before| before.unit_price != line.unit_price);
+            moves.extend(before.map(|before| PriceMove {
+                sku: line.sku.clone(),
+                old: before.unit_price.clone(),
+                new: line.unit_price.clone(),
+            }));
+        }
+        moves
+    }
+}
+
+fn unwritable(error: canonical::Error) -> ToolError {
+    ToolError::invalid("/items", "these items cannot be written").with_source(error)
+}

@@ -1,0 +1,95 @@
+//! `pricing.get_realtime_quote`.
+
+use countersign::contract::Behaviour;
+use countersign::contract::tool::Replay;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::answer::Quote;
+use super::price::{Priced, price};
+use crate::behaviour::{self, QUOTE_SECONDS};
+use crate::fx;
+use crate::item::{Basket, Item};
+use crate::money::CurrencyCode;
+use crate::shop::Shop;
+
+/// The tool.
+pub(super) struct GetRealtimeQuote;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct QuoteArgs {
+    /// What to price. The same thing twice is added up.
+    #[arg(min_items = 1, max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
+    items: Vec<Item>,
+    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    #[arg(example = "EUR")]
+    currency: Option<CurrencyCode>,
+    /// The cart that the quote is for. It then counts for no other cart.
+    #[arg(min_length = 1, max_length = 64)]
+    cart_id: Option<String>,
+}
+
+impl Tool for GetRealtimeQuote {
+    const NAME: &'static str = super::QUOTE_TOOL;
+    const DESCRIPTION: &'static str = "The price of items now, with promotions, in one currency. Amounts are whole \
+        numbers of the currency's smallest unit. The quote holds for five minutes; a total and a draft order rest on \
+        it by evidence.snapshot_id of the reply.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = QuoteArgs;
+    type Output = Quote;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            replay: Replay::Pure {
+                volatile: vec!["/quote_id".to_owned()],
+            },
+            ..behaviour::rule(QUOTE_SECONDS)
+        }
+    }
+
+    async fn call(&self, ctx: &CallContext, args: QuoteArgs) -> Result<Quote, ToolError> {
+        let basket = Basket::of(&args.items, "/items")?;
+        let shop = Shop::of(ctx)?;
+        for (at, item) in args.items.iter().enumerate() {
+            shop.known(&item.sku, &format!("/items/{at}/sku"))?;
+        }
+        let currency = fx::asked(ctx, args.currency.map(|currency| currency.code()));
+        let priced = price(ctx, &basket, &currency)?;
+        let expires_at = ctx
+            .now()
+            .saturating_add(SignedDuration::from_secs(QUOTE_SECONDS.into()))
+            .unwrap_or(Timestamp::MAX);
+        remark_ends(ctx, &priced, expires_at);
+        Ok(Quote {
+            quote_id: ctx.new_id("quote_"),
+            cart_id: args.cart_id,
+            basket: priced.basket,
+            currency: priced.currency,
+            lines: priced.lines,
+            subtotal: priced.subtotal,
+            rates: priced.rates,
+            expires_at: expires_at.to_string(),
+        })
+    }
+}
+
+/// A promotion that ends while the quote holds is worth knowing: the price moves then.
+fn remark_ends(ctx: &CallContext, priced: &Priced, expires_at: Timestamp) {
+    for line in &priced.lines {
+        let until = line.promotion.as_ref().map(|promotion| &promotion.until);
+        let ends = until.filter(|until| {
+            until
+                .parse()
+                .is_ok_and(|until: Timestamp| until < expires_at)
+        });
+        if let Some(until) = ends {
+            let message = format!(
+                "the promotion of {} ends at {until}, the price moves then",
+                line.sku
+            );
+            ctx.remark("PROMOTION_ENDS", message);
+        }
+    }
+}
