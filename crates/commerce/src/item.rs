@@ -58,6 +58,20 @@ impl Basket {
         Ok(())
     }
 
+    /// Sets how many there are of a thing; none removes it. The caller has checked the limits.
+    pub(crate) fn set(&mut self, sku: &str, quantity: u32) {
+        if quantity == 0 {
+            self.0.remove(sku);
+        } else {
+            self.0.insert(sku.to_owned(), quantity);
+        }
+    }
+
+    /// How many there are of a thing.
+    pub fn quantity(&self, sku: &str) -> u32 {
+        self.0.get(sku).copied().unwrap_or_default()
+    }
+
     /// Each thing with its quantity, in the order of their names.
     pub fn lines(&self) -> impl Iterator<Item = (&str, u32)> {
         self.0

@@ -8,5 +8,6 @@
 #![expect(clippy::too_many_lines, reason = "a whole reply is as long as it is")]
 
 mod pricing;
+mod cart;
 mod rulebook;
 mod world;

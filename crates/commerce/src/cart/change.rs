@@ -1,0 +1,195 @@
+//! What changes a cart. Everything is kept in the call's unit of work: repeats, races and dry runs need no
+//! code here.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use serde::Deserialize;
+
+use super::{Cart, CartView};
+use crate::item::{ITEMS_MAX, QUANTITY_MAX};
+use crate::money::{CurrencyCode, Money};
+use crate::shop::Shop;
+use crate::{behaviour, fx};
+
+/// `cart.create`: a new cart of the user.
+pub(super) struct Create;
+
+/// What `cart.create` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct CreateArgs {
+    /// The currency of its total; where it is left out, any one will do.
+    #[arg(example = "EUR")]
+    currency: Option<CurrencyCode>,
+}
+
+impl Tool for Create {
+    const NAME: &'static str = "cart.create";
+    const DESCRIPTION: &'static str = "Makes an empty cart.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = CreateArgs;
+    type Output = CartView;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: CreateArgs) -> Result<CartView, ToolError> {
+        let currency = args.currency.map(|currency| currency.code());
+        if let Some(currency) = &currency {
+            // Refused here, and not when everything is in it: nothing can be quoted in it.
+            fx::Rates::of(ctx)?.convert(&Money::zero(fx::DEFAULT_CURRENCY), currency)?;
+        }
+        let mut cart = Cart {
+            currency,
+            ..Cart::default()
+        };
+        let cart_id = ctx.new_id("cart_");
+        cart.keep(ctx, &cart_id).await?;
+        CartView::of(ctx, &cart_id, &cart)
+    }
+}
+
+/// `cart.add_item`: some more of a thing.
+pub(super) struct AddItem;
+
+/// What `cart.add_item` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct AddItemArgs {
+    /// The cart, as `cart.create` named it.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+    /// Stock keeping unit, as `catalog.get_offer_variants` lists it.
+    #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
+    sku: String,
+    /// How many to add to those that are there.
+    #[arg(default = 1, min = 1, max = 999)]
+    quantity: u32,
+}
+
+impl Tool for AddItem {
+    const NAME: &'static str = "cart.add_item";
+    const DESCRIPTION: &'static str = "Adds so many of a thing to those that are in the cart. The shipping option has to be chosen again.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = AddItemArgs;
+    type Output = CartView;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: AddItemArgs) -> Result<CartView, ToolError> {
+        let mut cart = Cart::of(ctx, &args.cart_id).await?;
+        Shop::of(ctx)?.known(&args.sku, "/sku")?;
+        let before = cart.basket.quantity(&args.sku);
+        if before == 0 && cart.basket.len() >= ITEMS_MAX {
+            let message = format!("{ITEMS_MAX} different things are in the cart already");
+            return Err(ToolError::invalid("/sku", message).hint("remove one, or use another cart"));
+        }
+        let after = before.saturating_add(args.quantity);
+        if after > QUANTITY_MAX {
+            let message = format!(
+                "{before} of {} are there, {after} would be too many",
+                args.sku
+            );
+            return Err(ToolError::invalid("/quantity", message)
+                .hint(format!("at most {QUANTITY_MAX} of one thing")));
+        }
+        cart.refill(|basket| basket.set(&args.sku, after));
+        cart.keep(ctx, &args.cart_id).await?;
+        CartView::of(ctx, &args.cart_id, &cart)
+    }
+}
+
+/// `cart.update_quantity`: how many there shall be.
+pub(super) struct UpdateQuantity;
+
+/// What `cart.update_quantity` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct UpdateQuantityArgs {
+    /// The cart, as `cart.create` named it.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+    /// Stock keeping unit of a thing in the cart.
+    #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
+    sku: String,
+    /// How many there shall be; 0 removes the thing.
+    #[arg(min = 0, max = 999)]
+    quantity: u32,
+}
+
+impl Tool for UpdateQuantity {
+    const NAME: &'static str = "cart.update_quantity";
+    const DESCRIPTION: &'static str = "Sets how many of a thing are in the cart; 0 removes it. The shipping option has to be chosen again.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = UpdateQuantityArgs;
+    type Output = CartView;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: UpdateQuantityArgs,
+    ) -> Result<CartView, ToolError> {
+        let mut cart = Cart::of(ctx, &args.cart_id).await?;
+        in_cart(&cart, &args.sku)?;
+        cart.refill(|basket| basket.set(&args.sku, args.quantity));
+        cart.keep(ctx, &args.cart_id).await?;
+        CartView::of(ctx, &args.cart_id, &cart)
+    }
+}
+
+/// `cart.remove_item`: none of a thing any more.
+pub(super) struct RemoveItem;
+
+/// What `cart.remove_item` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct RemoveItemArgs {
+    /// The cart, as `cart.create` named it.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+    /// Stock keeping unit of a thing in the cart.
+    #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
+    sku: String,
+}
+
+impl Tool for RemoveItem {
+    const NAME: &'static str = "cart.remove_item";
+    const DESCRIPTION: &'static str = "Removes a thing from the cart, however many there are. The shipping option has to be chosen again.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = RemoveItemArgs;
+    type Output = CartView;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: RemoveItemArgs) -> Result<CartView, ToolError> {
+        let mut cart = Cart::of(ctx, &args.cart_id).await?;
+        in_cart(&cart, &args.sku)?;
+        cart.refill(|basket| basket.set(&args.sku, 0));
+        cart.keep(ctx, &args.cart_id).await?;
+        CartView::of(ctx, &args.cart_id, &cart)
+    }
+}
+
+/// Whether a thing is in the cart. It may be sold no longer, and can be removed all the same.
+fn in_cart(cart: &Cart, sku: &str) -> Result<(), ToolError> {
+    if cart.basket.quantity(sku) > 0 {
+        return Ok(());
+    }
+    let there: Vec<&str> = cart.basket.lines().map(|(sku, _)| sku).collect();
+    let hint = if there.is_empty() {
+        "the cart is empty".to_owned()
+    } else {
+        format!("there are {}", there.join(", "))
+    };
+    let message = format!("there is no {sku:?} in this cart");
+    Err(ToolError::not_found(message).field("/sku").hint(hint))
+}

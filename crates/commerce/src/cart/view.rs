@@ -1,0 +1,116 @@
+//! A cart as it is shown.
+
+use countersign::contract::{Digest, SnapshotId};
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::{Cart, without_form};
+use crate::behaviour;
+use crate::shop::Shop;
+
+/// A cart, with words for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CartView {
+    /// Its name.
+    pub cart_id: String,
+    /// Rises with each change.
+    pub version: u64,
+    /// The digest of what is in it: answers with the same one are about these items.
+    pub basket: Digest,
+    /// The only currency that its total may be in, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// What is in it, by stock keeping unit.
+    pub lines: Vec<CartLine>,
+    /// How it goes, once that was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shipping: Option<ChosenShipping>,
+}
+
+/// So many of one thing. What it costs says `pricing.get_realtime_quote`, for as long as that holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CartLine {
+    /// What.
+    pub sku: String,
+    /// Its offer, as long as it is sold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer_id: Option<String>,
+    /// What people call it, in the language of the call.
+    pub title: String,
+    /// How many.
+    pub quantity: u32,
+}
+
+/// How the items go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenShipping {
+    /// The evidence of the answer that offered it.
+    pub shipping_snapshot_id: SnapshotId,
+    /// Which of the ways that it offered.
+    pub shipping_option_id: String,
+    /// To which country.
+    pub country: String,
+    /// The address of the user that it goes to, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_id: Option<String>,
+}
+
+impl CartView {
+    /// The cart as the call's user reads it.
+    pub(crate) fn of(ctx: &CallContext, cart_id: &str, cart: &Cart) -> Result<Self, ToolError> {
+        let shop = Shop::of(ctx)?;
+        let locale = ctx.request().locale.as_deref();
+        let line = |(sku, quantity): (&str, u32)| {
+            let offer = shop.variant(sku).map(|(offer, _)| offer);
+            let title = offer.map_or(sku, |offer| offer.title.for_locale(locale));
+            CartLine {
+                sku: sku.to_owned(),
+                offer_id: offer.map(|offer| offer.offer_id.clone()),
+                title: title.to_owned(),
+                quantity,
+            }
+        };
+        let shipping = cart.shipping.as_ref().map(|chosen| ChosenShipping {
+            shipping_snapshot_id: chosen.snapshot_id.clone(),
+            shipping_option_id: chosen.option_id.clone(),
+            country: chosen.destination.country(),
+            address_id: chosen.address_id.clone(),
+        });
+        Ok(Self {
+            cart_id: cart_id.to_owned(),
+            version: cart.version,
+            basket: cart.basket.digest().map_err(without_form)?,
+            currency: cart.currency.clone(),
+            lines: cart.basket.lines().map(line).collect(),
+            shipping,
+        })
+    }
+}
+
+/// `cart.get`: what is in a cart.
+pub(super) struct Get;
+
+/// What `cart.get` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct GetArgs {
+    /// The cart, as `cart.create` named it.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+}
+
+impl Tool for Get {
+    const NAME: &'static str = "cart.get";
+    const DESCRIPTION: &'static str = "What is in a cart, and how it goes; without prices.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = GetArgs;
+    type Output = CartView;
+
+    fn behaviour() -> countersign::contract::Behaviour {
+        behaviour::read()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: GetArgs) -> Result<CartView, ToolError> {
+        let cart = Cart::of(ctx, &args.cart_id).await?;
+        CartView::of(ctx, &args.cart_id, &cart)
+    }
+}
