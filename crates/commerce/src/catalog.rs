@@ -1,8 +1,47 @@
 //! What is sold: search, cards, variants, availability.
+//!
+//! Prices here are those of the moment and bind nobody; `pricing.get_realtime_quote` gives one that holds.
 
 use countersign::catalog::CatalogBuilder;
+use countersign::contract::Behaviour;
+use countersign::contract::tool::Replay;
+
+use crate::behaviour;
+
+mod availability;
+mod card;
+mod range;
+mod search;
+mod variants;
+
+pub use availability::{Availability, ItemAvailability, StockStatus};
+pub use card::OfferCard;
+pub use range::PriceRange;
+pub use search::{OfferFound, OffersFound};
+pub use variants::{OfferVariants, VariantShown};
+
+/// What the shop says about its offers may be shown for so long.
+const SHOWN_SECONDS: u32 = 300;
+
+/// How many there are may be believed for so long.
+const AVAILABILITY_SECONDS: u32 = 60;
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
     builder
+        .tool(search::SearchOffers)
+        .tool(card::GetOfferCard)
+        .tool(variants::GetOfferVariants)
+        .tool(availability::GetAvailability)
+}
+
+/// Looks things up in rule sets only, so that it can be computed again.
+fn shown() -> Behaviour {
+    Behaviour {
+        replay: Replay::Pure {
+            volatile: Vec::new(),
+        },
+        ttl_seconds: Some(SHOWN_SECONDS),
+        ..behaviour::read()
+    }
 }

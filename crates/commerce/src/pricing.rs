@@ -8,7 +8,7 @@ mod prices;
 mod quote;
 
 pub use answer::{PromotionApplied, Quote, QuoteLine};
-pub use price::{PriceMove, Priced, Pricer, price};
+pub use price::{PriceMove, PriceRules, Priced, Pricer, price};
 pub(crate) use prices::RULES;
 pub use prices::{Override, Prices, Promotion};
 

@@ -1,8 +1,8 @@
 //! What is sold: a shop that is made up, with things that are plausible. It is a rule set like the others, so
 //! that its version is in every record and old answers can be computed again.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use countersign::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,10 @@ use crate::money::Money;
 use crate::rulebook::{Book, RuleData};
 
 mod landmarks;
+mod nearest;
+mod search;
+
+use search::{Hits, Index};
 
 /// The name of the rule set.
 pub const NAME: &str = "shop";
@@ -34,6 +38,10 @@ pub struct Shop {
     pub offers: Vec<Offer>,
     by_offer: HashMap<String, usize>,
     by_sku: HashMap<String, (usize, usize)>,
+    /// Every category that something is in, with those above it.
+    categories: BTreeSet<String>,
+    /// Made when somebody searches.
+    index: OnceLock<Index>,
 }
 
 /// The shop as it is written.
@@ -77,6 +85,12 @@ pub struct Offer {
     pub attributes: BTreeMap<String, Value>,
     /// How it can be sent back.
     pub returns: Returns,
+    /// What people also call it, in both languages: for search only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keywords: Vec<String>,
+    /// The countries that the seller sends it to, two letters each; empty where that is everywhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ships_to: Vec<String>,
     /// Each with its own price, weight and stock.
     pub variants: Vec<Variant>,
 }
@@ -166,11 +180,17 @@ impl RuleData for Shop {
 
 impl From<Stock> for Shop {
     fn from(stock: Stock) -> Self {
-        let offers = stock.offers;
+        let mut offers = stock.offers;
+        offers.sort_by(|left, right| left.offer_id.cmp(&right.offer_id));
+        let mut categories = BTreeSet::new();
         let mut by_offer = HashMap::new();
         let mut by_sku = HashMap::new();
         for (at, offer) in offers.iter().enumerate() {
             by_offer.insert(offer.offer_id.clone(), at);
+            let slashes = offer.category.match_indices('/');
+            let above = slashes.filter_map(|(end, _)| offer.category.get(..end));
+            categories.extend(above.map(str::to_owned));
+            categories.insert(offer.category.clone());
             for (variant_at, variant) in offer.variants.iter().enumerate() {
                 by_sku.insert(variant.sku.clone(), (at, variant_at));
             }
@@ -179,6 +199,8 @@ impl From<Stock> for Shop {
             offers,
             by_offer,
             by_sku,
+            categories,
+            index: OnceLock::new(),
         }
     }
 }
@@ -204,10 +226,43 @@ impl Shop {
     /// The same, or the error that says which argument names nothing.
     pub fn known(&self, sku: &str, pointer: &str) -> Result<(&Offer, &Variant), ToolError> {
         self.variant(sku).ok_or_else(|| {
-            ToolError::not_found(format!("there is no item {sku:?}"))
-                .field(pointer)
-                .hint("catalog.search_offers finds offers, catalog.get_offer_variants their items")
+            let error = ToolError::not_found(format!("there is no item {sku:?}")).field(pointer);
+            match self.nearest_sku(sku) {
+                Some(near) => error
+                    .hint(format!(
+                        "is {near} meant? catalog.get_offer_variants lists items"
+                    ))
+                    .detail("suggestion", near),
+                None => error.hint(
+                    "catalog.search_offers finds offers, catalog.get_offer_variants their items",
+                ),
+            }
         })
+    }
+
+    /// An offer by its name, or the error that says which argument names nothing and what may be meant.
+    pub fn known_offer(&self, offer_id: &str, pointer: &str) -> Result<&Offer, ToolError> {
+        self.offer(offer_id).ok_or_else(|| {
+            let error =
+                ToolError::not_found(format!("there is no offer {offer_id:?}")).field(pointer);
+            match self.nearest_offer(offer_id) {
+                Some(near) => error
+                    .hint(format!("is {} meant, {:?}?", near.offer_id, near.title.en))
+                    .detail("suggestion", near.offer_id.as_str()),
+                None => error.hint("catalog.search_offers finds offers"),
+            }
+        })
+    }
+
+    /// Every category that something is in, with those above it, in the order of their paths.
+    pub fn categories(&self) -> impl Iterator<Item = &str> {
+        self.categories.iter().map(String::as_str)
+    }
+
+    /// The offers that a query finds, the best first.
+    pub(crate) fn search(&self, query: &str) -> Hits {
+        let index = self.index.get_or_init(|| Index::of(&self.offers));
+        index.search(query)
     }
 }
 
@@ -215,6 +270,12 @@ impl Offer {
     /// What a variant costs in the shop, before anybody asks for another currency.
     pub fn price_of(&self, variant: &Variant) -> Money {
         Money::new(variant.price, &self.currency)
+    }
+
+    /// Whether its seller sends it to this country.
+    pub fn is_sent_to(&self, country: &str) -> bool {
+        let mut known = self.ships_to.iter();
+        self.ships_to.is_empty() || known.any(|known| known.eq_ignore_ascii_case(country))
     }
 }
 

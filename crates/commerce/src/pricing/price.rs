@@ -1,5 +1,7 @@
 //! The one computation of prices: a quote makes it, and checkout makes it again to see whether they have moved.
 
+use std::sync::Arc;
+
 use countersign::contract::Digest;
 use countersign::contract::canonical;
 use countersign::{CallContext, ToolError};
@@ -44,16 +46,41 @@ pub struct PriceMove {
 /// A quote and the totals that rest on it come from here, so that they cannot differ by their arithmetic. A unit's
 /// price is discounted and converted exactly and rounded once; everything else is whole units of that.
 pub fn price(ctx: &CallContext, basket: &Basket, currency: &str) -> Result<Priced, ToolError> {
-    let (shop, prices, rates) = (Shop::of(ctx)?, Prices::of(ctx)?, Rates::of(ctx)?);
-    let all = Pricer {
-        shop: &shop,
-        prices: &prices,
-        rates: &rates,
-        currency,
-        now: ctx.now(),
-        locale: ctx.request().locale.as_deref(),
-    };
-    all.price(basket)
+    PriceRules::of(ctx)?.pricer(ctx, currency).price(basket)
+}
+
+/// The rule sets that prices depend on. Having them makes them part of the call's record.
+#[derive(Debug, Clone)]
+pub struct PriceRules {
+    /// What is sold, and for how much.
+    pub shop: Arc<Shop>,
+    /// What is changed about that for a time.
+    pub prices: Arc<Prices>,
+    /// Exchange rates.
+    pub rates: Arc<Rates>,
+}
+
+impl PriceRules {
+    /// Those in force; in a replay those of the record.
+    pub fn of(ctx: &CallContext) -> Result<Self, ToolError> {
+        Ok(Self {
+            shop: Shop::of(ctx)?,
+            prices: Prices::of(ctx)?,
+            rates: Rates::of(ctx)?,
+        })
+    }
+
+    /// With the moment and the language of the call.
+    pub fn pricer<'a>(&'a self, ctx: &'a CallContext, currency: &'a str) -> Pricer<'a> {
+        Pricer {
+            shop: &self.shop,
+            prices: &self.prices,
+            rates: &self.rates,
+            currency,
+            now: ctx.now(),
+            locale: ctx.request().locale.as_deref(),
+        }
+    }
 }
 
 /// What prices depend on, all of it.
@@ -102,15 +129,8 @@ impl Pricer<'_> {
     ) -> Result<(QuoteLine, Option<RateUsed>), ToolError> {
         let list_price = Money::new(self.prices.list_price(variant, self.now), &offer.currency);
         let promotion = self.prices.promotion(offer, self.now);
-        let exact = list_price.decimal()?;
-        let (regular, rate) = self.rounded(exact, &offer.currency)?;
-        let unit_price = match promotion {
-            None => regular.clone(),
-            Some(promotion) => {
-                let reduced = promotion.apply(exact).ok_or(MoneyError::TooLarge)?;
-                self.rounded(reduced, &offer.currency)?.0
-            }
-        };
+        let (regular, rate) = self.rounded(list_price.decimal()?, &offer.currency)?;
+        let unit_price = self.unit_price(offer, variant)?;
         let discount = Money::new(
             regular.amount.saturating_sub(unit_price.amount),
             self.currency,
@@ -129,12 +149,23 @@ impl Pricer<'_> {
         Ok((line, rate))
     }
 
+    /// What one of a thing costs.
+    pub fn unit_price(&self, offer: &Offer, variant: &Variant) -> Result<Money, ToolError> {
+        let list_price = Money::new(self.prices.list_price(variant, self.now), &offer.currency);
+        let exact = list_price.decimal()?;
+        let promotion = self.prices.promotion(offer, self.now);
+        let reduced = promotion.map_or(Some(exact), |promotion| promotion.apply(exact));
+        let (price, _) = self.rounded(reduced.ok_or(MoneyError::TooLarge)?, &offer.currency)?;
+        Ok(price)
+    }
+
     fn rounded(&self, amount: Decimal, from: &str) -> Result<(Money, Option<RateUsed>), ToolError> {
         let (amount, rate) = self.rates.exchange(amount, from, self.currency)?;
         Ok((Money::round(amount, self.currency)?, rate))
     }
 
-    fn applied(&self, promotion: &Promotion) -> PromotionApplied {
+    /// A promotion, for people.
+    pub fn applied(&self, promotion: &Promotion) -> PromotionApplied {
         PromotionApplied {
             promotion_id: promotion.promotion_id.clone(),
             name: promotion.name.for_locale(self.locale).to_owned(),

@@ -1,0 +1,161 @@
+//! `catalog.get_availability`.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour;
+use crate::item::{ITEMS_MAX, Item};
+use crate::shop::Shop;
+use crate::stock::Stock;
+
+/// The tool.
+pub(super) struct GetAvailability;
+
+/// So few are few.
+const LOW_MAX: u32 = 5;
+
+/// What it takes: items, or only their names.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct AvailabilityArgs {
+    /// What is wanted, and how many. Either this or skus.
+    #[arg(max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
+    items: Option<Vec<Item>>,
+    /// What is wanted, one of each. Either this or items.
+    #[arg(max_items = 50, min_length = 1, max_length = 64, alias = "sku", example = ["SKU-0001-01"])]
+    skus: Option<Vec<String>>,
+}
+
+/// How many there are of some things.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Availability {
+    /// Whether all of them can be had in the quantities that were asked for.
+    pub is_complete: bool,
+    /// In the order of the question.
+    pub items: Vec<ItemAvailability>,
+    /// When it was looked, RFC 3339.
+    pub checked_at: String,
+}
+
+/// How many there are of one thing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemAvailability {
+    /// What.
+    pub sku: String,
+    /// Its offer.
+    pub offer_id: String,
+    /// What people call it, in the language of the call.
+    pub title: String,
+    /// In one word.
+    pub status: StockStatus,
+    /// How many were asked for.
+    pub requested: u32,
+    /// How many can be had now.
+    pub available: u32,
+    /// How many others hold for the moment.
+    pub held: u32,
+    /// When the first of these may come free, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_release_at: Option<String>,
+}
+
+/// How many there are, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StockStatus {
+    /// Enough.
+    InStock,
+    /// Enough for what was asked, and few.
+    Low,
+    /// Fewer than were asked for.
+    Insufficient,
+    /// None.
+    OutOfStock,
+}
+
+impl Tool for GetAvailability {
+    const NAME: &'static str = "catalog.get_availability";
+    const DESCRIPTION: &'static str = "How many of some items can be had now. What others hold is not counted. \
+        Nothing is reserved: checkout.lock_price_and_stock does that.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = AvailabilityArgs;
+    type Output = Availability;
+
+    fn behaviour() -> Behaviour {
+        behaviour::asks(super::AVAILABILITY_SECONDS)
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: AvailabilityArgs,
+    ) -> Result<Availability, ToolError> {
+        let (items, pointers) = asked(args)?;
+        let shop = Shop::of(ctx)?;
+        let mut answers = Vec::with_capacity(items.len());
+        for (item, pointer) in items.iter().zip(pointers) {
+            let (offer, variant) = shop.known(&item.sku, &pointer)?;
+            let stock = Stock::of(ctx, variant).await?;
+            let available = stock.available();
+            let first = stock.locks.iter().map(|lock| lock.expires_at).min();
+            answers.push(ItemAvailability {
+                sku: variant.sku.clone(),
+                offer_id: offer.offer_id.clone(),
+                title: offer
+                    .title
+                    .for_locale(ctx.request().locale.as_deref())
+                    .to_owned(),
+                status: StockStatus::of(available, item.quantity),
+                requested: item.quantity,
+                available,
+                held: stock.on_hand.saturating_sub(available),
+                next_release_at: first.map(|at| at.to_string()),
+            });
+        }
+        Ok(Availability {
+            is_complete: answers.iter().all(|item| item.requested <= item.available),
+            items: answers,
+            checked_at: ctx.now().to_string(),
+        })
+    }
+}
+
+impl StockStatus {
+    fn of(available: u32, requested: u32) -> Self {
+        match available {
+            0 => Self::OutOfStock,
+            some if some < requested => Self::Insufficient,
+            some if some <= LOW_MAX => Self::Low,
+            _ => Self::InStock,
+        }
+    }
+}
+
+/// Items, each with the JSON pointer of its name.
+fn asked(args: AvailabilityArgs) -> Result<(Vec<Item>, Vec<String>), ToolError> {
+    let (items, pointers): (Vec<Item>, Vec<String>) = match (args.items, args.skus) {
+        (Some(items), None) => {
+            let pointers = (0..items.len()).map(|at| format!("/items/{at}/sku"));
+            let pointers = pointers.collect();
+            (items, pointers)
+        }
+        (None, Some(skus)) => {
+            let pointers = (0..skus.len()).map(|at| format!("/skus/{at}")).collect();
+            let items = skus.into_iter().map(|sku| Item { sku, quantity: 1 });
+            (items.collect(), pointers)
+        }
+        (Some(_), Some(_)) => {
+            let message = "items and skus ask for the same";
+            return Err(ToolError::invalid("/skus", message).hint("give one of them"));
+        }
+        (None, None) => {
+            let message = "nothing is asked for";
+            return Err(ToolError::invalid("/items", message).hint("give items or skus"));
+        }
+    };
+    if items.is_empty() || items.len() > ITEMS_MAX {
+        let message = format!("between 1 and {ITEMS_MAX} items are needed");
+        return Err(ToolError::invalid("/items", message));
+    }
+    Ok((items, pointers))
+}

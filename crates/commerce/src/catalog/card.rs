@@ -1,0 +1,131 @@
+//! `catalog.get_offer_card`.
+
+use std::collections::BTreeMap;
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::range::PriceRange;
+use crate::fx;
+use crate::money::CurrencyCode;
+use crate::pricing::{PriceRules, PromotionApplied};
+use crate::shop::{Battery, Offer, Returns};
+
+/// The tool.
+pub(super) struct GetOfferCard;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct CardArgs {
+    /// The offer, as `catalog.search_offers` names it.
+    #[arg(example = "OFR-0001", min_length = 1, max_length = 64)]
+    offer_id: String,
+    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    #[arg(example = "EUR")]
+    currency: Option<CurrencyCode>,
+}
+
+/// Everything about an offer that a buyer should know before asking for a quote.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OfferCard {
+    /// Its name.
+    pub offer_id: String,
+    /// What people call it, in the language of the call.
+    pub title: String,
+    /// What it is, in the language of the call.
+    pub description: String,
+    /// Its category, as a path.
+    pub category: String,
+    /// Who makes it.
+    pub brand: String,
+    /// Who sells it.
+    pub merchant_id: String,
+    /// The country that it is sent from.
+    pub ships_from: String,
+    /// The countries that the seller sends it to; empty where that is everywhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ships_to: Vec<String>,
+    /// The country that it was made in.
+    pub origin: String,
+    /// Harmonized System, six digits.
+    pub hs_code: String,
+    /// What the seller says was certified.
+    pub certificates: Vec<String>,
+    /// The battery in it or with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub battery: Option<Battery>,
+    /// What rules may ask about it besides.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, Value>,
+    /// How it can be sent back.
+    pub returns: Returns,
+    /// What it costs now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<PriceRange>,
+    /// The promotion that makes it so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionApplied>,
+    /// What a variant can be chosen by, with all values.
+    pub options: BTreeMap<String, Vec<String>>,
+    /// Its items; `catalog.get_offer_variants` tells them apart.
+    pub skus: Vec<String>,
+}
+
+impl Tool for GetOfferCard {
+    const NAME: &'static str = "catalog.get_offer_card";
+    const DESCRIPTION: &'static str = "Everything about one offer: description, origin, certificates, battery, return \
+        terms, price range, and what its variants can be chosen by.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = CardArgs;
+    type Output = OfferCard;
+
+    fn behaviour() -> Behaviour {
+        super::shown()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: CardArgs) -> Result<OfferCard, ToolError> {
+        let rules = PriceRules::of(ctx)?;
+        let currency = fx::asked(ctx, args.currency.map(|currency| currency.code()));
+        let pricer = rules.pricer(ctx, &currency);
+        let offer = rules.shop.known_offer(&args.offer_id, "/offer_id")?;
+        let promotion = rules.prices.promotion(offer, ctx.now());
+        Ok(OfferCard {
+            offer_id: offer.offer_id.clone(),
+            title: offer.title.for_locale(pricer.locale).to_owned(),
+            description: offer.description.for_locale(pricer.locale).to_owned(),
+            category: offer.category.clone(),
+            brand: offer.brand.clone(),
+            merchant_id: offer.merchant_id.clone(),
+            ships_from: offer.ships_from.clone(),
+            ships_to: offer.ships_to.clone(),
+            origin: offer.origin.clone(),
+            hs_code: offer.hs_code.clone(),
+            certificates: offer.certificates.clone(),
+            battery: offer.battery.clone(),
+            attributes: offer.attributes.clone(),
+            returns: offer.returns.clone(),
+            price: PriceRange::of(&pricer, offer)?,
+            promotion: promotion.map(|promotion| pricer.applied(promotion)),
+            options: options(offer),
+            skus: offer
+                .variants
+                .iter()
+                .map(|variant| variant.sku.clone())
+                .collect(),
+        })
+    }
+}
+
+/// What the variants of an offer differ by, with all values in the order of the variants.
+pub(super) fn options(offer: &Offer) -> BTreeMap<String, Vec<String>> {
+    let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in offer.variants.iter().flat_map(|variant| &variant.options) {
+        let values = options.entry(name.clone()).or_default();
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    options
+}

@@ -1,0 +1,50 @@
+//! From the cheapest variant of an offer to the dearest.
+
+use countersign::ToolError;
+use serde::Serialize;
+
+use crate::money::Money;
+use crate::pricing::Pricer;
+use crate::shop::Offer;
+
+/// What an offer costs now, from its cheapest variant to its dearest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PriceRange {
+    /// The cheapest.
+    pub from: Money,
+    /// The dearest.
+    pub to: Money,
+}
+
+impl PriceRange {
+    /// In the pricer's currency; none where no variant costs between these amounts.
+    pub(super) fn between(
+        pricer: &Pricer<'_>,
+        offer: &Offer,
+        min: Option<i64>,
+        max: Option<i64>,
+    ) -> Result<Option<Self>, ToolError> {
+        let variants = offer.variants.iter();
+        let amounts: Result<Vec<Money>, ToolError> = variants
+            .map(|variant| pricer.unit_price(offer, variant))
+            .collect();
+        let mut amounts = amounts?;
+        amounts.sort_by_key(|price| price.amount);
+        let fits = |price: &Money| {
+            min.is_none_or(|min| min <= price.amount) && max.is_none_or(|max| price.amount <= max)
+        };
+        let range = match (amounts.first(), amounts.last()) {
+            (Some(from), Some(to)) if amounts.iter().any(fits) => Some(Self {
+                from: from.clone(),
+                to: to.clone(),
+            }),
+            (_, _) => None,
+        };
+        Ok(range)
+    }
+
+    /// In the pricer's currency; none where an offer has no variants.
+    pub(super) fn of(pricer: &Pricer<'_>, offer: &Offer) -> Result<Option<Self>, ToolError> {
+        Self::between(pricer, offer, None, None)
+    }
+}

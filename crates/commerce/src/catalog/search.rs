@@ -1,0 +1,185 @@
+//! `catalog.search_offers`.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::range::PriceRange;
+use crate::fx;
+use crate::money::CurrencyCode;
+use crate::pricing::{PriceRules, Pricer, PromotionApplied};
+use crate::shop::{Offer, Shop, is_within};
+
+/// The tool.
+pub(super) struct SearchOffers;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct SearchArgs {
+    /// What is wanted, in English or Chinese, in a few words. Without it everything that the other arguments leave.
+    #[arg(example = "wireless earbuds", max_length = 200)]
+    query: Option<String>,
+    /// Only this category and those below it, as a path such as electronics/audio, or the end of one.
+    #[arg(example = "electronics/audio", max_length = 100)]
+    category: Option<String>,
+    /// At least this price, in the smallest unit of the currency: 1000 is 10.00 in EUR.
+    #[arg(min = 0, max = 9_007_199_254_740_991, example = 1000)]
+    min_price: Option<i64>,
+    /// At most this price, in the smallest unit of the currency: 5000 is 50.00 in EUR and 5,000 yen in JPY.
+    #[arg(min = 0, max = 9_007_199_254_740_991, example = 5000)]
+    max_price: Option<i64>,
+    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    #[arg(example = "EUR")]
+    currency: Option<CurrencyCode>,
+    /// Only what the seller sends to this country, two letters, such as DE. Whether a carrier takes it and whether
+    /// it may be imported is asked of `shipping.quote_options` and `compliance.check_item`.
+    #[arg(example = "DE", pattern = "^[A-Za-z]{2}$")]
+    ships_to: Option<String>,
+    /// How many offers to answer with.
+    #[arg(default = 10, min = 1, max = 50)]
+    limit: u32,
+    /// How many of the best to skip: `next_offset` of the answer before.
+    #[arg(default = 0, min = 0, max = 100_000)]
+    offset: u32,
+}
+
+/// A page of what was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OffersFound {
+    /// How many offers fit.
+    pub total: usize,
+    /// The first of them that is here.
+    pub offset: u32,
+    /// Where the next page starts, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u32>,
+    /// The category that was searched, as a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// The best first.
+    pub offers: Vec<OfferFound>,
+}
+
+/// An offer in short.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OfferFound {
+    /// Its name.
+    pub offer_id: String,
+    /// What people call it, in the language of the call.
+    pub title: String,
+    /// Who makes it.
+    pub brand: String,
+    /// Its category, as a path.
+    pub category: String,
+    /// What it costs now.
+    pub price: PriceRange,
+    /// The promotion that makes it so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionApplied>,
+    /// The country that it is sent from.
+    pub ships_from: String,
+    /// In how many variants there is it.
+    pub variants: usize,
+}
+
+impl Tool for SearchOffers {
+    const NAME: &'static str = "catalog.search_offers";
+    const DESCRIPTION: &'static str = "Finds offers by words in English or Chinese, category, price and destination, \
+        the best first. Its prices bind nobody: ask pricing.get_realtime_quote for one that holds.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = SearchArgs;
+    type Output = OffersFound;
+
+    fn behaviour() -> Behaviour {
+        super::shown()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: SearchArgs) -> Result<OffersFound, ToolError> {
+        if let (Some(min), Some(max)) = (args.min_price, args.max_price)
+            && min > max
+        {
+            let message = format!("no price is at least {min} and at most {max}");
+            return Err(ToolError::invalid("/max_price", message));
+        }
+        let rules = PriceRules::of(ctx)?;
+        let currency = fx::asked(ctx, args.currency.as_ref().map(CurrencyCode::code));
+        let pricer = rules.pricer(ctx, &currency);
+        let category = category(&rules.shop, args.category.as_deref())?;
+        let found = found(ctx, &rules.shop, args.query.as_deref());
+        let fits = |offer: &&Offer| {
+            category.is_none_or(|category| is_within(&offer.category, category))
+                && args.ships_to.as_ref().is_none_or(|to| offer.is_sent_to(to))
+        };
+        let mut offers = Vec::new();
+        for offer in found.into_iter().filter(fits) {
+            let price = PriceRange::between(&pricer, offer, args.min_price, args.max_price)?;
+            offers.extend(price.map(|price| (offer, price)));
+        }
+        let total = offers.len();
+        let after = args.offset.saturating_add(args.limit);
+        let page = offers
+            .into_iter()
+            .skip(index(args.offset))
+            .take(index(args.limit));
+        Ok(OffersFound {
+            total,
+            offset: args.offset,
+            next_offset: (index(after) < total).then_some(after),
+            category: category.map(str::to_owned),
+            offers: page
+                .map(|(offer, price)| brief(&pricer, offer, price))
+                .collect(),
+        })
+    }
+}
+
+/// The offers that a query finds, the best first; all of them in the order of their names where there is none.
+fn found<'a>(ctx: &CallContext, shop: &'a Shop, query: Option<&str>) -> Vec<&'a Offer> {
+    let Some(query) = query.map(str::trim).filter(|query| !query.is_empty()) else {
+        return shop.offers.iter().collect();
+    };
+    let hits = shop.search(query);
+    for (word, near) in &hits.corrected {
+        ctx.remark(
+            "WORD_CORRECTED",
+            format!("{word:?} is not in the shop; {near:?} was taken"),
+        );
+    }
+    let offers = hits.offers.iter();
+    offers.filter_map(|(at, _)| shop.offers.get(*at)).collect()
+}
+
+fn category<'a>(shop: &'a Shop, name: Option<&str>) -> Result<Option<&'a str>, ToolError> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    shop.category(name).map(Some).map_err(|near| {
+        let error =
+            ToolError::not_found(format!("there is no category {name:?}")).field("/category");
+        if let Some(near) = near {
+            let error = error.hint(format!("is {near} meant?"));
+            return error.detail("suggestion", near);
+        }
+        let top = shop.categories().filter(|path| !path.contains('/'));
+        let top: Vec<&str> = top.collect();
+        error.hint(format!("a path that starts with one of {}", top.join(", ")))
+    })
+}
+
+fn brief(pricer: &Pricer<'_>, offer: &Offer, price: PriceRange) -> OfferFound {
+    let promotion = pricer.prices.promotion(offer, pricer.now);
+    OfferFound {
+        offer_id: offer.offer_id.clone(),
+        title: offer.title.for_locale(pricer.locale).to_owned(),
+        brand: offer.brand.clone(),
+        category: offer.category.clone(),
+        price,
+        promotion: promotion.map(|promotion| pricer.applied(promotion)),
+        ships_from: offer.ships_from.clone(),
+        variants: offer.variants.len(),
+    }
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

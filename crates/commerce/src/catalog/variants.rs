@@ -1,0 +1,148 @@
+//! `catalog.get_offer_variants`.
+
+use std::collections::BTreeMap;
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::card::options;
+use crate::fx;
+use crate::money::{CurrencyCode, Money};
+use crate::pricing::{PriceRules, Pricer};
+use crate::shop::{Offer, Variant};
+
+/// The tool.
+pub(super) struct GetOfferVariants;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct VariantsArgs {
+    /// The offer, as `catalog.search_offers` names it.
+    #[arg(example = "OFR-0003", min_length = 1, max_length = 64)]
+    offer_id: String,
+    /// Only variants with these values, such as {"colour": "navy", "size": "L"}.
+    #[arg(example = {"size": "L"})]
+    options: Option<BTreeMap<String, String>>,
+    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    #[arg(example = "EUR")]
+    currency: Option<CurrencyCode>,
+}
+
+/// The variants of an offer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OfferVariants {
+    /// The offer.
+    pub offer_id: String,
+    /// What people call it, in the language of the call.
+    pub title: String,
+    /// What its variants differ by, with all values.
+    pub options: BTreeMap<String, Vec<String>>,
+    /// Those that were asked for, in the order of their names.
+    pub variants: Vec<VariantShown>,
+}
+
+/// One variant: an item that can be bought.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantShown {
+    /// Stock keeping unit: what all other tools ask for.
+    pub sku: String,
+    /// What makes it differ.
+    pub options: BTreeMap<String, String>,
+    /// What one costs where it is sold, without promotions.
+    pub list_price: Money,
+    /// What one costs now, in the currency of the answer.
+    pub unit_price: Money,
+    /// With its packing, in grams.
+    pub weight_g: u32,
+    /// Length, width and height of the packed thing, in millimetres.
+    pub dimensions_mm: [u32; 3],
+}
+
+impl Tool for GetOfferVariants {
+    const NAME: &'static str = "catalog.get_offer_variants";
+    const DESCRIPTION: &'static str = "The variants of an offer, each with the SKU that all other tools ask for, its \
+        price now, its weight and its size.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = VariantsArgs;
+    type Output = OfferVariants;
+
+    fn behaviour() -> Behaviour {
+        super::shown()
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: VariantsArgs,
+    ) -> Result<OfferVariants, ToolError> {
+        let rules = PriceRules::of(ctx)?;
+        let currency = fx::asked(ctx, args.currency.map(|currency| currency.code()));
+        let pricer = rules.pricer(ctx, &currency);
+        let offer = rules.shop.known_offer(&args.offer_id, "/offer_id")?;
+        let options = options(offer);
+        let wanted = wanted(&options, args.options.unwrap_or_default())?;
+        let fits = |variant: &&Variant| {
+            let mut wanted = wanted.iter();
+            wanted.all(|(name, value)| variant.options.get(name) == Some(value))
+        };
+        let variants = offer.variants.iter().filter(fits);
+        let shown: Result<Vec<VariantShown>, ToolError> = variants
+            .map(|variant| shown(&pricer, offer, variant))
+            .collect();
+        Ok(OfferVariants {
+            offer_id: offer.offer_id.clone(),
+            title: offer.title.for_locale(pricer.locale).to_owned(),
+            options,
+            variants: shown?,
+        })
+    }
+}
+
+fn shown(pricer: &Pricer<'_>, offer: &Offer, variant: &Variant) -> Result<VariantShown, ToolError> {
+    Ok(VariantShown {
+        sku: variant.sku.clone(),
+        options: variant.options.clone(),
+        list_price: Money::new(
+            pricer.prices.list_price(variant, pricer.now),
+            &offer.currency,
+        ),
+        unit_price: pricer.unit_price(offer, variant)?,
+        weight_g: variant.weight_g,
+        dimensions_mm: variant.dimensions_mm,
+    })
+}
+
+/// What is asked for, spelled as the offer spells it. A value that no variant has would leave nothing, which reads as
+/// sold out; so it is refused with those that there are.
+fn wanted(
+    options: &BTreeMap<String, Vec<String>>,
+    asked: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, ToolError> {
+    let mut wanted = BTreeMap::new();
+    for (name, value) in asked {
+        let mut known = options.iter();
+        let found = known.find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
+        let Some((known_name, values)) = found else {
+            let names: Vec<&str> = options.keys().map(String::as_str).collect();
+            let message = format!("the variants do not differ by {name:?}");
+            return Err(ToolError::invalid(pointer(&name), message)
+                .hint(format!("they differ by: {}", names.join(", "))));
+        };
+        let known = values
+            .iter()
+            .find(|known| known.eq_ignore_ascii_case(value.trim()));
+        let Some(known) = known else {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            let message = format!("no variant has the {known_name} {value:?}");
+            return Err(ToolError::invalid(pointer(&name), message)
+                .hint(format!("one of {}", values.join(", "))));
+        };
+        wanted.insert(known_name.clone(), known.clone());
+    }
+    Ok(wanted)
+}
+
+fn pointer(name: &str) -> String {
+    format!("/options/{}", name.replace('~', "~0").replace('/', "~1"))
+}

@@ -1,0 +1,64 @@
+//! What somebody may have meant who named something that there is not.
+
+use super::{Offer, Shop};
+
+/// More slips than this are another name.
+const SLIPS_MAX: usize = 2;
+
+impl Shop {
+    /// The offer that is meant by a name that is no offer's: with slips, by one of its items, or by what people
+    /// call it.
+    pub fn nearest_offer(&self, name: &str) -> Option<&Offer> {
+        let upper = name.trim().to_ascii_uppercase();
+        let of_item = self.variant(&upper).map(|(offer, _)| offer);
+        let named = || {
+            let ids = self.offers.iter().map(|offer| offer.offer_id.as_str());
+            nearest(&upper, ids).and_then(|id| self.offer(id))
+        };
+        let called = || {
+            self.search(name)
+                .offers
+                .first()
+                .and_then(|(at, _)| self.offers.get(*at))
+        };
+        of_item.or_else(named).or_else(called)
+    }
+
+    /// The item that is meant by a name that is no item's: with slips, or by its offer.
+    pub fn nearest_sku(&self, name: &str) -> Option<&str> {
+        let upper = name.trim().to_ascii_uppercase();
+        let variants = self.offers.iter().flat_map(|offer| &offer.variants);
+        let named = nearest(&upper, variants.map(|variant| variant.sku.as_str()));
+        named.or_else(|| {
+            let of_offer = self.offer(&upper).and_then(|offer| offer.variants.first());
+            of_offer.map(|variant| variant.sku.as_str())
+        })
+    }
+
+    /// A category by its path, however it is spelled, or by its last parts where only one has them.
+    pub fn category(&self, name: &str) -> Result<&str, Option<&str>> {
+        let parts = name.split(['/', '>']).map(|part| {
+            let part = part.trim().to_lowercase();
+            part.replace([' ', '-'], "_")
+        });
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+        let path = parts.join("/");
+        if let Some(known) = self.categories.get(&path) {
+            return Ok(known);
+        }
+        let end = format!("/{path}");
+        let mut ending = self.categories.iter().filter(|known| known.ends_with(&end));
+        match (ending.next(), ending.next()) {
+            (Some(only), None) if !path.is_empty() => Ok(only),
+            (Some(first), _) if !path.is_empty() => Err(Some(first)),
+            (_, _) => Err(nearest(&path, self.categories.iter().map(String::as_str))),
+        }
+    }
+}
+
+/// The name with the fewest slips, of two alike the first.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let slips = known.map(|known| (strsim::osa_distance(name, known), known));
+    let (slips, known) = slips.min_by_key(|(slips, _)| *slips)?;
+    (slips <= SLIPS_MAX).then_some(known)
+}

@@ -1,0 +1,375 @@
+//! What is sold: search in two languages, cards, variants, and how many there are.
+
+use insta::assert_json_snapshot;
+use serde_json::{Value, json};
+
+use crate::world::{World, check_error, ok};
+
+const SEARCH: &str = "catalog.search_offers";
+
+/// The ids that a search finds, in their order.
+async fn ids(world: &World, arguments: Value) -> Vec<String> {
+    let reply = world.call(SEARCH, arguments).await;
+    let offers = ok(&reply)["offers"].as_array().unwrap();
+    let ids = offers.iter().map(|offer| offer["offer_id"].as_str());
+    ids.map(|id| id.unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_search_answers_with_prices_of_the_moment() {
+    let world = World::new();
+    let arguments = json!({"query": "Pulse S3 smart watches", "limit": "1", "currency": "usd"});
+    let reply = world.call(SEARCH, arguments).await;
+    assert_json_snapshot!(ok(&reply), @r#"
+    {
+      "offers": [
+        {
+          "brand": "Pulse",
+          "category": "electronics/wearables/smartwatch",
+          "offer_id": "OFR-0008",
+          "price": {
+            "from": {
+              "amount": 10320,
+              "currency": "USD"
+            },
+            "to": {
+              "amount": 10320,
+              "currency": "USD"
+            }
+          },
+          "promotion": {
+            "name": "Two-hour flash sale",
+            "percent_off": "20",
+            "promotion_id": "flash_pulse_s3",
+            "until": "2026-11-16T12:02:00Z"
+          },
+          "ships_from": "CN",
+          "title": "Pulse S3 smartwatch",
+          "variants": 1
+        }
+      ],
+      "offset": 0,
+      "total": 1
+    }
+    "#);
+}
+
+/// Both languages, either spelling, a plural, a slip: the same thing comes first.
+#[tokio::test]
+async fn the_best_comes_first() {
+    let world = World::new();
+    for (query, first) in [
+        ("power bank 20000 mAh VoltPeak", "OFR-0001"),
+        ("VoltPeak powerbank", "OFR-0001"),
+        ("VoltPeak 移动电源", "OFR-0001"),
+        ("I want to buy the Harbour T-shirts", "OFR-0003"),
+        ("海港 T 恤", "OFR-0003"),
+        ("海渡主厨刀", "OFR-0007"),
+        ("Alba parfume", "OFR-0006"),
+        ("木制火车", "OFR-0009"),
+        ("SKU-0012-02", "OFR-0012"),
+    ] {
+        let found = ids(&world, json!({"query": query})).await;
+        assert_eq!(
+            found.first().map(String::as_str),
+            Some(first),
+            "{query}: {found:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_slip_is_corrected_and_said() {
+    let world = World::new();
+    let reply = world.call(SEARCH, json!({"query": "smartwach"})).await;
+    assert_eq!(
+        ok(&reply)["offers"][0]["category"],
+        "electronics/wearables/smartwatch"
+    );
+    assert_json_snapshot!(reply["warnings"], @r#"
+    [
+      {
+        "code": "WORD_CORRECTED",
+        "message": "\"smartwach\" is not in the shop; \"smartwatch\" was taken"
+      }
+    ]
+    "#);
+    let reply = world.call(SEARCH, json!({"query": "zzzzzz"})).await;
+    assert_eq!(ok(&reply)["total"], 0);
+}
+
+#[tokio::test]
+async fn categories_are_found_however_they_are_written() {
+    let world = World::new();
+    for category in [
+        "electronics/audio",
+        "Electronics > Audio",
+        "/electronics/audio/",
+        "audio",
+    ] {
+        let reply = world
+            .call(SEARCH, json!({"category": category, "limit": 50}))
+            .await;
+        assert_eq!(ok(&reply)["category"], "electronics/audio", "{category}");
+        for offer in ok(&reply)["offers"].as_array().unwrap() {
+            let within = offer["category"].as_str().unwrap();
+            assert!(within.starts_with("electronics/audio/"), "{within}");
+        }
+    }
+    let reply = world
+        .call(SEARCH, json!({"category": "electronic/audio"}))
+        .await;
+    let details = json!({"field": "/category", "suggestion": "electronics/audio"});
+    check_error(&reply, "NOT_FOUND", &details);
+    let reply = world.call(SEARCH, json!({"category": "submarines"})).await;
+    check_error(&reply, "NOT_FOUND", &json!({"field": "/category"}));
+}
+
+/// Pages are cut from one order: nothing is twice, nothing is missing.
+#[tokio::test]
+async fn pages_add_up_to_the_whole() {
+    let world = World::new();
+    let mut seen = Vec::new();
+    let mut offset = json!(0);
+    loop {
+        let arguments = json!({"category": "electronics", "limit": 7, "offset": offset});
+        let reply = world.call(SEARCH, arguments).await;
+        let offers = ok(&reply)["offers"].as_array().unwrap();
+        seen.extend(offers.iter().map(|offer| offer["offer_id"].clone()));
+        offset = ok(&reply)["next_offset"].clone();
+        if offset.is_null() {
+            assert_eq!(ok(&reply)["total"], seen.len());
+            break;
+        }
+    }
+    let mut sorted: Vec<String> = seen.iter().map(Value::to_string).collect();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!(sorted.len(), seen.len());
+}
+
+/// The range is in the currency of the answer, whatever the offer's own is.
+#[tokio::test]
+async fn prices_are_compared_in_the_currency_that_was_asked_for() {
+    let world = World::new();
+    let arguments = json!({"min_price": 2_000, "max_price": 6_000, "currency": "JPY", "limit": 50});
+    let reply = world.call(SEARCH, arguments).await;
+    let offers = ok(&reply)["offers"].as_array().unwrap();
+    assert!(offers.iter().any(|offer| offer["offer_id"] == "OFR-0005"));
+    for offer in offers {
+        let (from, to) = (&offer["price"]["from"], &offer["price"]["to"]);
+        assert_eq!(from["currency"], "JPY");
+        assert!(from["amount"].as_i64() <= Some(6_000) && to["amount"].as_i64() >= Some(2_000));
+    }
+    let reply = world
+        .call(SEARCH, json!({"min_price": 2, "max_price": 1}))
+        .await;
+    check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/max_price"}));
+    let reply = world.call(SEARCH, json!({"max_price": -1})).await;
+    check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/max_price"}));
+}
+
+#[tokio::test]
+async fn a_card_in_chinese() {
+    let world = World::new();
+    let card = "catalog.get_offer_card";
+    let arguments = json!({"offer_id": "OFR-0001"});
+    let reply = world
+        .call_as("u_1", card, arguments, json!({"locale": "zh-Hans-CN"}))
+        .await;
+    assert_json_snapshot!(ok(&reply), @r#"
+    {
+      "battery": {
+        "chemistry": "lithium_ion",
+        "lithium_mg": 0,
+        "packing": "alone",
+        "watt_hours": 74
+      },
+      "brand": "VoltPeak",
+      "category": "electronics/power/power_bank",
+      "certificates": [
+        "CE",
+        "FCC",
+        "UN38.3",
+        "RoHS"
+      ],
+      "description": "USB-C 接口 65 瓦移动电源，符合航空携带常规限制。",
+      "hs_code": "850760",
+      "merchant_id": "m_shenzhen_volt",
+      "offer_id": "OFR-0001",
+      "options": {
+        "colour": [
+          "black",
+          "white"
+        ]
+      },
+      "origin": "CN",
+      "price": {
+        "from": {
+          "amount": 3999,
+          "currency": "USD"
+        },
+        "to": {
+          "amount": 3999,
+          "currency": "USD"
+        }
+      },
+      "returns": {
+        "buyer_pays": true,
+        "days": 30
+      },
+      "ships_from": "CN",
+      "skus": [
+        "SKU-0001-01",
+        "SKU-0001-02"
+      ],
+      "title": "VoltPeak 20000 毫安时移动电源"
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn an_offer_that_is_not_there_is_guessed() {
+    let world = World::new();
+    for (name, suggestion) in [
+        ("OFR-001", "OFR-0001"),
+        ("ofr-0007", "OFR-0007"),
+        ("SKU-0003-02", "OFR-0003"),
+        ("Alba eau de parfum", "OFR-0006"),
+    ] {
+        for tool in ["catalog.get_offer_card", "catalog.get_offer_variants"] {
+            let reply = world.call(tool, json!({"offer_id": name})).await;
+            let details = json!({"field": "/offer_id", "suggestion": suggestion});
+            check_error(&reply, "NOT_FOUND", &details);
+        }
+    }
+}
+
+#[tokio::test]
+async fn variants_by_their_options() {
+    let world = World::new();
+    let variants = "catalog.get_offer_variants";
+    let arguments = json!({"offer_id": "OFR-0003", "options": {"Size": "l"}, "currency": "EUR"});
+    let reply = world.call(variants, arguments).await;
+    assert_json_snapshot!(ok(&reply), @r#"
+    {
+      "offer_id": "OFR-0003",
+      "options": {
+        "colour": [
+          "navy",
+          "white"
+        ],
+        "size": [
+          "M",
+          "L",
+          "XL"
+        ]
+      },
+      "title": "Harbour cotton T-shirt",
+      "variants": [
+        {
+          "dimensions_mm": [
+            300,
+            250,
+            20
+          ],
+          "list_price": {
+            "amount": 2490,
+            "currency": "EUR"
+          },
+          "options": {
+            "colour": "navy",
+            "size": "L"
+          },
+          "sku": "SKU-0003-02",
+          "unit_price": {
+            "amount": 2490,
+            "currency": "EUR"
+          },
+          "weight_g": 230
+        }
+      ]
+    }
+    "#);
+    let arguments = json!({"offer_id": "OFR-0003", "options": {"size": "M", "colour": "white"}});
+    let reply = world.call(variants, arguments).await;
+    assert_eq!(ok(&reply)["variants"], json!([]));
+    for (options, field) in [
+        (json!({"flavour": "mint"}), "/options/flavour"),
+        (json!({"colour": "pink"}), "/options/colour"),
+    ] {
+        let arguments = json!({"offer_id": "OFR-0003", "options": options});
+        let reply = world.call(variants, arguments).await;
+        check_error(&reply, "INVALID_ARGUMENT", &json!({"field": field}));
+    }
+}
+
+/// A8: how many there are holds for a minute. None is an answer, not an error.
+#[tokio::test]
+async fn availability_is_data() {
+    let world = World::new();
+    let availability = "catalog.get_availability";
+    let arguments = json!({"items": [
+        {"sku": "SKU-0001-01", "quantity": 2},
+        {"sku": "SKU-0002-02", "quantity": "3"},
+        {"sku": "SKU-0012-02", "quantity": 2},
+        {"sku": "SKU-0003-03"},
+    ]});
+    let reply = world.call(availability, arguments).await;
+    assert_eq!(reply["ttl_seconds"], 60);
+    assert_json_snapshot!(ok(&reply), @r#"
+    {
+      "checked_at": "2026-11-16T12:00:00Z",
+      "is_complete": false,
+      "items": [
+        {
+          "available": 120,
+          "held": 0,
+          "offer_id": "OFR-0001",
+          "requested": 2,
+          "sku": "SKU-0001-01",
+          "status": "in_stock",
+          "title": "VoltPeak 20,000 mAh power bank"
+        },
+        {
+          "available": 3,
+          "held": 0,
+          "offer_id": "OFR-0002",
+          "requested": 3,
+          "sku": "SKU-0002-02",
+          "status": "low",
+          "title": "AirTone wireless earbuds"
+        },
+        {
+          "available": 1,
+          "held": 0,
+          "offer_id": "OFR-0012",
+          "requested": 2,
+          "sku": "SKU-0012-02",
+          "status": "insufficient",
+          "title": "Down jacket Fjell"
+        },
+        {
+          "available": 0,
+          "held": 0,
+          "offer_id": "OFR-0003",
+          "requested": 1,
+          "sku": "SKU-0003-03",
+          "status": "out_of_stock",
+          "title": "Harbour cotton T-shirt"
+        }
+      ]
+    }
+    "#);
+    let reply = world
+        .call(availability, json!({"skus": ["SKU-0001-01"]}))
+        .await;
+    assert_eq!(ok(&reply)["is_complete"], true);
+    let reply = world
+        .call(availability, json!({"skus": ["SKU-0001-01", "SKU-0001-1"]}))
+        .await;
+    let details = json!({"field": "/skus/1", "suggestion": "SKU-0001-01"});
+    check_error(&reply, "NOT_FOUND", &details);
+    let reply = world.call(availability, json!({})).await;
+    check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/items"}));
+}
