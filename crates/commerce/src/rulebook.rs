@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{fx, pricing, shop};
+use crate::{fx, shop, tax};
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -106,6 +107,11 @@ const AREAS: &[(&str, Check)] = &[
 
 /// What comes with the program.
 const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, pricing::RULES];
+    (tax::TaxRules::NAME, read::<tax::TaxRules>),
+];
+
+/// What comes with the program.
+const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, tax::RULES];
 
 /// One version of one rule set, as text.
 #[derive(Debug, Clone, PartialEq)]

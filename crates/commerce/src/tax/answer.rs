@@ -37,12 +37,17 @@ pub struct TaxEstimate {
     pub fees: Money,
     /// Duty, tax and fees together.
     pub total: Money,
+    /// The part of the total that the seller takes: all of it where the incoterm is DDP; where it is DAP, the
+    /// tax that is due at the sale, such as VAT on parcels of low value.
+    pub due_to_seller: Money,
+    /// The rest, which the buyer pays to the carrier.
+    pub due_on_delivery: Money,
     /// By line of the basket.
     pub lines: Vec<TaxLine>,
     /// The single fees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fee_lines: Vec<Fee>,
-    /// How it was computed, in words that stay: such as `import_vat_on_cif_plus_duty`.
+    /// How it was computed, in words that stay: the [`Method`] of all lines, or `several` where they differ.
     pub method: String,
     /// How sure it is.
     pub confidence: Confidence,
@@ -63,18 +68,78 @@ pub struct TaxLine {
     pub hs_code: String,
     /// Where it was made.
     pub origin: String,
+    /// Where it is sent from.
+    pub ships_from: String,
+    /// How this line was computed.
+    pub method: Method,
+    /// What the goods cost.
+    pub goods_value: Money,
+    /// Their share of shipping, by value.
+    pub shipping_share: Money,
     /// Goods and their share of shipping, as far as the country counts it.
     pub customs_value: Money,
     /// As a decimal, such as `0.12`.
     pub duty_rate: String,
     /// Of this line.
     pub duty: Money,
+    /// What the tax was computed on.
+    pub tax_base: Money,
     /// As a decimal.
     pub tax_rate: String,
     /// Of this line.
     pub tax: Money,
     /// Which rules of the rule set made it so.
     pub rules: Vec<String>,
+}
+
+/// How duty and tax are computed. The names stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Nothing crosses a border: the tax of the country on the price.
+    DomesticTaxOnPrice,
+    /// Nothing crosses a border of the customs union: the tax of the destination on the price.
+    IntraUnionTaxOnPrice,
+    /// Worth so little that nothing is taken.
+    BelowDeMinimis,
+    /// Worth so little that the seller takes the tax, and no duty is due.
+    LowValueTaxAtSale,
+    /// Worth so little that duty is the same for everything; the seller takes the tax.
+    LowValueFlatDuty,
+    /// Worth so little that only the tax is due, at the border.
+    LowValueTaxAtBorder,
+    /// No duty, and a part of the taxes: retail imports by electronic commerce.
+    RetailImportReducedTax,
+    /// Duty on goods and shipping, tax on both with the duty.
+    ImportVatOnCifPlusDuty,
+    /// Duty on the goods alone, tax on goods, shipping and duty.
+    ImportVatOnFobDutyAndFreight,
+    /// Duty on the goods alone, tax on goods and duty.
+    ImportTaxOnFobPlusDuty,
+    /// Duty on the goods alone, and the sales tax of the region on the price.
+    ImportDutyAndSalesTaxOnPrice,
+    /// No duty, and the sales tax of the region on the price.
+    SalesTaxOnPrice,
+}
+
+impl Method {
+    /// As it stands in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DomesticTaxOnPrice => "domestic_tax_on_price",
+            Self::IntraUnionTaxOnPrice => "intra_union_tax_on_price",
+            Self::BelowDeMinimis => "below_de_minimis",
+            Self::LowValueTaxAtSale => "low_value_tax_at_sale",
+            Self::LowValueFlatDuty => "low_value_flat_duty",
+            Self::LowValueTaxAtBorder => "low_value_tax_at_border",
+            Self::RetailImportReducedTax => "retail_import_reduced_tax",
+            Self::ImportVatOnCifPlusDuty => "import_vat_on_cif_plus_duty",
+            Self::ImportVatOnFobDutyAndFreight => "import_vat_on_fob_duty_and_freight",
+            Self::ImportTaxOnFobPlusDuty => "import_tax_on_fob_plus_duty",
+            Self::ImportDutyAndSalesTaxOnPrice => "import_duty_and_sales_tax_on_price",
+            Self::SalesTaxOnPrice => "sales_tax_on_price",
+        }
+    }
 }
 
 /// A fee.
@@ -96,6 +161,16 @@ pub enum Incoterm {
     Ddp,
     /// Delivered at place: the buyer pays them to the carrier.
     Dap,
+}
+
+impl Incoterm {
+    /// As it stands in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ddp => "DDP",
+            Self::Dap => "DAP",
+        }
+    }
 }
 
 /// How sure an estimate is.

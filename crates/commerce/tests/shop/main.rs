@@ -11,4 +11,5 @@ mod catalog;
 mod pricing;
 mod cart;
 mod rulebook;
+mod tax;
 mod world;

@@ -1,0 +1,263 @@
+//! Duty, tax and fees of a basket: from goods, shipping and rules to amounts, and nothing else. The same
+//! input gives the same answer (A16).
+//!
+//! What is sent from one country is one consignment, and thresholds are those of a consignment. Each amount of
+//! a line is rounded once, and totals are the sums of what was rounded; so every figure of an answer follows
+//! from the figures beside it.
+
+use std::collections::BTreeMap;
+
+use countersign::ToolError;
+use rust_decimal::Decimal;
+
+use super::allot::allot;
+use super::answer::{Confidence, Fee, Method, TaxLine};
+use super::import;
+use super::note::Note;
+use super::place::Place;
+use super::rules::{TaxBase, TaxRules};
+use super::tariff::{self, Asked};
+use crate::fx::{RateUsed, Rates};
+use crate::money::{Money, MoneyError};
+
+/// What is asked for.
+pub(super) struct Case<'a> {
+    pub(super) rules: &'a TaxRules,
+    pub(super) rates: &'a Rates,
+    pub(super) place: Place<'a>,
+    /// All amounts are in this currency.
+    pub(super) currency: &'a str,
+    pub(super) goods: &'a [Goods],
+    /// The cost of shipping, where it is known.
+    pub(super) shipping: Option<&'a Money>,
+    pub(super) is_chinese: bool,
+}
+
+/// One line of a basket.
+#[derive(Debug, Clone)]
+pub(super) struct Goods {
+    pub(super) sku: String,
+    pub(super) hs_code: String,
+    pub(super) origin: String,
+    pub(super) ships_from: String,
+    pub(super) quantity: u32,
+    /// What all of them cost.
+    pub(super) value: Money,
+}
+
+/// What is due.
+#[derive(Debug)]
+pub(super) struct Due {
+    pub(super) lines: Vec<TaxLine>,
+    pub(super) fees: Vec<Fee>,
+    /// The part of the taxes that the seller takes at the sale, whatever the incoterm.
+    pub(super) at_sale: Money,
+    pub(super) confidence: Confidence,
+    pub(super) notes: Vec<Note>,
+    pub(super) rates: Vec<RateUsed>,
+}
+
+impl Due {
+    /// Nothing is due yet, and nothing is in doubt.
+    pub(super) fn nothing(currency: &str) -> Self {
+        Self {
+            lines: Vec::new(),
+            fees: Vec::new(),
+            at_sale: Money::zero(currency),
+            confidence: Confidence::High,
+            notes: Vec::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    /// Adds what is to be said, once.
+    pub(super) fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Is no surer than this.
+    pub(super) fn at_most(&mut self, confidence: Confidence) {
+        self.confidence = self.confidence.min(confidence);
+    }
+
+    fn used(&mut self, rate: Option<RateUsed>) {
+        if let Some(rate) = rate
+            && !self.rates.contains(&rate)
+        {
+            self.rates.push(rate);
+        }
+    }
+}
+
+/// A line on its way: what it costs with its share of shipping.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'a> {
+    /// Its place in the basket.
+    pub(super) at: usize,
+    pub(super) goods: &'a Goods,
+    pub(super) freight: &'a Money,
+}
+
+/// Computes what is due.
+pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
+    let mut due = Due::nothing(case.currency);
+    let nothing = Money::zero(case.currency);
+    if case.shipping.is_none() {
+        due.at_most(Confidence::Low);
+        due.note(Note::NoShipping);
+    }
+    let values: Vec<i64> = case.goods.iter().map(|goods| goods.value.amount).collect();
+    let freight = allot(case.shipping.unwrap_or(&nothing), &values);
+    let mut consignments: BTreeMap<&str, Vec<Piece<'_>>> = BTreeMap::new();
+    for (at, (goods, freight)) in case.goods.iter().zip(&freight).enumerate() {
+        let piece = Piece { at, goods, freight };
+        consignments
+            .entry(&goods.ships_from)
+            .or_default()
+            .push(piece);
+    }
+    let mut lines = Vec::new();
+    for (from, pieces) in &consignments {
+        let computed = if *from == case.place.code {
+            domestic(case, &mut due, pieces, Method::DomesticTaxOnPrice)?
+        } else if is_within(case, from) {
+            domestic(case, &mut due, pieces, Method::IntraUnionTaxOnPrice)?
+        } else {
+            import::consignment(case, &mut due, pieces)?
+        };
+        lines.extend(pieces.iter().map(|piece| piece.at).zip(computed));
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    due.lines = lines.into_iter().map(|(_, line)| line).collect();
+    Ok(due)
+}
+
+/// Whether what is sent from there never leaves the customs territory.
+fn is_within(case: &Case<'_>, from: &str) -> bool {
+    let territory = case.rules.countries.get(from).map(|from| &from.territory);
+    territory == Some(&case.place.country.territory)
+}
+
+/// Nothing crosses a border: the tax of the destination.
+fn domestic(
+    case: &Case<'_>,
+    due: &mut Due,
+    pieces: &[Piece<'_>],
+    method: Method,
+) -> Result<Vec<TaxLine>, ToolError> {
+    let base = case.place.country.tax.domestic_base;
+    let mut lines = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let mut line = case.line(*piece, method);
+        line.customs_value = Money::zero(case.currency);
+        case.tax(due, &mut line, base, Decimal::ONE, None)?;
+        due.at_sale = due.at_sale.plus(&line.tax)?;
+        lines.push(line);
+    }
+    Ok(lines)
+}
+
+impl Case<'_> {
+    /// A line with nothing due yet; duty would be computed on goods and shipping.
+    pub(super) fn line(&self, piece: Piece<'_>, method: Method) -> TaxLine {
+        let nothing = Money::zero(self.currency);
+        TaxLine {
+            sku: piece.goods.sku.clone(),
+            hs_code: piece.goods.hs_code.clone(),
+            origin: piece.goods.origin.clone(),
+            ships_from: piece.goods.ships_from.clone(),
+            method,
+            goods_value: piece.goods.value.clone(),
+            shipping_share: piece.freight.clone(),
+            customs_value: nothing.clone(),
+            duty_rate: "0".to_owned(),
+            duty: nothing.clone(),
+            tax_base: nothing.clone(),
+            tax_rate: "0".to_owned(),
+            tax: nothing,
+            rules: Vec::new(),
+        }
+    }
+
+    /// Adds the tax to a line: a share of what the rate says, on its base and on taxed fees.
+    pub(super) fn tax(
+        &self,
+        due: &mut Due,
+        line: &mut TaxLine,
+        base: TaxBase,
+        share: Decimal,
+        fees: Option<&Money>,
+    ) -> Result<(), ToolError> {
+        let found = tariff::tax(self.place, &line.hs_code);
+        let (goods, freight, duty) = (&line.goods_value, &line.shipping_share, &line.duty);
+        let parts = match base {
+            TaxBase::Goods => vec![goods],
+            TaxBase::GoodsAndFreight => vec![goods, freight],
+            TaxBase::GoodsAndDuty => vec![goods, duty],
+            TaxBase::GoodsFreightAndDuty => vec![goods, freight, duty],
+        };
+        line.tax_base = Money::sum(parts.into_iter().chain(fees), self.currency)?;
+        // A consumption tax is part of its own base: (e + v) / (1 - e) of what it is added to.
+        let dividend = (found.excise + found.rate) * share;
+        let divisor = Decimal::ONE - found.excise;
+        let tax = line.tax_base.decimal()?.checked_mul(dividend);
+        let tax = tax.and_then(|tax| tax.checked_div(divisor));
+        line.tax = Money::round(tax.ok_or(MoneyError::TooLarge)?, self.currency)?;
+        line.tax_rate = rate_text(dividend / divisor);
+        line.rules.extend(found.rules);
+        due.at_most(found.confidence);
+        for note in found.notes {
+            due.note(note);
+        }
+        Ok(())
+    }
+
+    /// The duty of the tariff on the customs value of a line.
+    pub(super) fn tariff_duty(&self, due: &mut Due, line: &mut TaxLine) -> Result<(), ToolError> {
+        let asked = Asked {
+            hs_code: &line.hs_code,
+            origin: &line.origin,
+            ships_from: &line.ships_from,
+        };
+        let found = tariff::duty(self.rules, self.place, asked);
+        line.duty = line.customs_value.share(found.rate)?;
+        line.duty_rate = rate_text(found.rate);
+        line.rules.extend(found.rules);
+        due.at_most(found.confidence);
+        for note in found.notes {
+            due.note(note);
+        }
+        Ok(())
+    }
+
+    /// An amount of the asked currency in another one, to compare it with a threshold.
+    pub(super) fn into(
+        &self,
+        due: &mut Due,
+        money: &Money,
+        to: &str,
+    ) -> Result<Decimal, ToolError> {
+        let (amount, rate) = self.rates.exchange(money.decimal()?, self.currency, to)?;
+        due.used(rate);
+        Ok(amount)
+    }
+
+    /// An amount of the rules in the asked currency.
+    pub(super) fn from(
+        &self,
+        due: &mut Due,
+        amount: Decimal,
+        from: &str,
+    ) -> Result<Money, ToolError> {
+        let (amount, rate) = self.rates.exchange(amount, from, self.currency)?;
+        due.used(rate);
+        Ok(Money::round(amount, self.currency)?)
+    }
+}
+
+/// A rate as it is shown.
+pub(super) fn rate_text(rate: Decimal) -> String {
+    rate.round_dp(6).normalize().to_string()
+}

@@ -1,0 +1,253 @@
+//! One consignment from outside: which regime it falls under, and what that takes.
+
+use std::collections::BTreeMap;
+
+use countersign::ToolError;
+use rust_decimal::Decimal;
+
+use super::allot::allot;
+use super::answer::{Fee, Method, TaxLine};
+use super::compute::{Case, Due, Piece};
+use super::note::Note;
+use super::rules::{DutyTreatment, FeeRule, Limit, LimitOf, Regime, Valuation};
+use super::tariff::has_code;
+use crate::money::{Money, MoneyError};
+
+/// What is due for what is sent from one country, line by line; fees are added to `due`.
+pub(super) fn consignment(
+    case: &Case<'_>,
+    due: &mut Due,
+    pieces: &[Piece<'_>],
+) -> Result<Vec<TaxLine>, ToolError> {
+    under(case, due, pieces, &case.place.territory.regimes)
+}
+
+/// The same, as if there were only these regimes.
+fn under(
+    case: &Case<'_>,
+    due: &mut Due,
+    pieces: &[Piece<'_>],
+    regimes: &[Regime],
+) -> Result<Vec<TaxLine>, ToolError> {
+    let mut lines = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let regime = regime_of(case, due, pieces, *piece, regimes)?;
+        let mut line = case.line(*piece, regime.method);
+        line.customs_value = customs_value(case, *piece)?;
+        let territory = &case.place.country.territory;
+        line.rules.push(format!("{territory}/regime/{}", regime.id));
+        lines.push((regime, line));
+    }
+    duties(case, due, &mut lines)?;
+    let taxed_fees = fees(case, due, &lines)?;
+    for ((regime, line), fees) in lines.iter_mut().zip(&taxed_fees) {
+        if let Some(base) = regime.tax_base {
+            case.tax(due, line, base, regime.tax_share, Some(fees))?;
+        }
+        if regime.is_tax_at_sale {
+            due.at_sale = due.at_sale.plus(&line.tax)?;
+        }
+        if let Some(most) = regime.confidence_max {
+            due.at_most(most);
+        }
+        if let Some(note) = &regime.note {
+            due.note(Note::Rule(note.clone()));
+        }
+    }
+    Ok(lines.into_iter().map(|(_, line)| line).collect())
+}
+
+/// What duty is computed on.
+fn customs_value(case: &Case<'_>, piece: Piece<'_>) -> Result<Money, MoneyError> {
+    match case.place.territory.customs_value {
+        Valuation::Cif => piece.goods.value.plus(piece.freight),
+        Valuation::Fob => Ok(piece.goods.value.clone()),
+    }
+}
+
+/// The first regime that fits a line.
+fn regime_of<'r>(
+    case: &Case<'_>,
+    due: &mut Due,
+    pieces: &[Piece<'_>],
+    piece: Piece<'_>,
+    regimes: &'r [Regime],
+) -> Result<&'r Regime, ToolError> {
+    for (at, regime) in regimes.iter().enumerate() {
+        let goods = piece.goods;
+        let is_from = regime.from.is_empty() || regime.from.contains(&goods.ships_from);
+        if !is_from || has_code(&regime.except_hs, &goods.hs_code) {
+            continue;
+        }
+        let Some(limit) = &regime.limit else {
+            return Ok(regime);
+        };
+        let rest = regimes.get(at + 1..).unwrap_or_default();
+        if is_below(case, due, pieces, piece, limit, rest)? {
+            return Ok(regime);
+        }
+    }
+    // `check` makes sure that the last one fits.
+    Err(ToolError::invalid(
+        "/destination/country",
+        "the rules say nothing about such an import",
+    ))
+}
+
+/// Whether a limit is kept; compared in its own currency, and not rounded.
+fn is_below(
+    case: &Case<'_>,
+    due: &mut Due,
+    pieces: &[Piece<'_>],
+    piece: Piece<'_>,
+    limit: &Limit,
+    rest: &[Regime],
+) -> Result<bool, ToolError> {
+    let sum = |amounts: &[Money]| Money::sum(amounts, case.currency);
+    let (measured, count) = match limit.of {
+        LimitOf::Goods => {
+            let values: Vec<Money> = pieces
+                .iter()
+                .map(|piece| piece.goods.value.clone())
+                .collect();
+            (sum(&values)?, 1)
+        }
+        LimitOf::CustomsValue => {
+            let values: Result<Vec<Money>, MoneyError> = pieces
+                .iter()
+                .map(|piece| customs_value(case, *piece))
+                .collect();
+            (sum(&values?)?, 1)
+        }
+        LimitOf::Piece => (piece.goods.value.clone(), piece.goods.quantity.max(1)),
+        LimitOf::Tax => {
+            // What would be due otherwise; nothing of this trial is kept.
+            let mut trial = Due::nothing(case.currency);
+            let lines = under(case, &mut trial, pieces, rest)?;
+            let taxes: Vec<Money> = lines.into_iter().map(|line| line.tax).collect();
+            (sum(&taxes)?, 1)
+        }
+    };
+    let measured = case.into(due, &measured, &limit.currency)?;
+    let most = limit.amount * Decimal::from(count);
+    Ok(measured < most || (limit.is_inclusive && measured == most))
+}
+
+/// The duty of each line. What is flat is taken once for each code under the same regime and divided by value.
+fn duties(
+    case: &Case<'_>,
+    due: &mut Due,
+    lines: &mut [(&Regime, TaxLine)],
+) -> Result<(), ToolError> {
+    let mut flat: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (at, (regime, line)) in lines.iter_mut().enumerate() {
+        match regime.duty {
+            DutyTreatment::None => {}
+            DutyTreatment::Tariff => case.tariff_duty(due, line)?,
+            DutyTreatment::FlatPerCode => {
+                let key = (regime.id.clone(), line.hs_code.clone());
+                flat.entry(key).or_default().push(at);
+            }
+        }
+    }
+    for of_code in flat.values() {
+        let values: Vec<i64> = of_code
+            .iter()
+            .filter_map(|at| lines.get(*at))
+            .map(|(_, line)| line.goods_value.amount)
+            .collect();
+        let first = of_code.first().and_then(|at| lines.get(*at));
+        let Some(amount) = first.and_then(|(regime, _)| regime.flat_duty.as_ref()) else {
+            continue;
+        };
+        let whole = case.from(due, amount.amount, &amount.currency)?;
+        for (at, part) in of_code.iter().zip(allot(&whole, &values)) {
+            if let Some((regime, line)) = lines.get_mut(*at) {
+                let territory = &case.place.country.territory;
+                line.rules
+                    .push(format!("{territory}/duty/flat/{}", regime.id));
+                line.duty = part;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the fees of each regime, once; what of them is taxed comes back by line.
+fn fees(
+    case: &Case<'_>,
+    due: &mut Due,
+    lines: &[(&Regime, TaxLine)],
+) -> Result<Vec<Money>, ToolError> {
+    let mut taxed = vec![Money::zero(case.currency); lines.len()];
+    let mut regimes: Vec<&Regime> = Vec::new();
+    for (regime, _) in lines {
+        if !regimes.iter().any(|known| known.id == regime.id) {
+            regimes.push(regime);
+        }
+    }
+    for regime in regimes {
+        let of_regime: Vec<(usize, &TaxLine)> = lines
+            .iter()
+            .enumerate()
+            .filter(|(_, (of, _))| of.id == regime.id)
+            .map(|(at, (_, line))| (at, line))
+            .collect();
+        let values: Vec<Money> = of_regime
+            .iter()
+            .map(|(_, line)| line.customs_value.clone())
+            .collect();
+        let worth = Money::sum(&values, case.currency)?;
+        let of_country = case.place.country.fees.iter();
+        let of_country = of_country.filter(|_| regime.has_country_fees);
+        for fee in regime.fees.iter().chain(of_country) {
+            let amount = fee_amount(case, due, fee, &worth)?;
+            if fee.is_taxed {
+                let weights: Vec<i64> = values.iter().map(|value| value.amount).collect();
+                for ((at, _), part) in of_regime.iter().zip(allot(&amount, &weights)) {
+                    if let Some(sum) = taxed.get_mut(*at) {
+                        *sum = sum.plus(&part)?;
+                    }
+                }
+            }
+            due.fees.push(Fee {
+                rule: format!("{}/fee/{}", case.place.code, fee.id),
+                name: fee
+                    .name
+                    .for_locale(case.is_chinese.then_some("zh"))
+                    .to_owned(),
+                amount,
+            });
+        }
+    }
+    Ok(taxed)
+}
+
+/// A fee for goods that are worth so much.
+fn fee_amount(
+    case: &Case<'_>,
+    due: &mut Due,
+    fee: &FeeRule,
+    worth: &Money,
+) -> Result<Money, ToolError> {
+    let mut amount = fee.amount;
+    if !fee.rate.is_zero() {
+        let worth = case.into(due, worth, &fee.currency)?;
+        let part = worth.checked_mul(fee.rate).ok_or(MoneyError::TooLarge)?;
+        amount = amount.checked_add(part).ok_or(MoneyError::TooLarge)?;
+    }
+    let amount = fee.min.map_or(amount, |least| amount.max(least));
+    let amount = fee.max.map_or(amount, |most| amount.min(most));
+    case.from(due, amount, &fee.currency)
+}
+
+/// How all lines were computed: the same way, or in several.
+pub(super) fn method_of(lines: &[TaxLine]) -> &'static str {
+    let mut methods = lines.iter().map(|line| line.method);
+    let first = methods.next().map_or("several", Method::as_str);
+    if methods.all(|method| method.as_str() == first) {
+        first
+    } else {
+        "several"
+    }
+}

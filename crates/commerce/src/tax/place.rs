@@ -1,0 +1,74 @@
+//! Where something goes, as the rule set knows it.
+
+use countersign::ToolError;
+
+use super::rules::{Country, Region, TaxRules, Territory};
+
+/// A destination that the rules know.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Two letters.
+    pub(super) code: &'a str,
+    pub(super) country: &'a Country,
+    pub(super) territory: &'a Territory,
+    /// Its code and its taxes, where the country has regions and one is named.
+    pub(super) region: Option<(&'a str, &'a Region)>,
+}
+
+impl<'a> Place<'a> {
+    /// The place of these names; what is not known is refused, because no rule says that nothing is due there.
+    pub(super) fn find(
+        rules: &'a TaxRules,
+        country: &str,
+        region: Option<&str>,
+    ) -> Result<Self, ToolError> {
+        let Some((code, found)) = rules.countries.get_key_value(country) else {
+            let known: Vec<&str> = rules.countries.keys().map(String::as_str).collect();
+            let message = format!("there are no duties and taxes for {country:?} in the rules");
+            return Err(ToolError::invalid("/destination/country", message)
+                .hint(format!("one of {}", known.join(", "))));
+        };
+        let Some(territory) = rules.territories.get(&found.territory) else {
+            // `check` makes sure of it.
+            let message = format!("the rules do not know the customs territory of {country}");
+            return Err(ToolError::invalid("/destination/country", message));
+        };
+        let region = match region {
+            Some(region) if !found.tax.regions.is_empty() && !region.is_empty() => {
+                Some(find_region(code, found, region)?)
+            }
+            Some(_) | None => None,
+        };
+        Ok(Self {
+            code,
+            country: found,
+            territory,
+            region,
+        })
+    }
+}
+
+/// By its code (`CA`), its code with the country (`US-CA`), or its name (`California`).
+fn find_region<'a>(
+    code: &str,
+    country: &'a Country,
+    named: &str,
+) -> Result<(&'a str, &'a Region), ToolError> {
+    let short = named
+        .strip_prefix(code)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let short = short.unwrap_or(named);
+    let mut regions = country.tax.regions.iter();
+    let found = regions.find(|(code, region)| {
+        code.eq_ignore_ascii_case(short) || region.name.eq_ignore_ascii_case(named)
+    });
+    found
+        .map(|(code, region)| (code.as_str(), region))
+        .ok_or_else(|| {
+            let known = country.tax.regions.keys();
+            let known: Vec<&str> = known.map(String::as_str).collect();
+            let message = format!("{} has no region {named:?}", country.name.en);
+            ToolError::invalid("/destination/region", message)
+                .hint(format!("one of {}", known.join(", ")))
+        })
+}
