@@ -15,8 +15,7 @@ use countersign::{CallContext, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{fx, pricing, shop};
-use crate::{fx, shop, tax};
+use crate::shop;
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -101,17 +100,13 @@ fn read<T: RuleData>(text: &str) -> Result<Value, String> {
 
 /// The rule sets that there are, and how each is read. Adding one is adding a line here.
 const AREAS: &[(&str, Check)] = &[
-    (fx::Rates::NAME, read::<fx::Rates>),
-    (pricing::Prices::NAME, read::<pricing::Prices>),
+    (crate::fx::Rates::NAME, read::<crate::fx::Rates>),
+    (crate::pricing::Prices::NAME, read::<crate::pricing::Prices>),
+    (crate::tax::TaxRules::NAME, read::<crate::tax::TaxRules>),
 ];
 
 /// What comes with the program.
-const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, pricing::RULES];
-    (tax::TaxRules::NAME, read::<tax::TaxRules>),
-];
-
-/// What comes with the program.
-const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, tax::RULES];
+const EMBEDDED: &[&[RuleFile]] = &[crate::fx::RULES, crate::pricing::RULES, crate::tax::RULES];
 
 /// One version of one rule set, as text.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,9 +7,9 @@
 )]
 #![expect(clippy::too_many_lines, reason = "a whole reply is as long as it is")]
 
+mod cart;
 mod catalog;
 mod pricing;
-mod cart;
 mod rulebook;
 mod tax;
 mod world;
