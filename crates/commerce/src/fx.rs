@@ -11,10 +11,10 @@ use crate::money::{Money, MoneyError};
 use crate::rulebook::{Book, RuleData, RuleFile};
 
 /// The files of this area, oldest first.
-pub(crate) const RULES: &[RuleFile] = &[RuleFile::new::<Rates>(
-    "2024-12-31",
-    include_str!("../rules/fx/2024-12-31.toml"),
-)];
+pub(crate) const RULES: &[RuleFile] = &[
+    RuleFile::new::<Rates>("2024-12-31", include_str!("../rules/fx/2024-12-31.toml")),
+    RuleFile::new::<Rates>("2026-10-30", include_str!("../rules/fx/2026-10-30.toml")),
+];
 
 static BOOK: Book<Rates> = Book::new();
 
