@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::shop;
+use crate::{fx, pricing, shipping, shop};
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -107,6 +108,13 @@ const AREAS: &[(&str, Check)] = &[
 
 /// What comes with the program.
 const EMBEDDED: &[&[RuleFile]] = &[crate::fx::RULES, crate::pricing::RULES, crate::tax::RULES];
+    (fx::Rates::NAME, read::<fx::Rates>),
+    (pricing::Prices::NAME, read::<pricing::Prices>),
+    (shipping::Tariff::NAME, read::<shipping::Tariff>),
+];
+
+/// What comes with the program.
+const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, pricing::RULES, shipping::RULES];
 
 /// One version of one rule set, as text.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,15 +1,33 @@
 //! How things get there: addresses, zones, weights, carriers.
+//!
+//! A basket goes in one parcel for each merchant and country that it is sent from. A parcel weighs what its things
+//! weigh and measures what they measure; a service charges for the larger of actual and volumetric weight, by zone
+//! and bracket, with surcharges for remote areas, special handling and fuel. An option is one service that takes
+//! every parcel, and its price is the sum. Everything that decides this is in the rule sets `shipping`, `shop` and
+//! `fx`, so that an answer can be computed again.
 
 use countersign::catalog::CatalogBuilder;
 
+mod address;
 mod answer;
+mod goods;
+mod options;
+mod price;
+mod quote_options;
+mod refusal;
+mod tariff;
+mod weigh;
 
-pub use answer::{Excluded, ShippingOption, ShippingQuote, Sla};
+pub use answer::{Cause, Excluded, Parcel, ShippingOption, ShippingQuote, Sla};
+pub use options::{Offered, Question};
+pub use quote_options::quote;
+pub(crate) use tariff::RULES;
+pub use tariff::Tariff;
 
 /// The tool whose evidence a total rests on.
 pub const SHIPPING_TOOL: &str = "shipping.quote_options";
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
-    builder
+    builder.tool(quote_options::QuoteOptions)
 }

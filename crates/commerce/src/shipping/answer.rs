@@ -44,19 +44,49 @@ pub struct ShippingOption {
     pub price: Money,
     /// How long it takes.
     pub sla: Sla,
-    /// What the price is for: the larger of actual and volumetric weight.
+    /// What the price is for: the larger of actual and volumetric weight of each parcel.
     pub chargeable_weight_g: u32,
     /// On the scales.
     pub actual_weight_g: u32,
-    /// What its volume counts for.
+    /// What its volume counts for; nothing where the carrier only weighs.
     pub volumetric_weight_g: u32,
     /// Whether its way can be followed.
     pub tracked: bool,
     /// How duties can be paid with it: `DDP`, `DAP`.
     pub incoterms: Vec<String>,
+    /// One for each place that things are sent from, with the steps of its price.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parcels: Vec<Parcel>,
     /// What it does not do, for people: limits of the route.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restrictions: Vec<String>,
+}
+
+/// A parcel and how its price came about, in the currency of the tariff.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parcel {
+    /// Who sends it.
+    pub merchant_id: String,
+    /// From which country.
+    pub ships_from: String,
+    /// The zone of the way.
+    pub zone: String,
+    /// On the scales.
+    pub actual_weight_g: u32,
+    /// What its volume counts for.
+    pub volumetric_weight_g: u32,
+    /// The larger of both.
+    pub chargeable_weight_g: u32,
+    /// The price of the bracket.
+    pub freight: Money,
+    /// For a remote area.
+    pub remote: Money,
+    /// For goods that need special handling.
+    pub handling: Money,
+    /// A share of freight and remote area.
+    pub fuel: Money,
+    /// All of them together.
+    pub price: Money,
 }
 
 /// How long it takes, in working days.
@@ -77,4 +107,26 @@ pub struct Excluded {
     pub option_id: String,
     /// Why, for people.
     pub reason: String,
+    /// Why, for programs.
+    pub cause: Cause,
+    /// Which rule about goods, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Because of these things.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skus: Vec<String>,
+}
+
+/// Why a service cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It does not run between these places.
+    Route,
+    /// It does not go to this postal code.
+    RemoteArea,
+    /// Something is too heavy or too large.
+    Limit,
+    /// It does not take such goods.
+    Goods,
 }

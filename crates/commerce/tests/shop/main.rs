@@ -12,4 +12,7 @@ mod catalog;
 mod pricing;
 mod rulebook;
 mod tax;
+mod pricing;
+mod rulebook;
+mod shipping;
 mod world;

@@ -1,0 +1,232 @@
+//! Every service asked about every parcel. An option exists where one service takes all parcels of the basket; its
+//! price is the sum of theirs, converted once.
+
+use countersign::ToolError;
+
+use super::answer::{Cause, Excluded, Parcel, ShippingOption, Sla};
+use super::price::{self, Journey};
+use super::refusal;
+use super::tariff::{Remote, Service, Tariff};
+use super::weigh::{self, Load};
+use crate::destination::Destination;
+use crate::fx::{RateUsed, Rates};
+use crate::item::Basket;
+use crate::money::Money;
+use crate::shop::Shop;
+use crate::tax::Incoterm;
+
+/// What options are computed from, and nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// What is sold.
+    pub shop: &'a Shop,
+    /// What carriers charge.
+    pub tariff: &'a Tariff,
+    /// What currencies cost.
+    pub rates: &'a Rates,
+    /// What is sent.
+    pub basket: &'a Basket,
+    /// Where to.
+    pub destination: &'a Destination,
+    /// In which currency the answer is.
+    pub currency: &'a str,
+    /// The language of reasons and names.
+    pub locale: Option<&'a str>,
+}
+
+/// What carriers answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offered {
+    /// The cheapest first; never none.
+    pub options: Vec<ShippingOption>,
+    /// What cannot be had, and why.
+    pub excluded: Vec<Excluded>,
+    /// The rate that was used, where there was one.
+    pub rates: Vec<RateUsed>,
+}
+
+impl Question<'_> {
+    /// The ways that the basket can go; an error where there is none.
+    pub fn answer(&self) -> Result<Offered, ToolError> {
+        let loads = weigh::loads(self.shop, self.basket, "/items")?;
+        let to = self.destination.country();
+        if !self.tariff.served().contains(to.as_str()) {
+            return Err(self.unserved());
+        }
+        let mut offered = Offered {
+            options: Vec::new(),
+            excluded: Vec::new(),
+            rates: Vec::new(),
+        };
+        for service in &self.tariff.services {
+            match self.service(service, &loads, &to)? {
+                Asked::Taken(parcels) => {
+                    let option = self.option(service, parcels, &mut offered.rates)?;
+                    offered.options.push(option);
+                }
+                Asked::Refused(excluded) => offered.excluded.push(excluded),
+            }
+        }
+        if offered.options.is_empty() {
+            return Err(self.nothing(&offered.excluded));
+        }
+        if let [_] = loads.as_slice() {
+            // That a line elsewhere does not run here is no news.
+            let is_news = |excluded: &Excluded| excluded.cause != Cause::Route;
+            offered.excluded.retain(is_news);
+        }
+        offered.options.sort_by(|left, right| {
+            let by = |option: &ShippingOption| (option.price.amount, option.sla.days_max);
+            by(left)
+                .cmp(&by(right))
+                .then_with(|| left.option_id.cmp(&right.option_id))
+        });
+        Ok(offered)
+    }
+
+    /// All parcels with one service, or the first reason why not.
+    fn service(&self, service: &Service, loads: &[Load<'_>], to: &str) -> Result<Asked, ToolError> {
+        let mut parcels = Vec::with_capacity(loads.len());
+        for load in loads {
+            match self.journey(service, load, to) {
+                Ok(journey) => {
+                    let parcel = price::parcel(self.tariff, service, load, &journey)?;
+                    parcels.push((parcel, journey.rates.days));
+                }
+                Err(excluded) => return Ok(Asked::Refused(excluded)),
+            }
+        }
+        Ok(Asked::Taken(parcels))
+    }
+
+    /// Whether and how a service takes a parcel.
+    fn journey<'a>(
+        &'a self,
+        service: &'a Service,
+        load: &Load<'_>,
+        to: &str,
+    ) -> Result<Journey<'a>, Excluded> {
+        let from = load.ships_from;
+        let no_way = || {
+            refusal::excluded(
+                service,
+                Cause::Route,
+                self.words(
+                    &format!("it does not run from {from} to {to}"),
+                    &format!("不承运从 {from} 到 {to} 的线路"),
+                ),
+            )
+        };
+        let from_group = self.tariff.group(from).ok_or_else(no_way)?;
+        let to_group = self.tariff.group(to).ok_or_else(no_way)?;
+        let zone = self.tariff.zone(from, to).ok_or_else(no_way)?;
+        let rates = service.zones.get(zone).ok_or_else(no_way)?;
+        if !service.runs(from_group, to_group) {
+            return Err(no_way());
+        }
+        let of_goods = |id: &str| -> Vec<String> {
+            let goods = self.tariff.goods(id);
+            let lines = load.lines.iter().filter(|line| {
+                // A rule that is not there takes nothing; files with such a name are not loaded.
+                goods.is_none_or(|goods| goods.is(line.offer, to_group, to))
+            });
+            lines.map(|line| line.variant.sku.clone()).collect()
+        };
+        for id in &service.refuses {
+            let skus = of_goods(id);
+            if !skus.is_empty() {
+                return Err(self.refused(service, id, skus));
+            }
+        }
+        if let Some(over) = load.over(&service.limits) {
+            return Err(self.over(service, &over));
+        }
+        let postal_code = self.destination.postal_code.as_deref();
+        let is_remote = self.tariff.is_remote(to, postal_code) == Some(true);
+        if is_remote && service.remote == (Remote::Refused {}) {
+            return Err(refusal::excluded(
+                service,
+                Cause::RemoteArea,
+                self.words("it does not go to this remote area", "不承运该偏远地区"),
+            ));
+        }
+        let handled = service.handles.iter();
+        let handled = handled.filter(|handling| !of_goods(&handling.goods).is_empty());
+        Ok(Journey {
+            zone,
+            rates,
+            is_remote,
+            handling: handled.map(|handling| handling.price).sum(),
+        })
+    }
+
+    fn option(
+        &self,
+        service: &Service,
+        parcels: Vec<(Parcel, (u32, u32))>,
+        rates: &mut Vec<RateUsed>,
+    ) -> Result<ShippingOption, ToolError> {
+        let days_min = parcels.iter().map(|(_, days)| days.0).max();
+        let days_max = parcels.iter().map(|(_, days)| days.1).max();
+        let parcels: Vec<Parcel> = parcels.into_iter().map(|(parcel, _)| parcel).collect();
+        let prices = parcels.iter().map(|parcel| &parcel.price);
+        let sum = Money::sum(prices, &self.tariff.currency)?;
+        let (price, used) = self.rates.convert(&sum, self.currency)?;
+        if let Some(used) = used.filter(|used| !rates.contains(used)) {
+            rates.push(used);
+        }
+        let grams = |of: fn(&Parcel) -> u32| parcels.iter().map(of).fold(0, u32::saturating_add);
+        let carrier = self.tariff.carriers.get(service.carrier());
+        Ok(ShippingOption {
+            option_id: service.id.clone(),
+            carrier: carrier.cloned().unwrap_or_default(),
+            service: service.name.for_locale(self.locale).to_owned(),
+            price,
+            sla: Sla {
+                days_min: days_min.unwrap_or_default(),
+                days_max: days_max.unwrap_or_default(),
+                guaranteed: service.guaranteed,
+            },
+            chargeable_weight_g: grams(|parcel| parcel.chargeable_weight_g),
+            actual_weight_g: grams(|parcel| parcel.actual_weight_g),
+            volumetric_weight_g: grams(|parcel| parcel.volumetric_weight_g),
+            tracked: service.tracked,
+            incoterms: service.incoterms.iter().copied().map(incoterm).collect(),
+            parcels,
+            restrictions: self.restrictions(service),
+        })
+    }
+
+    /// What people should know before they take it.
+    fn restrictions(&self, service: &Service) -> Vec<String> {
+        let notes = service.notes.iter();
+        let mut notes: Vec<String> = notes
+            .map(|note| note.for_locale(self.locale).to_owned())
+            .collect();
+        let postal_code = self.destination.postal_code.as_deref();
+        let is_unknown = self
+            .tariff
+            .is_remote(&self.destination.country(), postal_code)
+            .is_none();
+        if is_unknown && service.remote != (Remote::Included {}) {
+            notes.push(self.words(
+                "Without a postal code nobody knows whether this is a remote area, which costs more or is not served.",
+                "未提供邮政编码，无法判断是否为偏远地区（可能加收费用或无法送达）。",
+            ));
+        }
+        notes
+    }
+}
+
+enum Asked {
+    Taken(Vec<(Parcel, (u32, u32))>),
+    Refused(Excluded),
+}
+
+fn incoterm(incoterm: Incoterm) -> String {
+    match incoterm {
+        Incoterm::Ddp => "DDP",
+        Incoterm::Dap => "DAP",
+    }
+    .to_owned()
+}

@@ -1,0 +1,94 @@
+//! The tool that asks every carrier.
+
+use countersign::contract::{Behaviour, ErrorCode};
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+use super::answer::ShippingQuote;
+use super::options::Question;
+use super::tariff::Tariff;
+use crate::behaviour::{self, SHIPPING_SECONDS};
+use crate::destination::Destination;
+use crate::fx::{self, Rates};
+use crate::item::{Basket, Item};
+use crate::money::CurrencyCode;
+use crate::shop::Shop;
+
+/// Asks every carrier what it takes to send a basket somewhere.
+pub(super) struct QuoteOptions;
+
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct QuoteOptionsArgs {
+    /// What is sent.
+    #[arg(min_items = 1, max_items = 50)]
+    items: Vec<Item>,
+    /// Where it goes; with the postal code, remote areas are known.
+    destination: Destination,
+    /// The currency of the answer; that of the call where it is left out.
+    #[arg(example = "EUR")]
+    currency: Option<CurrencyCode>,
+    /// The cart that the answer is for; it then counts for no other.
+    #[arg(max_length = 64)]
+    cart_id: Option<String>,
+}
+
+impl Tool for QuoteOptions {
+    const NAME: &'static str = super::SHIPPING_TOOL;
+    const DESCRIPTION: &'static str = "Ways to send items to a destination: price, time in working days, how duties \
+        are paid, and which services cannot be had and why. Things from several places go in several parcels; an \
+        option takes all of them.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = QuoteOptionsArgs;
+    type Output = ShippingQuote;
+
+    fn behaviour() -> Behaviour {
+        behaviour::rule(SHIPPING_SECONDS)
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: QuoteOptionsArgs,
+    ) -> Result<ShippingQuote, ToolError> {
+        let basket = Basket::of(&args.items, "/items")?;
+        let currency = fx::asked(ctx, args.currency.map(|currency| currency.code()));
+        quote(ctx, &basket, &args.destination, &currency, args.cart_id)
+    }
+}
+
+/// The options as they are now, by the rules in force. A checkout asks this again before it believes an older answer.
+pub fn quote(
+    ctx: &CallContext,
+    basket: &Basket,
+    destination: &Destination,
+    currency: &str,
+    cart_id: Option<String>,
+) -> Result<ShippingQuote, ToolError> {
+    let (shop, tariff, rates) = (Shop::of(ctx)?, Tariff::of(ctx)?, Rates::of(ctx)?);
+    let destination = destination.normalized();
+    let question = Question {
+        shop: &shop,
+        tariff: &tariff,
+        rates: &rates,
+        basket,
+        destination: &destination,
+        currency,
+        locale: ctx.request().locale.as_deref(),
+    };
+    let offered = question.answer()?;
+    let digest = basket.digest().map_err(|error| {
+        ToolError::new(ErrorCode::UpstreamError, "the basket cannot be named").with_source(error)
+    })?;
+    let until = ctx.now() + SignedDuration::from_secs(SHIPPING_SECONDS.into());
+    Ok(ShippingQuote {
+        cart_id,
+        basket: digest,
+        destination,
+        currency: currency.to_owned(),
+        options: offered.options,
+        excluded: offered.excluded,
+        rates: offered.rates,
+        expires_at: until.to_string(),
+    })
+}

@@ -1,0 +1,162 @@
+//! Why a service cannot be had, and what is answered where none can: in the language of the call, with causes that
+//! programs can read.
+
+use std::collections::BTreeSet;
+
+use countersign::ToolError;
+use countersign::contract::ErrorCode;
+use serde_json::json;
+
+use super::answer::{Cause, Excluded};
+use super::options::Question;
+use super::tariff::Service;
+use super::weigh::Over;
+use crate::shop::is_chinese;
+
+impl Question<'_> {
+    pub(super) fn refused(&self, service: &Service, rule: &str, skus: Vec<String>) -> Excluded {
+        let goods = self.tariff.goods(rule);
+        let what = goods.map_or(rule, |goods| goods.message.for_locale(self.locale));
+        let reason = self.words(
+            &format!("it does not take {what}"),
+            &format!("不承运{what}"),
+        );
+        Excluded {
+            rule: Some(rule.to_owned()),
+            skus,
+            ..excluded(service, Cause::Goods, reason)
+        }
+    }
+
+    pub(super) fn over(&self, service: &Service, over: &Over) -> Excluded {
+        let limits = &service.limits;
+        let max = |limit: Option<u64>| limit.unwrap_or_default();
+        let (reason, sku) = match over {
+            Over::Weight(grams) => {
+                let max = limits.weight_max_g;
+                (
+                    self.words(
+                        &format!("the parcel weighs {grams} g, at most {max} g are taken"),
+                        &format!("包裹重 {grams} 克，最多 {max} 克"),
+                    ),
+                    None,
+                )
+            }
+            Over::Volume(cm3) => {
+                let max = max(limits.volume_max_cm3);
+                (
+                    self.words(
+                        &format!("the parcel has {cm3} cm³, at most {max} cm³ are taken"),
+                        &format!("包裹体积 {cm3} 立方厘米，最多 {max} 立方厘米"),
+                    ),
+                    None,
+                )
+            }
+            Over::Side(sku) => {
+                let max = limits.side_max_mm;
+                (
+                    self.words(
+                        &format!("a side is longer than {max} mm"),
+                        &format!("单边超过 {max} 毫米"),
+                    ),
+                    Some(sku),
+                )
+            }
+            Over::SidesSum(sku) => {
+                let max = max(limits.sides_sum_max_mm);
+                (
+                    self.words(
+                        &format!("length, width and height together are longer than {max} mm"),
+                        &format!("长宽高之和超过 {max} 毫米"),
+                    ),
+                    Some(sku),
+                )
+            }
+            Over::Girth(sku) => {
+                let max = max(limits.length_and_girth_max_mm);
+                (
+                    self.words(
+                        &format!("length and girth together are longer than {max} mm"),
+                        &format!("长度与周长之和超过 {max} 毫米"),
+                    ),
+                    Some(sku),
+                )
+            }
+        };
+        Excluded {
+            skus: sku.cloned().into_iter().collect(),
+            ..excluded(service, Cause::Limit, reason)
+        }
+    }
+
+    /// A text in the language of the call.
+    pub(super) fn words(&self, english: &str, chinese: &str) -> String {
+        let words = if is_chinese(self.locale) {
+            chinese
+        } else {
+            english
+        };
+        words.to_owned()
+    }
+
+    pub(super) fn unserved(&self) -> ToolError {
+        let served: Vec<&str> = self.tariff.served().into_iter().collect();
+        let served = served.join(", ");
+        let message = self.words(
+            "no carrier goes to this country",
+            "没有承运商送达该国家或地区",
+        );
+        ToolError::invalid("/destination/country", message).hint(format!("one of {served}"))
+    }
+
+    /// Why nothing is left. Goods weigh most: for them there are mitigations.
+    pub(super) fn nothing(&self, excluded: &[Excluded]) -> ToolError {
+        let has = |cause: Cause| excluded.iter().any(|excluded| excluded.cause == cause);
+        let error = if has(Cause::Goods) {
+            let message = self.words(
+                "no carrier takes these goods to this destination",
+                "没有承运商可将这些商品运往该目的地",
+            );
+            let rules: BTreeSet<&str> = excluded
+                .iter()
+                .filter_map(|excluded| excluded.rule.as_deref())
+                .collect();
+            let goods = rules.into_iter().filter_map(|rule| self.tariff.goods(rule));
+            let mitigations: Vec<&str> = goods
+                .flat_map(|goods| &goods.mitigations)
+                .map(|mitigation| mitigation.for_locale(self.locale))
+                .collect();
+            ToolError::new(ErrorCode::ComplianceBlocked, message)
+                .field("/items")
+                .hint("take the named items out, or see details.mitigations")
+                .detail("mitigations", json!(mitigations))
+        } else if has(Cause::Limit) {
+            let message = self.words(
+                "the items are too heavy or too large for every carrier",
+                "商品对所有承运商而言过重或过大",
+            );
+            ToolError::invalid("/items", message)
+                .hint("take fewer of them, or send them in several orders")
+        } else if has(Cause::RemoteArea) {
+            let message = self.words(
+                "no carrier goes to this postal code",
+                "没有承运商送达该邮政编码",
+            );
+            ToolError::invalid("/destination/postal_code", message).hint("take another address")
+        } else {
+            return self.unserved();
+        };
+        error.detail("excluded", json!(excluded))
+    }
+}
+
+/// A service that cannot be had, with nothing but its cause.
+pub(super) fn excluded(service: &Service, cause: Cause, reason: String) -> Excluded {
+    Excluded {
+        option_id: service.id.clone(),
+        reason,
+        cause,
+        rule: None,
+        skus: Vec::new(),
+    }
+}

@@ -1,0 +1,347 @@
+//! The rule set `shipping`: zones, services, prices by bracket of weight, and what is not taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use countersign::{CallContext, ToolError};
+use rust_decimal::Decimal;
+use serde::Deserialize;
+
+use super::goods::{Field, Goods, Test};
+use crate::money;
+use crate::rulebook::{Book, RuleData, RuleFile};
+use crate::shop::Text;
+use crate::tax::Incoterm;
+
+/// The files of this area, oldest first.
+pub(crate) const RULES: &[RuleFile] = &[
+    RuleFile::new::<Tariff>(
+        "2025-07-01",
+        include_str!("../../rules/shipping/2025-07-01.toml"),
+    ),
+    RuleFile::new::<Tariff>(
+        "2026-11-01",
+        include_str!("../../rules/shipping/2026-11-01.toml"),
+    ),
+];
+
+static BOOK: Book<Tariff> = Book::new();
+
+/// Everything that a price of shipping is computed from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tariff {
+    /// Where it comes from.
+    pub source: String,
+    /// The day from which it holds.
+    pub date: String,
+    /// Of all prices in it.
+    pub currency: String,
+    domestic_zone: String,
+    groups: BTreeMap<String, BTreeSet<String>>,
+    /// By the group of the sender, then of the receiver.
+    zones: BTreeMap<String, BTreeMap<String, String>>,
+    remote_areas: BTreeMap<String, Vec<String>>,
+    pub(super) goods: Vec<Goods>,
+    /// Names for people.
+    pub(super) carriers: BTreeMap<String, String>,
+    pub(super) services: Vec<Service>,
+}
+
+/// One service of a carrier.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Service {
+    /// `carrier.service`: the name of the option.
+    pub(super) id: String,
+    pub(super) name: Text,
+    /// Groups that it collects from; everywhere where none is named.
+    #[serde(default)]
+    from: Vec<String>,
+    /// Groups that it delivers to.
+    #[serde(default)]
+    to: Vec<String>,
+    /// Absent where only the scales count.
+    pub(super) volumetric: Option<Volumetric>,
+    /// The upper ends of the brackets, rising.
+    pub(super) brackets_g: Vec<u64>,
+    pub(super) limits: Limits,
+    /// As a decimal of freight and remote area.
+    pub(super) fuel_rate: Decimal,
+    pub(super) remote: Remote,
+    pub(super) guaranteed: bool,
+    pub(super) tracked: bool,
+    pub(super) incoterms: Vec<Incoterm>,
+    pub(super) refuses: Vec<String>,
+    /// Taken, for a price of its own.
+    #[serde(default)]
+    pub(super) handles: Vec<Handling>,
+    #[serde(default)]
+    pub(super) notes: Vec<Text>,
+    pub(super) zones: BTreeMap<String, ZoneRates>,
+}
+
+/// How volume counts as weight.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Volumetric {
+    pub(super) divisor_cm3_per_kg: u64,
+    source: String,
+}
+
+/// What is too heavy or too large. Sides are those of each packed thing; weight and volume are those of the parcel.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limits {
+    pub(super) weight_max_g: u64,
+    pub(super) side_max_mm: u64,
+    #[serde(default)]
+    pub(super) sides_sum_max_mm: Option<u64>,
+    /// The longest side and the way around the other two.
+    #[serde(default)]
+    pub(super) length_and_girth_max_mm: Option<u64>,
+    #[serde(default)]
+    pub(super) volume_max_cm3: Option<u64>,
+    source: String,
+}
+
+/// What becomes of remote areas.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "policy", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Remote {
+    /// They cost the same.
+    Included {},
+    /// They are not served.
+    Refused {},
+    /// So much for each kilogram, and not less than the minimum.
+    Surcharge { minimum: Decimal, per_kg: Decimal },
+}
+
+/// A kind of goods that is taken for a price of its own, for each parcel.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Handling {
+    pub(super) goods: String,
+    pub(super) price: Decimal,
+}
+
+/// Prices of one zone.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ZoneRates {
+    /// Working days, at least and at most.
+    pub(super) days: (u32, u32),
+    /// One for each bracket, never falling.
+    pub(super) prices: Vec<Decimal>,
+    /// For each kilogram that is begun beyond the last bracket.
+    #[serde(default)]
+    pub(super) per_kg: Option<Decimal>,
+}
+
+impl Tariff {
+    /// The tariff in force; in a replay that of the record.
+    pub fn of(ctx: &CallContext) -> Result<Arc<Self>, ToolError> {
+        BOOK.get(ctx)
+    }
+
+    /// The group of a country.
+    pub(super) fn group(&self, country: &str) -> Option<&str> {
+        let mut groups = self.groups.iter();
+        let found = groups.find(|(_, countries)| countries.contains(country));
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// The countries that something can be sent to, in order.
+    pub fn served(&self) -> BTreeSet<&str> {
+        let receiving = self.zones.values().flat_map(BTreeMap::keys);
+        let countries = receiving.filter_map(|group| self.groups.get(group));
+        countries.flatten().map(String::as_str).collect()
+    }
+
+    /// The zone of a way from one country to another.
+    pub(super) fn zone(&self, from: &str, to: &str) -> Option<&str> {
+        if from == to && self.served().contains(to) {
+            return Some(&self.domestic_zone);
+        }
+        let row = self.zones.get(self.group(from)?)?;
+        row.get(self.group(to)?).map(String::as_str)
+    }
+
+    /// Whether a postal code is in a remote area; unknown where there is none and the country has some.
+    pub(super) fn is_remote(&self, country: &str, postal_code: Option<&str>) -> Option<bool> {
+        let Some(prefixes) = self.remote_areas.get(country) else {
+            return Some(false);
+        };
+        let code = super::address::postal_key(postal_code?);
+        if code.is_empty() {
+            return None;
+        }
+        let mut prefixes = prefixes.iter();
+        Some(prefixes.any(|prefix| code.starts_with(prefix.as_str())))
+    }
+
+    /// A kind of goods by its name; names are checked when the file is read.
+    pub(super) fn goods(&self, id: &str) -> Option<&Goods> {
+        self.goods.iter().find(|goods| goods.id == id)
+    }
+}
+
+impl Service {
+    /// Whether it runs between these groups at all.
+    pub(super) fn runs(&self, from: &str, to: &str) -> bool {
+        let serves = |groups: &[String], group: &str| {
+            groups.is_empty() || groups.iter().any(|served| served == group)
+        };
+        serves(&self.from, from) && serves(&self.to, to)
+    }
+
+    /// The part of its name before the dot.
+    pub(super) fn carrier(&self) -> &str {
+        self.id
+            .split_once('.')
+            .map_or(self.id.as_str(), |(carrier, _)| carrier)
+    }
+}
+
+impl RuleData for Tariff {
+    const NAME: &'static str = "shipping";
+
+    fn check(&self) -> Result<(), String> {
+        money::exponent(&self.currency).map_err(|error| error.to_string())?;
+        self.check_groups()?;
+        let mut kinds = BTreeSet::new();
+        for goods in &self.goods {
+            if !kinds.insert(goods.id.as_str()) {
+                return Err(format!("the goods {} are there twice", goods.id));
+            }
+            self.check_goods(goods)?;
+        }
+        let mut names = BTreeSet::new();
+        for service in &self.services {
+            if !names.insert(service.id.as_str()) {
+                return Err(format!("the service {} is there twice", service.id));
+            }
+            self.check_service(service)
+                .map_err(|problem| format!("the service {}: {problem}", service.id))?;
+        }
+        Ok(())
+    }
+}
+
+impl Tariff {
+    fn check_groups(&self) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for country in self.groups.values().flatten() {
+            let is_code = country.len() == 2 && country.bytes().all(|b| b.is_ascii_uppercase());
+            if !is_code || !seen.insert(country) {
+                return Err(format!(
+                    "{country} has to be two capital letters, in one group only"
+                ));
+            }
+        }
+        let named = self
+            .zones
+            .keys()
+            .chain(self.zones.values().flat_map(BTreeMap::keys));
+        self.check_known(named)?;
+        let remote = self
+            .remote_areas
+            .keys()
+            .find(|country| !seen.contains(country));
+        remote.map_or(Ok(()), |country| {
+            Err(format!("remote areas of {country}, which is in no group"))
+        })
+    }
+
+    fn check_known<'a>(&self, groups: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+        let mut groups = groups.into_iter();
+        let unknown = groups.find(|group| !self.groups.contains_key(*group));
+        unknown.map_or(Ok(()), |group| Err(format!("there is no group {group:?}")))
+    }
+
+    fn check_goods(&self, goods: &Goods) -> Result<(), String> {
+        if goods.source.is_empty() || goods.date.is_empty() {
+            return Err(format!("the goods {} need a source and a date", goods.id));
+        }
+        if goods.any.is_empty() || goods.any.iter().any(Vec::is_empty) {
+            return Err(format!("the goods {} need a condition", goods.id));
+        }
+        for condition in goods.any.iter().flatten() {
+            if let Test::InGroup { value } = &condition.test {
+                if condition.field != Field::Country {
+                    return Err(format!(
+                        "the goods {}: only a country is in a group",
+                        goods.id
+                    ));
+                }
+                self.check_known([value])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_service(&self, service: &Service) -> Result<(), String> {
+        if !self.carriers.contains_key(service.carrier()) || !service.id.contains('.') {
+            return Err("its name has to be a carrier, a dot and a word".to_owned());
+        }
+        self.check_known(service.from.iter().chain(&service.to))?;
+        let handled = service.handles.iter().map(|handling| &handling.goods);
+        for goods in service.refuses.iter().chain(handled) {
+            if self.goods(goods).is_none() {
+                return Err(format!("there are no goods {goods:?}"));
+            }
+        }
+        let remote_prices = match &service.remote {
+            Remote::Included {} | Remote::Refused {} => [Decimal::ZERO; 2],
+            Remote::Surcharge { minimum, per_kg } => [*minimum, *per_kg],
+        };
+        let handled = service.handles.iter().map(|handling| handling.price);
+        let mut prices = handled.chain(remote_prices).chain([service.fuel_rate]);
+        if prices.any(|price| price < Decimal::ZERO) || service.fuel_rate > Decimal::ONE {
+            return Err("no price is below zero, and no fuel rate above one".to_owned());
+        }
+        service.check_brackets()
+    }
+}
+
+impl Service {
+    fn check_brackets(&self) -> Result<(), String> {
+        let Some(last) = self.brackets_g.last().copied() else {
+            return Err("it needs brackets".to_owned());
+        };
+        if !self.brackets_g.is_sorted_by(|left, right| left < right) {
+            return Err("brackets have to rise".to_owned());
+        }
+        let mut heaviest = self.limits.weight_max_g;
+        if let Some(volumetric) = &self.volumetric {
+            if volumetric.divisor_cm3_per_kg == 0 || volumetric.source.is_empty() {
+                return Err("a divisor is above zero and has a source".to_owned());
+            }
+            let volume = self.limits.volume_max_cm3.unwrap_or(u64::MAX);
+            let counts = volume.saturating_mul(1_000) / volumetric.divisor_cm3_per_kg;
+            heaviest = heaviest.max(counts);
+        }
+        if self.limits.source.is_empty() {
+            return Err("limits need a source".to_owned());
+        }
+        for (zone, rates) in &self.zones {
+            let ordered = [rates.prices.as_slice(), rates.per_kg.as_slice()];
+            let is_positive = ordered.concat().iter().all(|price| *price >= Decimal::ZERO);
+            if rates.prices.len() != self.brackets_g.len()
+                || !rates.prices.is_sorted()
+                || !is_positive
+            {
+                return Err(format!(
+                    "{zone} needs a price for each bracket, none of them falling"
+                ));
+            }
+            if rates.per_kg.is_none() && heaviest > last {
+                return Err(format!("{zone} has no price for {heaviest} g"));
+            }
+            if rates.days.0 > rates.days.1 {
+                return Err(format!("{zone} takes fewer days at most than at least"));
+            }
+        }
+        Ok(())
+    }
+}

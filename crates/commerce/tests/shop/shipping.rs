@@ -1,0 +1,243 @@
+//! Shipping as a caller sees it. The arithmetic of prices is shown beside the code, in worked examples.
+
+use insta::assert_json_snapshot;
+use serde_json::{Value, json};
+
+use crate::world::{World, check_error, ok};
+
+const TOOL: &str = "shipping.quote_options";
+
+/// A8, A14: the answer has a window and evidence that names its rules. The weight is that of the item itself: 95 g,
+/// and never a default (known failure "shipping weight").
+#[tokio::test]
+async fn earbuds_to_germany() {
+    let world = World::new();
+    let arguments = json!({
+        "items": [{"sku": "SKU-0002-01"}],
+        "destination": {"country": "de", "postal_code": "10115"},
+        "currency": "usd",
+        "cart_id": "cart_1",
+    });
+    let mut reply = world.call(TOOL, arguments).await;
+    let sources = reply["evidence"]["sources"].as_array().unwrap();
+    let sources: Vec<&Value> = sources.iter().map(|source| &source["name"]).collect();
+    assert_eq!(sources, [TOOL, "shop", "shipping", "fx"]);
+    reply["evidence"]["sources"] = Value::Null;
+    let options = reply["data"]["options"].as_array_mut().unwrap();
+    options.truncate(2);
+    assert_json_snapshot!(reply, @r#"
+    {
+      "data": {
+        "basket": "sha256:45c9857a1feb9873f2a36c8b9ff8dba4635d57c3d5c27e6f3b1a42e0f5b29c76",
+        "cart_id": "cart_1",
+        "currency": "USD",
+        "destination": {
+          "country": "DE",
+          "postal_code": "10115",
+          "region": null
+        },
+        "expires_at": "2026-11-16T12:05:00Z",
+        "options": [
+          {
+            "actual_weight_g": 95,
+            "carrier": "United Post",
+            "chargeable_weight_g": 95,
+            "incoterms": [
+              "DAP"
+            ],
+            "option_id": "unipost.packet",
+            "parcels": [
+              {
+                "actual_weight_g": 95,
+                "chargeable_weight_g": 95,
+                "freight": {
+                  "amount": 710,
+                  "currency": "USD"
+                },
+                "fuel": {
+                  "amount": 0,
+                  "currency": "USD"
+                },
+                "handling": {
+                  "amount": 0,
+                  "currency": "USD"
+                },
+                "merchant_id": "m_shenzhen_volt",
+                "price": {
+                  "amount": 710,
+                  "currency": "USD"
+                },
+                "remote": {
+                  "amount": 0,
+                  "currency": "USD"
+                },
+                "ships_from": "CN",
+                "volumetric_weight_g": 0,
+                "zone": "Z3"
+              }
+            ],
+            "price": {
+              "amount": 710,
+              "currency": "USD"
+            },
+            "restrictions": [
+              "Duties and taxes are paid on delivery."
+            ],
+            "service": "Tracked packet",
+            "sla": {
+              "days_max": 15,
+              "days_min": 8,
+              "guaranteed": false
+            },
+            "tracked": true,
+            "volumetric_weight_g": 0
+          },
+          {
+            "actual_weight_g": 95,
+            "carrier": "Halcyon Lines",
+            "chargeable_weight_g": 95,
+            "incoterms": [
+              "DDP",
+              "DAP"
+            ],
+            "option_id": "halcyon.battery_line",
+            "parcels": [
+              {
+                "actual_weight_g": 95,
+                "chargeable_weight_g": 95,
+                "freight": {
+                  "amount": 820,
+                  "currency": "USD"
+                },
+                "fuel": {
+                  "amount": 98,
+                  "currency": "USD"
+                },
+                "handling": {
+                  "amount": 0,
+                  "currency": "USD"
+                },
+                "merchant_id": "m_shenzhen_volt",
+                "price": {
+                  "amount": 918,
+                  "currency": "USD"
+                },
+                "remote": {
+                  "amount": 0,
+                  "currency": "USD"
+                },
+                "ships_from": "CN",
+                "volumetric_weight_g": 60,
+                "zone": "Z3"
+              }
+            ],
+            "price": {
+              "amount": 918,
+              "currency": "USD"
+            },
+            "restrictions": [
+              "Not to remote areas."
+            ],
+            "service": "Battery line",
+            "sla": {
+              "days_max": 12,
+              "days_min": 7,
+              "guaranteed": false
+            },
+            "tracked": true,
+            "volumetric_weight_g": 60
+          }
+        ]
+      },
+      "evidence": {
+        "snapshot_id": "ev_1",
+        "sources": null
+      },
+      "ok": true,
+      "request_id": "req_1",
+      "ttl_seconds": 300,
+      "warnings": []
+    }
+    "#);
+}
+
+/// Where nothing is left, the error says what is in the way: the country, or the goods with what can be done.
+#[tokio::test]
+async fn where_nobody_goes() {
+    let world = World::new();
+    let ask = |sku: &str, country: &str| {
+        let arguments = json!({
+            "items": [{"sku": sku}],
+            "destination": {"country": country},
+        });
+        world.call(TOOL, arguments)
+    };
+    let reply = ask("SKU-0002-01", "AQ").await;
+    let field = json!({"field": "/destination/country"});
+    check_error(&reply, "INVALID_ARGUMENT", &field);
+    let reply = ask("SKU-0006-01", "US").await;
+    assert_json_snapshot!(reply["error"], @r#"
+    {
+      "code": "COMPLIANCE_BLOCKED",
+      "details": {
+        "excluded": [
+          {
+            "cause": "goods",
+            "option_id": "meridian.express",
+            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "rule": "flammable_liquid",
+            "skus": [
+              "SKU-0006-01"
+            ]
+          },
+          {
+            "cause": "goods",
+            "option_id": "meridian.economy",
+            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "rule": "flammable_liquid",
+            "skus": [
+              "SKU-0006-01"
+            ]
+          },
+          {
+            "cause": "route",
+            "option_id": "halcyon.battery_line",
+            "reason": "it does not run from IT to US"
+          },
+          {
+            "cause": "goods",
+            "option_id": "unipost.packet",
+            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "rule": "flammable_liquid",
+            "skus": [
+              "SKU-0006-01"
+            ]
+          },
+          {
+            "cause": "goods",
+            "option_id": "unipost.parcel",
+            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "rule": "flammable_liquid",
+            "skus": [
+              "SKU-0006-01"
+            ]
+          },
+          {
+            "cause": "route",
+            "option_id": "landway.road",
+            "reason": "it does not run from IT to US"
+          }
+        ],
+        "field": "/items",
+        "hint": "take the named items out, or see details.mitigations",
+        "mitigations": [
+          "within Europe, a road service takes it",
+          "buy it within the country or the continent"
+        ],
+        "retryable": false
+      },
+      "message": "no carrier takes these goods to this destination"
+    }
+    "#);
+    ok(&ask("SKU-0006-01", "DE").await);
+}
