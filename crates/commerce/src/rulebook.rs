@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::shop;
 use crate::{fx, pricing, shipping, shop};
+use crate::{compliance, fx, pricing, shop};
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -108,6 +109,7 @@ const AREAS: &[(&str, Check)] = &[
 
 /// What comes with the program.
 const EMBEDDED: &[&[RuleFile]] = &[crate::fx::RULES, crate::pricing::RULES, crate::tax::RULES];
+    (compliance::Policy::NAME, read::<compliance::Policy>),
     (fx::Rates::NAME, read::<fx::Rates>),
     (pricing::Prices::NAME, read::<pricing::Prices>),
     (shipping::Tariff::NAME, read::<shipping::Tariff>),
@@ -115,6 +117,7 @@ const EMBEDDED: &[&[RuleFile]] = &[crate::fx::RULES, crate::pricing::RULES, crat
 
 /// What comes with the program.
 const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, pricing::RULES, shipping::RULES];
+const EMBEDDED: &[&[RuleFile]] = &[compliance::RULES, fx::RULES, pricing::RULES];
 
 /// One version of one rule set, as text.
 #[derive(Debug, Clone, PartialEq)]

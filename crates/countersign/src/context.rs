@@ -274,6 +274,12 @@ impl CallContext {
         Ok(set)
     }
 
+    /// Every version of a rule set that is loaded, in no order: what recorded calls can be computed again with.
+    /// None of them becomes part of the record, because the answer does not rest on them.
+    pub fn rule_versions(&self, name: &str) -> Vec<Arc<RuleSet>> {
+        self.rules.versions(name)
+    }
+
     /// Rests this call on an earlier one of the same user, by the `snapshot_id` of its reply: it becomes
     /// a link of this call's record. What it answered comes with it, and until when that may be relied
     /// on; a record of another user, or none at all, is not found.

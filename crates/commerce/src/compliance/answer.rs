@@ -58,9 +58,15 @@ pub struct Finding {
     pub severity: Severity,
     /// For people, in the language of the call.
     pub message: String,
-    /// What can be done about it.
+    /// What can be done about it, and who does it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mitigations: Vec<String>,
+    /// The facts that a rule would have to know and nobody has said; it is then blocked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// The law or standard that the rule stands for; nothing where the check itself failed closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// How bad a finding is.
@@ -73,4 +79,16 @@ pub enum Severity {
     Warning,
     /// It may not be sent.
     Block,
+}
+
+impl Decision {
+    /// The worst finding decides.
+    pub fn of(findings: &[Finding]) -> Self {
+        let worst = findings.iter().map(|finding| finding.severity).max();
+        match worst {
+            None | Some(Severity::Info) => Self::Allowed,
+            Some(Severity::Warning) => Self::Conditional,
+            Some(Severity::Block) => Self::Blocked,
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod catalog;
 mod pricing;
 mod rulebook;
 mod tax;
+mod compliance;
 mod pricing;
 mod rulebook;
 mod shipping;

@@ -1,0 +1,89 @@
+//! `compliance.check_item`: a pure rule over what is sold and what the rules say.
+
+use countersign::contract::{Behaviour, ErrorCode, canonical};
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::Deserialize;
+
+use super::answer::{ComplianceLine, ComplianceReport, Decision};
+use super::judge;
+use super::policy::Policy;
+use crate::behaviour;
+use crate::destination::Destination;
+use crate::item::{Basket, Item};
+use crate::rulebook::RuleData;
+use crate::shop::{Shop, is_chinese};
+
+pub(super) struct CheckItem;
+
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct CheckArgs {
+    /// What is to be sent; the same thing twice is added up.
+    #[arg(min_items = 1, max_items = 50)]
+    items: Vec<Item>,
+    /// Where it goes.
+    destination: Destination,
+    /// The cart that the answer is for; it then counts for that cart only.
+    #[arg(max_length = 64, example = "cart_0123456789abcdef")]
+    cart_id: Option<String>,
+}
+
+impl Tool for CheckItem {
+    const NAME: &'static str = super::COMPLIANCE_TOOL;
+    const DESCRIPTION: &'static str = "Whether items may be sent to a destination, and under which conditions: \
+        `decision` is allowed, conditional or blocked, each finding names its rule, its source and what can be \
+        done about it. A blocked item is an answer, not an error: tell the user what was found and the \
+        mitigations; checkout refuses it with COMPLIANCE_BLOCKED. Reference data, not legal advice.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = CheckArgs;
+    type Output = ComplianceReport;
+
+    fn behaviour() -> Behaviour {
+        behaviour::rule(behaviour::COMPLIANCE_SECONDS)
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: CheckArgs,
+    ) -> Result<ComplianceReport, ToolError> {
+        let policy = Policy::of(ctx)?;
+        let version = ctx.rules(Policy::NAME)?.version;
+        let shop = Shop::of(ctx)?;
+        let basket = Basket::of(&args.items, "/items")?;
+        let destination = args.destination.normalized();
+        let is_chinese = is_chinese(ctx.request().locale.as_deref());
+        let mut lines = Vec::with_capacity(basket.len());
+        for (sku, quantity) in basket.lines() {
+            let at = args.items.iter().position(|item| item.sku == sku);
+            let pointer = format!("/items/{}/sku", at.unwrap_or_default());
+            let (offer, variant) = shop.known(sku, &pointer)?;
+            let thing = judge::Thing {
+                offer,
+                weight_g: variant.weight_g,
+                quantity,
+            };
+            let findings = judge::findings(&policy, &thing, &destination, is_chinese);
+            lines.push(ComplianceLine {
+                sku: sku.to_owned(),
+                category: offer.category.clone(),
+                decision: Decision::of(&findings),
+                findings,
+            });
+        }
+        let worst = lines.iter().map(|line| line.decision).max();
+        Ok(ComplianceReport {
+            cart_id: args.cart_id,
+            basket: basket.digest().map_err(unwritable)?,
+            destination,
+            // There is at least one line; were there none, nothing would have been checked.
+            decision: worst.unwrap_or(Decision::Blocked),
+            lines,
+            ruleset_version: version.to_string(),
+        })
+    }
+}
+
+/// A basket is names and numbers, so this is a bug.
+fn unwritable(error: canonical::Error) -> ToolError {
+    ToolError::new(ErrorCode::UpstreamError, "the basket has no canonical form").with_source(error)
+}

@@ -1,0 +1,227 @@
+//! What rules can ask about a thing that goes somewhere. The list is closed, but for the attributes, which the
+//! file of the rules declares.
+
+use std::borrow::Cow;
+
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use super::written::AttributeKind;
+use crate::compliance::judge::Thing;
+use crate::destination::Destination;
+use crate::shop::{Battery, Chemistry, Packing};
+
+/// Something that rules can ask about.
+///
+/// | name | what it is |
+/// |---|---|
+/// | `category` | from the general to the special |
+/// | `hs_code` | six digits |
+/// | `origin`, `ships_from` | two letters |
+/// | `cross_border` | whether it is sent from another country than the one that it goes to |
+/// | `quantity`, `weight_g` | of this thing; the weight of one, packed |
+/// | `battery.present` | always known |
+/// | `battery.chemistry` | `lithium_ion`, `lithium_metal`, `alkaline`; missing without a battery |
+/// | `battery.packing` | `alone`, `with_equipment`, `in_equipment`; missing without a battery |
+/// | `battery.watt_hours` | of lithium ion; missing where nobody said it |
+/// | `battery.lithium_mg` | of lithium metal; missing where nobody said it |
+/// | `destination.country` | always known |
+/// | `destination.region`, `destination.postal_code` | missing where nobody said it |
+/// | `attributes.NAME` | as the file declares it; missing where the offer does not say it, or says it otherwise |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fact {
+    Category,
+    HsCode,
+    Origin,
+    ShipsFrom,
+    CrossBorder,
+    Quantity,
+    WeightG,
+    BatteryPresent,
+    BatteryChemistry,
+    BatteryPacking,
+    BatteryWattHours,
+    BatteryLithiumMg,
+    Country,
+    Region,
+    PostalCode,
+    Attribute(String, AttributeKind),
+}
+
+/// What kind of answer a fact has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Flag,
+    Country,
+}
+
+/// What is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Known<'a> {
+    Text(Cow<'a, str>),
+    Number(Decimal),
+    Flag(bool),
+}
+
+impl Fact {
+    const NAMED: [(&'static str, Self); 15] = [
+        ("category", Self::Category),
+        ("hs_code", Self::HsCode),
+        ("origin", Self::Origin),
+        ("ships_from", Self::ShipsFrom),
+        ("cross_border", Self::CrossBorder),
+        ("quantity", Self::Quantity),
+        ("weight_g", Self::WeightG),
+        ("battery.present", Self::BatteryPresent),
+        ("battery.chemistry", Self::BatteryChemistry),
+        ("battery.packing", Self::BatteryPacking),
+        ("battery.watt_hours", Self::BatteryWattHours),
+        ("battery.lithium_mg", Self::BatteryLithiumMg),
+        ("destination.country", Self::Country),
+        ("destination.region", Self::Region),
+        ("destination.postal_code", Self::PostalCode),
+    ];
+
+    /// By its name; attributes are another matter.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let named = Self::NAMED.into_iter().find(|(known, _)| *known == name);
+        named.map(|(_, fact)| fact)
+    }
+
+    pub(super) fn name(&self) -> String {
+        if let Self::Attribute(name, _) = self {
+            return format!("attributes.{name}");
+        }
+        let named = Self::NAMED.into_iter().find(|(_, fact)| fact == self);
+        named.map_or_else(String::new, |(name, _)| name.to_owned())
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Category
+            | Self::HsCode
+            | Self::BatteryChemistry
+            | Self::BatteryPacking
+            | Self::Region
+            | Self::PostalCode
+            | Self::Attribute(_, AttributeKind::Text) => Kind::Text,
+            Self::Quantity
+            | Self::WeightG
+            | Self::BatteryWattHours
+            | Self::BatteryLithiumMg
+            | Self::Attribute(_, AttributeKind::Number) => Kind::Number,
+            Self::CrossBorder | Self::BatteryPresent | Self::Attribute(_, AttributeKind::Flag) => {
+                Kind::Flag
+            }
+            Self::Origin | Self::ShipsFrom | Self::Country => Kind::Country,
+        }
+    }
+}
+
+/// What is known about a thing that goes somewhere.
+pub(in crate::compliance) struct Facts<'a> {
+    thing: &'a Thing<'a>,
+    destination: &'a Destination,
+}
+
+impl<'a> Facts<'a> {
+    pub(in crate::compliance) fn of(thing: &'a Thing<'a>, destination: &'a Destination) -> Self {
+        Self { thing, destination }
+    }
+
+    pub(in crate::compliance) fn category(&self) -> &str {
+        &self.thing.offer.category
+    }
+
+    pub(in crate::compliance) fn country(&self) -> &str {
+        &self.destination.country
+    }
+
+    /// The countries that it has to do with, each with what it is.
+    pub(in crate::compliance) fn countries(&self) -> [(&'static str, &'static str, &str); 3] {
+        [
+            ("destination", "目的地", &self.destination.country),
+            ("origin", "原产国", &self.thing.offer.origin),
+            ("sending country", "发货国", &self.thing.offer.ships_from),
+        ]
+    }
+
+    pub(super) fn has_certificate(&self, wanted: &str) -> bool {
+        let held = self.thing.offer.certificates.iter();
+        held.map(|name| spelled(name)).any(|name| name == wanted)
+    }
+
+    /// What is known about it; nothing where nobody has said it, or in a way that cannot be used.
+    pub(super) fn known(&self, fact: &Fact) -> Option<Known<'a>> {
+        let offer = self.thing.offer;
+        let text = |text: &'a str| Some(Known::Text(Cow::Borrowed(text)));
+        match fact {
+            Fact::Category => text(&offer.category),
+            Fact::HsCode => text(&offer.hs_code),
+            Fact::Origin => text(&offer.origin),
+            Fact::ShipsFrom => text(&offer.ships_from),
+            Fact::CrossBorder => Some(Known::Flag(offer.ships_from != self.destination.country)),
+            Fact::Quantity => Some(Known::Number(self.thing.quantity.into())),
+            Fact::WeightG => Some(Known::Number(self.thing.weight_g.into())),
+            Fact::BatteryPresent => Some(Known::Flag(offer.battery.is_some())),
+            Fact::BatteryChemistry => text(chemistry(offer.battery.as_ref()?)),
+            Fact::BatteryPacking => text(packing(offer.battery.as_ref()?)),
+            Fact::BatteryWattHours => said(offer.battery.as_ref()?.watt_hours),
+            Fact::BatteryLithiumMg => said(offer.battery.as_ref()?.lithium_mg),
+            Fact::Country => text(&self.destination.country),
+            Fact::Region => text(self.destination.region.as_deref()?),
+            Fact::PostalCode => {
+                let code = self.destination.postal_code.as_deref()?;
+                Some(Known::Text(Cow::Owned(code.trim().to_uppercase())))
+            }
+            Fact::Attribute(name, kind) => attribute(offer.attributes.get(name)?, *kind),
+        }
+    }
+}
+
+/// A battery has some energy or some lithium; none of it is nobody having said how much.
+fn said(amount: u32) -> Option<Known<'static>> {
+    (amount > 0).then(|| Known::Number(amount.into()))
+}
+
+fn attribute(value: &Value, kind: AttributeKind) -> Option<Known<'_>> {
+    match (kind, value) {
+        (AttributeKind::Text, Value::String(text)) => Some(Known::Text(Cow::Borrowed(text))),
+        (AttributeKind::Flag, Value::Bool(flag)) => Some(Known::Flag(*flag)),
+        (AttributeKind::Number, value) => number(value).map(Known::Number),
+        (AttributeKind::Text | AttributeKind::Flag, _) => None,
+    }
+}
+
+/// Whole numbers, and decimals as text.
+pub(super) fn number(value: &Value) -> Option<Decimal> {
+    match value {
+        Value::Number(number) => number.as_i64().map(Decimal::from),
+        Value::String(text) => text.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Names of certificates are compared without spaces and in capital letters: `UN 38.3` is `UN38.3`.
+pub(super) fn spelled(certificate: &str) -> String {
+    let letters = certificate.chars().filter(|letter| !letter.is_whitespace());
+    letters.flat_map(char::to_uppercase).collect()
+}
+
+fn chemistry(battery: &Battery) -> &'static str {
+    match battery.chemistry {
+        Chemistry::LithiumIon => "lithium_ion",
+        Chemistry::LithiumMetal => "lithium_metal",
+        Chemistry::Alkaline => "alkaline",
+    }
+}
+
+fn packing(battery: &Battery) -> &'static str {
+    match battery.packing {
+        Packing::Alone => "alone",
+        Packing::WithEquipment => "with_equipment",
+        Packing::InEquipment => "in_equipment",
+    }
+}

@@ -1,0 +1,136 @@
+//! `compliance.policy_ruleset_version`: which rules are in force, and which others a record can be computed
+//! again with.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::answer::Severity;
+use super::policy::Policy;
+use crate::behaviour;
+use crate::rulebook::RuleData;
+use crate::shop::is_chinese;
+
+pub(super) struct PolicyRulesetVersion;
+
+/// The rules in force, and all that can be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulesetVersion {
+    /// The rule set.
+    pub name: String,
+    /// The digest of the file in force, as `ruleset_version` of a report and `sha256sum` say it.
+    pub version: String,
+    /// The name of the file.
+    pub label: String,
+    /// The day from which it holds.
+    pub date: String,
+    /// What it is.
+    pub title: String,
+    /// What it is not.
+    pub notice: String,
+    /// How much is in it.
+    pub counts: PolicyCounts,
+    /// Every version that is loaded, oldest first: a recorded check can be computed again with each.
+    pub versions: Vec<PolicyVersion>,
+}
+
+/// How much is in a version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyCounts {
+    /// All rules.
+    pub rules: usize,
+    /// Of them, those that block.
+    pub block: usize,
+    /// Those that set a condition.
+    pub warning: usize,
+    /// Those that inform.
+    pub info: usize,
+    /// Known categories.
+    pub categories: usize,
+    /// Known countries.
+    pub countries: usize,
+    /// Groups of countries.
+    pub groups: usize,
+}
+
+/// One version that is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyVersion {
+    /// Its digest.
+    pub version: String,
+    /// The name of its file.
+    pub label: String,
+    /// The day from which it holds.
+    pub date: String,
+    /// How many rules it has.
+    pub rules: usize,
+    /// Whether it is the one in force.
+    pub in_force: bool,
+}
+
+impl Tool for PolicyRulesetVersion {
+    const NAME: &'static str = "compliance.policy_ruleset_version";
+    const DESCRIPTION: &'static str = "Which version of the compliance rules is in force: the digest of its file, \
+        its label and date, how many rules it has, and every version that is loaded.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = ();
+    type Output = RulesetVersion;
+
+    fn behaviour() -> Behaviour {
+        behaviour::read()
+    }
+
+    async fn call(&self, ctx: &CallContext, (): ()) -> Result<RulesetVersion, ToolError> {
+        let policy = Policy::of(ctx)?;
+        let set = ctx.rules(Policy::NAME)?;
+        let mut versions: Vec<PolicyVersion> = ctx
+            .rule_versions(Policy::NAME)
+            .iter()
+            // What cannot be read cannot be computed with either.
+            .filter_map(|loaded| {
+                let policy = Policy::deserialize(&loaded.data).ok()?;
+                Some(PolicyVersion {
+                    version: loaded.version.to_string(),
+                    rules: policy.rules().len(),
+                    in_force: loaded.version == set.version,
+                    label: policy.label,
+                    date: policy.date,
+                })
+            })
+            .collect();
+        versions.sort_by(|left, right| {
+            let key = |version: &PolicyVersion| (version.date.clone(), version.version.clone());
+            key(left).cmp(&key(right))
+        });
+        let text = is_chinese(ctx.request().locale.as_deref());
+        Ok(RulesetVersion {
+            name: Policy::NAME.to_owned(),
+            version: set.version.to_string(),
+            label: policy.label.clone(),
+            date: policy.date.clone(),
+            title: policy.title.in_language(text).to_owned(),
+            notice: policy.notice.in_language(text).to_owned(),
+            counts: policy.counts(),
+            versions,
+        })
+    }
+}
+
+impl Policy {
+    /// How much is in it.
+    pub fn counts(&self) -> PolicyCounts {
+        let of = |severity| {
+            let rules = self.rules().iter();
+            rules.filter(|rule| rule.severity == severity).count()
+        };
+        PolicyCounts {
+            rules: self.rules().len(),
+            block: of(Severity::Block),
+            warning: of(Severity::Warning),
+            info: of(Severity::Info),
+            categories: self.categories().count(),
+            countries: self.countries(),
+            groups: self.groups,
+        }
+    }
+}
