@@ -32,11 +32,11 @@ pub const COMPLIANCE_TOOL: &str = "compliance.check_item";
 
 /// The files of this area, oldest first.
 pub(crate) const RULES: &[RuleFile] = &[
-    RuleFile::new::<Policy>(
+    RuleFile::new(
         "2025-06-01",
         include_str!("../rules/compliance/2025-06-01.toml"),
     ),
-    RuleFile::new::<Policy>(
+    RuleFile::new(
         "2026-11-01",
         include_str!("../rules/compliance/2026-11-01.toml"),
     ),

@@ -12,8 +12,8 @@ use crate::rulebook::{Book, RuleData, RuleFile};
 
 /// The files of this area, oldest first.
 pub(crate) const RULES: &[RuleFile] = &[
-    RuleFile::new::<Rates>("2024-12-31", include_str!("../rules/fx/2024-12-31.toml")),
-    RuleFile::new::<Rates>("2026-10-30", include_str!("../rules/fx/2026-10-30.toml")),
+    RuleFile::new("2024-12-31", include_str!("../rules/fx/2024-12-31.toml")),
+    RuleFile::new("2026-10-30", include_str!("../rules/fx/2026-10-30.toml")),
 ];
 
 static BOOK: Book<Rates> = Book::new();

@@ -16,8 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::shop;
-use crate::{fx, pricing, shipping, shop};
-use crate::{compliance, fx, pricing, shop};
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -74,22 +72,16 @@ impl<T: RuleData> Book<T> {
 
 /// A file of rules that comes with the program.
 pub(crate) struct RuleFile {
-    name: &'static str,
     label: &'static str,
     text: &'static str,
-    check: Check,
 }
 
 type Check = fn(&str) -> Result<Value, String>;
 
 impl RuleFile {
-    pub(crate) const fn new<T: RuleData>(label: &'static str, text: &'static str) -> Self {
-        Self {
-            name: T::NAME,
-            label,
-            text,
-            check: read::<T>,
-        }
+    /// A file by the day from which it holds.
+    pub(crate) const fn new(label: &'static str, text: &'static str) -> Self {
+        Self { label, text }
     }
 }
 
@@ -100,24 +92,31 @@ fn read<T: RuleData>(text: &str) -> Result<Value, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// The rule sets that there are, and how each is read. Adding one is adding a line here.
-const AREAS: &[(&str, Check)] = &[
-    (crate::fx::Rates::NAME, read::<crate::fx::Rates>),
-    (crate::pricing::Prices::NAME, read::<crate::pricing::Prices>),
-    (crate::tax::TaxRules::NAME, read::<crate::tax::TaxRules>),
-];
+/// A rule set: how its files are read, and those that come with the program, oldest first.
+struct Area {
+    name: &'static str,
+    check: Check,
+    files: &'static [RuleFile],
+}
 
-/// What comes with the program.
-const EMBEDDED: &[&[RuleFile]] = &[crate::fx::RULES, crate::pricing::RULES, crate::tax::RULES];
-    (compliance::Policy::NAME, read::<compliance::Policy>),
-    (fx::Rates::NAME, read::<fx::Rates>),
-    (pricing::Prices::NAME, read::<pricing::Prices>),
-    (shipping::Tariff::NAME, read::<shipping::Tariff>),
-];
+impl Area {
+    const fn new<T: RuleData>(files: &'static [RuleFile]) -> Self {
+        Self {
+            name: T::NAME,
+            check: read::<T>,
+            files,
+        }
+    }
+}
 
-/// What comes with the program.
-const EMBEDDED: &[&[RuleFile]] = &[fx::RULES, pricing::RULES, shipping::RULES];
-const EMBEDDED: &[&[RuleFile]] = &[compliance::RULES, fx::RULES, pricing::RULES];
+/// The rule sets that there are. Adding one is adding a line here.
+const AREAS: &[Area] = &[
+    Area::new::<crate::compliance::Policy>(crate::compliance::RULES),
+    Area::new::<crate::fx::Rates>(crate::fx::RULES),
+    Area::new::<crate::pricing::Prices>(crate::pricing::RULES),
+    Area::new::<crate::shipping::Tariff>(crate::shipping::RULES),
+    Area::new::<crate::tax::TaxRules>(crate::tax::RULES),
+];
 
 /// One version of one rule set, as text.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,52 +191,47 @@ pub struct RuleFiles {
 impl RuleFiles {
     /// Those that come with the program.
     pub fn embedded() -> Result<Self, RulesError> {
-        let mut files = Vec::new();
-        for file in EMBEDDED.iter().copied().flatten() {
-            let (name, label) = (file.name.to_owned(), file.label.to_owned());
-            match (file.check)(file.text) {
-                Ok(data) => files.push(RuleText {
-                    name,
-                    label,
-                    text: Cow::Borrowed(file.text),
-                    data,
-                }),
-                Err(problem) => {
-                    return Err(RulesError::Invalid {
-                        name,
-                        label,
-                        problem,
-                    });
-                }
+        let mut all = Self::default();
+        for area in AREAS {
+            for file in area.files {
+                all.add(area, file.label, Cow::Borrowed(file.text))?;
             }
         }
-        Ok(Self { files })
+        Ok(all)
     }
 
     /// Adds a version, which is then the one in force.
     pub fn with(mut self, name: &str, label: &str, text: String) -> Result<Self, RulesError> {
-        let (_, check) = AREAS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .ok_or_else(|| {
-                let known: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
-                RulesError::Unknown {
-                    name: name.to_owned(),
-                    known: known.join(", "),
-                }
-            })?;
-        let data = check(&text).map_err(|problem| RulesError::Invalid {
-            name: name.to_owned(),
-            label: label.to_owned(),
-            problem,
+        let area = AREAS.iter().find(|area| area.name == name);
+        let area = area.ok_or_else(|| {
+            let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
+            RulesError::Unknown {
+                name: name.to_owned(),
+                known: known.join(", "),
+            }
         })?;
-        self.files.push(RuleText {
-            name: name.to_owned(),
-            label: label.to_owned(),
-            text: Cow::Owned(text),
-            data,
-        });
+        self.add(area, label, Cow::Owned(text))?;
         Ok(self)
+    }
+
+    fn add(&mut self, area: &Area, label: &str, text: Cow<'static, str>) -> Result<(), RulesError> {
+        let (name, label) = (area.name.to_owned(), label.to_owned());
+        match (area.check)(&text) {
+            Ok(data) => self.files.push(RuleText {
+                name,
+                label,
+                text,
+                data,
+            }),
+            Err(problem) => {
+                return Err(RulesError::Invalid {
+                    name,
+                    label,
+                    problem,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels.

@@ -27,8 +27,8 @@ pub const TAX_TOOL: &str = "tax.estimate_duties_and_taxes";
 
 /// The files of this area, oldest first.
 pub(crate) const RULES: &[RuleFile] = &[
-    RuleFile::new::<TaxRules>("2025-01-01", include_str!("../rules/tax/2025-01-01.toml")),
-    RuleFile::new::<TaxRules>("2026-11-01", include_str!("../rules/tax/2026-11-01.toml")),
+    RuleFile::new("2025-01-01", include_str!("../rules/tax/2025-01-01.toml")),
+    RuleFile::new("2026-11-01", include_str!("../rules/tax/2026-11-01.toml")),
 ];
 
 static BOOK: Book<TaxRules> = Book::new();

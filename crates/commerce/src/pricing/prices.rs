@@ -12,7 +12,7 @@ use crate::rulebook::{Book, RuleData, RuleFile};
 use crate::shop::{Offer, Text, Variant, is_within};
 
 /// The files of this area, oldest first.
-pub(crate) const RULES: &[RuleFile] = &[RuleFile::new::<Prices>(
+pub(crate) const RULES: &[RuleFile] = &[RuleFile::new(
     "2026-11-01",
     include_str!("../../rules/prices/2026-11-01.toml"),
 )];

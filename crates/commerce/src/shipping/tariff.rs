@@ -15,11 +15,11 @@ use crate::tax::Incoterm;
 
 /// The files of this area, oldest first.
 pub(crate) const RULES: &[RuleFile] = &[
-    RuleFile::new::<Tariff>(
+    RuleFile::new(
         "2025-07-01",
         include_str!("../../rules/shipping/2025-07-01.toml"),
     ),
-    RuleFile::new::<Tariff>(
+    RuleFile::new(
         "2026-11-01",
         include_str!("../../rules/shipping/2026-11-01.toml"),
     ),

@@ -9,11 +9,9 @@
 
 mod cart;
 mod catalog;
-mod pricing;
-mod rulebook;
-mod tax;
 mod compliance;
 mod pricing;
 mod rulebook;
 mod shipping;
+mod tax;
 mod world;
