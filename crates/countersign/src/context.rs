@@ -19,6 +19,7 @@ use crate::principal::Principal;
 use crate::progress::ProgressSink;
 use crate::rules::{RuleSet, Rules};
 use crate::state::{Linked, State};
+use crate::text::TextReader;
 use crate::tool::ToolError;
 
 /// The request envelope after everything that was missing has been filled in.
@@ -221,6 +222,11 @@ impl CallContext {
     /// What the tool keeps, as one unit of work with this call.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Texts that belong to nobody, and that the tool searches.
+    pub fn texts(&self) -> TextReader<'_> {
+        self.state.texts()
     }
 
     /// A new name for something that the tool keeps, such as `cart_` and sixteen letters and digits. Nobody can

@@ -1,5 +1,5 @@
 //! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys, pots of
-//! money, and how often something was done lately.
+//! money, how often something was done lately, and texts that are searched.
 //!
 //! One trait a concern, so that each can be read alone; one type implements all of them, because effect,
 //! claim and record are one commit ([`Claims::commit`]). A store sees no personal data in the clear:
@@ -21,6 +21,7 @@ mod memory;
 mod paces;
 mod pots;
 mod tally;
+mod texts;
 
 pub use claims::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
@@ -42,11 +43,15 @@ pub use pots::{
     SpendChange, SpendEnd, longer, overdrawn, window_start,
 };
 pub use tally::Tally;
+pub use texts::{
+    CANDIDATES_MAX, CHUNK_BYTES_MAX, CHUNKS_MAX, Corpus, CorpusError, CorpusId, HITS_MAX,
+    TextChunk, TextHit, TextQuery, Texts, VERSIONS_KEPT,
+};
 
 /// Everything that a call needs of a store.
-pub trait Store: Claims + Documents + Log + Keyring + Pots + Paces {}
+pub trait Store: Claims + Documents + Log + Keyring + Pots + Paces + Texts {}
 
-impl<T: Claims + Documents + Log + Keyring + Pots + Paces> Store for T {}
+impl<T: Claims + Documents + Log + Keyring + Pots + Paces + Texts> Store for T {}
 
 /// The store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,8 @@
 //! Read the modules in this order:
 //!
 //! 1. [`tool`]: what people write; [`args`]: how its parameters are declared;
-//! 2. [`context`]: what a running call knows; [`progress`]: how it tells how far it has come;
+//! 2. [`context`]: what a running call knows; [`state`]: what it keeps; [`text`]: what it searches;
+//!    [`progress`]: how it tells how far it has come;
 //! 3. [`catalog`]: which tools there are; [`alias`]: their names in front of a provider;
 //! 4. [`executor`]: the life of a call, one function on one screen;
 //! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: what the
@@ -111,6 +112,7 @@ pub mod scribe;
 pub mod sequencer;
 pub mod session;
 pub mod state;
+pub mod text;
 pub mod tool;
 pub mod unavailable;
 pub mod vault;

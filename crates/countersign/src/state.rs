@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::ledger::{self, DocumentKey, FoundDocument, MemoryStore, Store};
+use crate::text::TextReader;
 use crate::tool::ToolError;
 use crate::vault::{SHARED, Vault};
 
@@ -200,6 +201,10 @@ impl State {
             member.is_some_and(|own| collection::entry(&keys, collection, index, own) == entry)
         };
         self.merged(user_id, collection, documents, overlay, limit)
+    }
+
+    pub(crate) fn texts(&self) -> TextReader<'_> {
+        TextReader::new(&self.store)
     }
 
     /// Everything that was read and written, sealed, and nothing of it any more.

@@ -24,6 +24,7 @@ mod paces;
 mod pots;
 mod records;
 mod schema;
+mod texts;
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};

@@ -9,7 +9,8 @@
 //!
 //! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:
 //!   the write-ahead log off the writer's.
-//! - `claims`, `documents`, `log`, `keyring`, `pots`, `paces`: the traits of the ledger, statement by statement.
+//! - `claims`, `documents`, `log`, `keyring`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
+//!   statement.
 //! - `open`: the lock of the file, the schema, and what the run before left behind.
 //! - `tip`: the end of the log in memory.
 
@@ -28,6 +29,7 @@ mod paces;
 mod pots;
 mod readers;
 mod sealer;
+mod texts;
 mod time;
 mod tip;
 mod values;
@@ -82,6 +84,8 @@ pub struct SqliteStore {
     time: Arc<Time>,
     tally: Tally,
     disk: Arc<Disk>,
+    /// One corpus is kept at a time.
+    keeping: tokio::sync::Mutex<()>,
     path: PathBuf,
     options: SqliteOptions,
     previous: PreviousRun,
@@ -179,6 +183,7 @@ impl SqliteStore {
             time,
             tally: Tally::default(),
             disk,
+            keeping: tokio::sync::Mutex::default(),
             path: path.to_owned(),
             options,
             previous,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
-    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer,
-    DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry,
-    Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow, Pots,
-    ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
-    StoredRecord, Swept, WrappedKey,
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
+    CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
+    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow,
+    Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
+    StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -35,6 +35,8 @@ pub enum Op {
     Reserve,
     /// Calls that are counted.
     Pace,
+    /// Texts that are searched.
+    Texts,
     /// Everything else.
     Other,
 }
@@ -50,13 +52,14 @@ pub enum When {
 
 type Plan = Box<dyn Fn(Op, When) -> BoxFuture<'static, bool> + Send + Sync>;
 
-type Change = Box<dyn Fn(&mut StoredRecord) + Send + Sync>;
+type Change<T> = Box<dyn Fn(&mut T) + Send + Sync>;
 
 /// A store with a plan of faults.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Plan,
-    change: Change,
+    change: Change<StoredRecord>,
+    change_text: Change<String>,
 }
 
 impl FaultyStore {
@@ -70,6 +73,7 @@ impl FaultyStore {
             inner,
             plan: Box::new(plan),
             change: Box::new(|_| {}),
+            change_text: Box::new(|_| {}),
         }
     }
 
@@ -79,6 +83,12 @@ impl FaultyStore {
         change: impl Fn(&mut StoredRecord) + Send + Sync + 'static,
     ) -> Self {
         self.change = Box::new(change);
+        self
+    }
+
+    /// Hands out texts with this change.
+    pub fn changing_texts(mut self, change: impl Fn(&mut String) + Send + Sync + 'static) -> Self {
+        self.change_text = Box::new(change);
         self
     }
 
@@ -195,6 +205,41 @@ impl Pots for FaultyStore {
 impl Paces for FaultyStore {
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
         guarded!(self, Pace, keep_pace(paces))
+    }
+}
+
+impl Texts for FaultyStore {
+    fn keep_corpus<'a>(&'a self, corpus: &'a Arc<Corpus>) -> BoxFuture<'a, Result<(), Error>> {
+        guarded!(self, Texts, keep_corpus(corpus))
+    }
+
+    fn search<'a>(
+        &'a self,
+        query: &'a TextQuery,
+    ) -> BoxFuture<'a, Result<Option<Vec<TextHit>>, Error>> {
+        let search = self.inner.search(query);
+        Box::pin(async {
+            let mut found = self.guarded(Op::Texts, search).await?;
+            for hit in found.iter_mut().flatten() {
+                (self.change_text)(&mut hit.text);
+            }
+            Ok(found)
+        })
+    }
+
+    fn chunk<'a>(
+        &'a self,
+        corpus: &'a CorpusId,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<TextChunk>, Error>> {
+        let chunk = self.inner.chunk(corpus, id);
+        Box::pin(async {
+            let mut found = self.guarded(Op::Texts, chunk).await?;
+            if let Some(chunk) = &mut found {
+                (self.change_text)(&mut chunk.text);
+            }
+            Ok(found)
+        })
     }
 }
 

@@ -32,6 +32,7 @@ mod races;
 mod recovery;
 mod retention;
 mod takes;
+mod texts;
 
 pub use lockstep::lockstep;
 
@@ -330,6 +331,18 @@ macro_rules! ledger_contract {
                 racing_calls_are_let_in_as_often_as_they_may
                 racing_calls_of_one_pace_are_let_in_as_often_as_they_may
                 racing_calls_that_cross_are_all_counted
+            }
+            texts {
+                nothing_is_found_before_a_corpus_is_kept
+                words_of_both_languages_are_found
+                a_language_can_be_asked_for
+                hits_are_those_of_the_model
+                chunks_are_read_back
+                hostile_questions_are_only_questions
+                hits_are_bounded
+                a_version_is_kept_once_and_never_changes
+                the_newest_versions_stay
+                racing_keepers_and_readers_see_whole_versions
             }
             keyring {
                 the_first_key_of_a_user_counts

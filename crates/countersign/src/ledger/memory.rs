@@ -9,7 +9,7 @@ use std::time::Duration;
 use countersign_contract::{CallRecord, RequestId, SnapshotId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{DocumentKey, Hold, IndexEntry, Scope, Tally, WrappedKey};
+use super::{Corpus, DocumentKey, Hold, IndexEntry, Scope, Tally, WrappedKey};
 use crate::clock::{Clock, SystemClock};
 
 mod claims;
@@ -18,6 +18,7 @@ mod keyring;
 mod log;
 mod paces;
 mod pots;
+mod texts;
 
 use claims::Row;
 use log::Tree;
@@ -50,6 +51,8 @@ struct Inner {
     checkpoints: BTreeMap<u64, ([u8; 32], String)>,
     holds: Vec<Hold>,
     till: Till,
+    /// In the order in which they were kept.
+    corpora: Vec<Arc<Corpus>>,
 }
 
 struct Document {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
-    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer,
-    DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold, IndexEntry,
-    Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow, Pots,
-    ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
-    StoredRecord, Swept, WrappedKey,
+    Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
+    CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
+    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow,
+    Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
+    StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -228,6 +228,27 @@ impl Pots for Tampered {
 impl Paces for Tampered {
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
         self.inner.keep_pace(paces)
+    }
+}
+
+impl Texts for Tampered {
+    fn keep_corpus<'a>(&'a self, corpus: &'a Arc<Corpus>) -> BoxFuture<'a, Result<(), Error>> {
+        self.inner.keep_corpus(corpus)
+    }
+
+    fn search<'a>(
+        &'a self,
+        query: &'a TextQuery,
+    ) -> BoxFuture<'a, Result<Option<Vec<TextHit>>, Error>> {
+        self.inner.search(query)
+    }
+
+    fn chunk<'a>(
+        &'a self,
+        corpus: &'a CorpusId,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<TextChunk>, Error>> {
+        self.inner.chunk(corpus, id)
     }
 }
 

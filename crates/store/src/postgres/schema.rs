@@ -30,6 +30,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "paces",
         sql: include_str!("../../migrations/postgres/0003_paces.sql"),
     },
+    Migration {
+        number: 4,
+        name: "texts",
+        sql: include_str!("../../migrations/postgres/0004_texts.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep our promises.

@@ -17,6 +17,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "pots",
         sql: include_str!("../../migrations/sqlite/0002_pots.sql"),
     },
+    Migration {
+        number: 3,
+        name: "texts",
+        sql: include_str!("../../migrations/sqlite/0003_texts.sql"),
+    },
 ];
 
 pub(super) fn migrate(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {

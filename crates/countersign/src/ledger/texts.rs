@@ -1,0 +1,277 @@
+//! Texts: corpora that tools search. They belong to nobody, and hold nothing personal: unlike documents they are
+//! kept in the clear, because what is sealed cannot be searched.
+//!
+//! A corpus is made from files and can be made again, so it is no part of what a store moves to another one.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use countersign_contract::Digest;
+
+use super::Error;
+use crate::BoxFuture;
+use crate::text::{indexed_words, question_words};
+
+/// Keeps corpora, and finds chunks in them.
+///
+/// Rules that every implementation keeps:
+///
+/// - a version of a corpus is there whole or not at all, whoever looks and whatever crashes;
+/// - it never changes: keeping it again does nothing;
+/// - the newest [`VERSIONS_KEPT`] versions of a name are kept, so that processes with another release each find
+///   their own, and older ones go with the next that is kept;
+/// - the same question gets the same hits with the same scores from every store, as long as no more than
+///   [`CANDIDATES_MAX`] chunks have a word of it; a store looks at no more than that, the best by its own rank.
+pub trait Texts: Send + Sync + 'static {
+    /// Keeps a version of a corpus, where it is not kept already.
+    fn keep_corpus<'a>(&'a self, corpus: &'a Arc<Corpus>) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// The chunks that have a word of the question, best first; none where the corpus is not kept.
+    fn search<'a>(
+        &'a self,
+        query: &'a TextQuery,
+    ) -> BoxFuture<'a, Result<Option<Vec<TextHit>>, Error>>;
+
+    /// One chunk; none where there is no such chunk, or the corpus is not kept.
+    fn chunk<'a>(
+        &'a self,
+        corpus: &'a CorpusId,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<TextChunk>, Error>>;
+}
+
+/// How many versions of one corpus are kept.
+pub const VERSIONS_KEPT: usize = 3;
+
+/// How many hits a search has at most.
+pub const HITS_MAX: usize = 100;
+
+/// How many chunks are ranked for one search.
+pub const CANDIDATES_MAX: usize = 512;
+
+/// How many chunks a corpus may have.
+pub const CHUNKS_MAX: usize = 20_000;
+
+/// How many bytes one chunk may have.
+pub const CHUNK_BYTES_MAX: usize = 8 * 1024;
+
+/// Which corpus, and which version of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CorpusId {
+    /// Such as `knowledge`.
+    pub name: String,
+    /// The digest of what it was made from.
+    pub version: Digest,
+}
+
+/// Texts that are searched together, in one version.
+pub struct Corpus {
+    id: CorpusId,
+    chunks: Vec<TextChunk>,
+    ids: HashSet<String>,
+    words: u32,
+}
+
+/// A piece of a text, with the words that it is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextChunk {
+    /// Its name in the corpus.
+    pub id: String,
+    /// Such as `en`.
+    pub language: String,
+    /// As it is written.
+    pub text: String,
+    /// As it is indexed: letters and digits with one space between words.
+    pub words: String,
+}
+
+impl TextChunk {
+    /// A piece of a text. It is found by the words of its headings as well.
+    pub fn new(
+        id: impl Into<String>,
+        language: impl Into<String>,
+        text: impl Into<String>,
+        headings: &[&str],
+    ) -> Self {
+        let text = text.into();
+        let mut texts = headings.to_vec();
+        texts.push(&text);
+        Self {
+            id: id.into(),
+            language: language.into(),
+            words: indexed_words(&texts),
+            text,
+        }
+    }
+}
+
+/// Texts that cannot be a corpus.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CorpusError {
+    /// There are too many.
+    #[error("{count} chunks are too many, {CHUNKS_MAX} is the most")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// Two of the same name.
+    #[error("there are two chunks {id:?}")]
+    Twice {
+        /// Their name.
+        id: String,
+    },
+    /// One is too long, has a zero byte in it, or its words are not those of [`TextChunk::new`].
+    #[error(
+        "the chunk {id:?} is longer than {CHUNK_BYTES_MAX} bytes, has a zero byte, or strange words"
+    )]
+    Unfit {
+        /// Its name.
+        id: String,
+    },
+}
+
+impl Corpus {
+    /// A corpus of these chunks. The version has to be another one where they are others: nothing of a version is
+    /// ever replaced.
+    pub fn new(
+        name: impl Into<String>,
+        version: Digest,
+        chunks: Vec<TextChunk>,
+    ) -> Result<Self, CorpusError> {
+        if chunks.len() > CHUNKS_MAX {
+            let count = chunks.len();
+            return Err(CorpusError::TooMany { count });
+        }
+        let mut ids = HashSet::new();
+        let mut words = 0_u32;
+        for chunk in &chunks {
+            let id = chunk.id.clone();
+            let parts = [&chunk.id, &chunk.language, &chunk.text, &chunk.words];
+            let is_fit = |part: &&String| part.len() <= 8 * CHUNK_BYTES_MAX && !part.contains('\0');
+            if chunk.text.len() > CHUNK_BYTES_MAX
+                || !parts.iter().all(is_fit)
+                || !is_plain(&chunk.words)
+            {
+                return Err(CorpusError::Unfit { id });
+            }
+            if !ids.insert(id.clone()) {
+                return Err(CorpusError::Twice { id });
+            }
+            words = words.saturating_add(word_count(&chunk.words));
+        }
+        Ok(Self {
+            id: CorpusId {
+                name: name.into(),
+                version,
+            },
+            chunks,
+            ids,
+            words,
+        })
+    }
+
+    /// Its name and version.
+    pub fn id(&self) -> &CorpusId {
+        &self.id
+    }
+
+    /// Its chunks, in their order.
+    pub fn chunks(&self) -> &[TextChunk] {
+        &self.chunks
+    }
+
+    /// Whether it has this chunk.
+    pub fn has(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// How many words its chunks have together.
+    pub fn words(&self) -> u32 {
+        self.words
+    }
+}
+
+impl fmt::Debug for Corpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, version, chunks) = (&self.id.name, self.id.version, self.chunks.len());
+        write!(f, "Corpus({name} {version}, {chunks} chunks)")
+    }
+}
+
+/// Whether words have letters and digits only, so that they can stand between quotes of any database.
+fn is_plain(words: &str) -> bool {
+    let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_alphanumeric() || !byte.is_ascii();
+    words.bytes().all(is_plain)
+}
+
+fn word_count(words: &str) -> u32 {
+    u32::try_from(words.split(' ').count()).unwrap_or(u32::MAX)
+}
+
+/// A question to a corpus. It is made of words only, whatever was asked: no text is a query of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextQuery {
+    corpus: CorpusId,
+    words: Vec<String>,
+    language: Option<String>,
+    limit: usize,
+}
+
+impl TextQuery {
+    /// A question in the words of a person or a model. Ten hits, in every language.
+    pub fn new(corpus: &CorpusId, question: &str) -> Self {
+        Self {
+            corpus: corpus.clone(),
+            words: question_words(question),
+            language: None,
+            limit: 10,
+        }
+    }
+
+    /// In chunks of one language only.
+    pub fn language(mut self, language: impl Into<String>) -> Self {
+        // A zero byte is in no language, and not every database takes one.
+        self.language = Some(language.into().replace('\0', "\u{fffd}"));
+        self
+    }
+
+    /// So many hits at most, and never more than [`HITS_MAX`].
+    pub fn limit(mut self, hits: usize) -> Self {
+        self.limit = hits.min(HITS_MAX);
+        self
+    }
+
+    /// Which corpus is asked.
+    pub fn corpus(&self) -> &CorpusId {
+        &self.corpus
+    }
+
+    /// What is asked for, each word once; letters and digits only.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Which language is asked for.
+    pub fn wanted_language(&self) -> Option<&str> {
+        self.language.as_deref()
+    }
+
+    /// How many hits at most.
+    pub fn hits_max(&self) -> usize {
+        self.limit
+    }
+}
+
+/// A chunk that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextHit {
+    /// Its name in the corpus.
+    pub id: String,
+    /// Its language.
+    pub language: String,
+    /// As it is written.
+    pub text: String,
+    /// How well it answers, in thousandths; to be compared with other hits of the same search only.
+    pub score: u32,
+}

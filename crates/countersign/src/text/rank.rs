@@ -1,0 +1,150 @@
+//! Which chunk answers best: BM25, the same for every store.
+//!
+//! A store finds the chunks; what they are worth is computed here. A database's own rank would be another one in
+//! each of them: that of SQLite counts the chunks of all corpora together, that of PostgreSQL does not know how
+//! rare a word is.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::ledger::{TextChunk, TextHit};
+
+/// How fast more of the same word stops counting.
+const SATURATION: f64 = 1.2;
+
+/// How much a long chunk has to have more of it.
+const LENGTH: f64 = 0.75;
+
+/// What a corpus says about the words of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statistics {
+    /// How many chunks there are.
+    pub chunks: u32,
+    /// How many words they have together.
+    pub words: u32,
+    /// For each word of the question, in its order, how many chunks have it.
+    pub chunks_with: Vec<u32>,
+}
+
+/// The best of the chunks that were found, by score and then by id, at most `limit`. Those without any of the
+/// words are left out.
+pub fn rank(
+    question: &[String],
+    statistics: &Statistics,
+    found: impl IntoIterator<Item = TextChunk>,
+    limit: usize,
+) -> Vec<TextHit> {
+    let weights = Weights::of(question, statistics);
+    let mut hits: Vec<TextHit> = found
+        .into_iter()
+        .filter_map(|chunk| {
+            let score = weights.score(&chunk.words)?;
+            Some(TextHit {
+                id: chunk.id,
+                language: chunk.language,
+                text: chunk.text,
+                score,
+            })
+        })
+        .collect();
+    hits.sort_by(|a, b| (Reverse(a.score), &a.id).cmp(&(Reverse(b.score), &b.id)));
+    hits.truncate(limit);
+    hits
+}
+
+struct Weights<'q> {
+    /// The place of each word in the question.
+    places: HashMap<&'q str, usize>,
+    /// How telling each of them is.
+    rarity: Vec<f64>,
+    length_mean: f64,
+}
+
+impl<'q> Weights<'q> {
+    fn of(question: &'q [String], statistics: &Statistics) -> Self {
+        let chunks = f64::from(statistics.chunks);
+        let rarity = statistics.chunks_with.iter().map(|with| {
+            let with = f64::from(*with);
+            (1.0 + (chunks - with + 0.5).max(0.0) / (with + 0.5)).ln()
+        });
+        let places = question.iter().enumerate();
+        Self {
+            places: places.map(|(at, word)| (word.as_str(), at)).collect(),
+            rarity: rarity.collect(),
+            length_mean: (f64::from(statistics.words) / chunks.max(1.0)).max(1.0),
+        }
+    }
+
+    /// In thousandths, and at least one of them; none where no word is there.
+    fn score(&self, words: &str) -> Option<u32> {
+        let mut counts = vec![0_u32; self.rarity.len()];
+        let mut length = 0_u32;
+        for word in words.split(' ') {
+            length = length.saturating_add(1);
+            let place = self.places.get(word);
+            if let Some(count) = place.and_then(|place| counts.get_mut(*place)) {
+                *count += 1;
+            }
+        }
+        if counts.iter().all(|count| *count == 0) {
+            return None;
+        }
+        let burden = SATURATION * (1.0 - LENGTH + LENGTH * f64::from(length) / self.length_mean);
+        let parts = counts.iter().zip(&self.rarity).map(|(count, rarity)| {
+            let count = f64::from(*count);
+            rarity * count * (SATURATION + 1.0) / (count + burden)
+        });
+        Some(thousandths(parts.sum()))
+    }
+}
+
+/// Rounded, so that the last bit of a logarithm, which machines disagree about, decides nothing.
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "no part is below zero, and a cast stops at the largest number"
+)]
+fn thousandths(score: f64) -> u32 {
+    ((score * 1_000.0).round() as u32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{indexed_words, question_words};
+
+    #[test]
+    fn rare_words_and_short_chunks_come_first() {
+        let texts = [
+            (
+                "a",
+                "duty and tax, and tax, and tax, with many more words about other things",
+            ),
+            ("b", "tax on batteries"),
+            ("c", "tax"),
+            ("d", "weather"),
+        ];
+        let chunks: Vec<TextChunk> = texts
+            .iter()
+            .map(|(id, text)| TextChunk::new(*id, "en", *text, &[]))
+            .collect();
+        let question = question_words("battery tax");
+        let with = |word: &String| {
+            let has = |chunk: &&TextChunk| chunk.words.split(' ').any(|own| own == word);
+            u32::try_from(chunks.iter().filter(has).count()).unwrap()
+        };
+        let words = chunks.iter().map(|chunk| chunk.words.split(' ').count());
+        let statistics = Statistics {
+            chunks: 4,
+            words: u32::try_from(words.sum::<usize>()).unwrap(),
+            chunks_with: question.iter().map(with).collect(),
+        };
+        let hits = rank(&question, &statistics, chunks.clone(), 10);
+        let found: Vec<(&str, u32)> = hits.iter().map(|hit| (&*hit.id, hit.score)).collect();
+        // By hand: N 4, words 14+3+1+1 = 19, mean 4.75. tax in 3: ln(1 + 1.5/3.5) = 0.35667; battery in 1:
+        // ln(1 + 3.5/1.5) = 1.20397. b: 3 words, burden 1.2 * (0.25 + 0.75 * 3/4.75) = 0.86842, factor
+        // 2.2/1.86842 = 1.17746, times 1.56064 = 1.83759. c: burden 0.48947, 0.35667 * 2.2/1.48947 = 0.52682.
+        // a: 14 words, burden 2.95263, 0.35667 * 3 * 2.2/5.95263 = 0.39546.
+        assert_eq!(found, [("b", 1838), ("c", 527), ("a", 395)]);
+        assert_eq!(indexed_words(&["tax on batteries"]), "tax on battery");
+    }
+}
