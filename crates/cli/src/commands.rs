@@ -10,6 +10,7 @@ pub(crate) mod evidence;
 pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod replay;
+pub(crate) mod rules;
 pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod tools;

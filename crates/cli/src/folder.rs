@@ -54,6 +54,17 @@ impl Folder {
         )
     }
 
+    /// A folder in it, made where it is missing.
+    pub(crate) fn subfolder(&self, name: &str) -> Result<Self, Failure> {
+        let path = self.file(name);
+        if !path.is_dir() {
+            let folder = Self::make(path.clone())?;
+            self.sync().map_err(|error| about(&path, "make", error))?;
+            return Ok(folder);
+        }
+        Ok(Self { path })
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -14,6 +14,7 @@ use crate::terminal::Terminal;
 
 mod answer;
 mod backend;
+mod catalog;
 mod commands;
 mod exit;
 mod failure;
@@ -25,8 +26,8 @@ mod moment;
 mod place;
 mod policy;
 mod progress;
+mod rules;
 mod running;
-mod samples;
 mod table;
 mod telemetry;
 mod terminal;
@@ -67,6 +68,7 @@ enum Command {
     Keys(commands::keys::Keys),
     Mcp(commands::mcp::Mcp),
     Replay(commands::replay::Replay),
+    Rules(commands::rules::RulesCommand),
     Serve(commands::serve::Serve),
     Store(commands::store::Store),
     Tools(commands::tools::Tools),
@@ -98,6 +100,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Keys(keys) => keys.run(place, terminal),
         Command::Mcp(mcp) => mcp.run(place, terminal),
         Command::Replay(replay) => replay.run(place, terminal),
+        Command::Rules(rules) => rules.run(place, terminal),
         Command::Serve(serve) => serve.run(place, terminal),
         Command::Store(store) => store.run(place, terminal),
         Command::Tools(tools) => tools.run(terminal),

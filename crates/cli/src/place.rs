@@ -11,7 +11,7 @@ use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{self, Store};
 use countersign::newest::NewestCheckpoint;
-use countersign::sample::Vat;
+use countersign::rules::Rules;
 use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::VerifyingKey;
@@ -197,21 +197,20 @@ impl Place {
     }
 
     /// Runs calls on this store.
-    pub(crate) fn executor(&self, catalog: Catalog) -> Result<Executor, Failure> {
-        Ok(self.executor_builder(catalog)?.build())
+    pub(crate) fn executor(&self, catalog: Catalog, rules: Rules) -> Executor {
+        self.executor_builder(catalog, rules).build()
     }
 
     /// The same with room for more parts.
-    pub(crate) fn executor_builder(&self, catalog: Catalog) -> Result<ExecutorBuilder, Failure> {
-        let executor = Executor::builder(catalog)
+    pub(crate) fn executor_builder(&self, catalog: Catalog, rules: Rules) -> ExecutorBuilder {
+        Executor::builder(catalog)
             .store(self.store())
             .kms(self.master.clone())
             .clock(self.clock.clone())
             .ids(self.ids.clone())
-            .rules(Vat::rules()?)
+            .rules(rules)
             .build_digest(build_digest())
-            .newest_checkpoint(self.newest.clone());
-        Ok(executor)
+            .newest_checkpoint(self.newest.clone())
     }
 
     pub(crate) fn vault(&self) -> Vault {
@@ -284,7 +283,7 @@ pub(crate) fn operator() -> Principal {
         .fold(Principal::new(actor, ""), Principal::scope)
 }
 
-/// What ran the tool: the version of this program, which holds the samples.
+/// What ran the tool: the version of this program, which holds the tools.
 fn build_digest() -> Digest {
     let name = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
     Digest::of_bytes(name.as_bytes())

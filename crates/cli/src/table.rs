@@ -30,6 +30,11 @@ impl Table {
             .push(cells.into_iter().enumerate().map(cell).collect());
     }
 
+    /// An empty line.
+    pub(crate) fn gap(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.len() < 2
     }

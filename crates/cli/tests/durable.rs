@@ -237,7 +237,7 @@ fn a_rolled_back_store_is_not_signed_for() {
     let told = place.told(3, &["call", "notes.list"]);
     assert!(told.contains("the log was rolled back"), "{told}");
     place.ask(3, &["verify", "--all"]);
-    assert_eq!(place.ask(1, &["doctor"]).as_array().unwrap().len(), 8);
+    assert_eq!(place.ask(1, &["doctor"]).as_array().unwrap().len(), 9);
 }
 
 /// A bundle is checked without the store, by both programs; one that was changed is not valid.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The commands whose help has examples, in an order in which they work in one folder.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "call",
     "bind",
     "tools",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 14] = [
     "evidence hold",
     "evidence release",
     "replay",
+    "rules",
     "keys create",
     "keys rotate-master",
     "doctor",
@@ -25,7 +26,7 @@ const COMMANDS: [&str; 14] = [
 
 /// What needs something that only its reader has: a name from another answer, another program, a secret,
 /// or no end.
-const NEEDS_MORE: [&str; 5] = [" ev_01", "$NEW", "| jq", "--rules new-rules.json", "curl "];
+const NEEDS_MORE: [&str; 5] = [" ev_01", "$NEW", "| jq", "--rules new-rules", "curl "];
 
 fn shell(folder: &Path, line: &str) -> Output {
     let bin = Path::new(env!("CARGO_BIN_EXE_countersign"));

@@ -135,6 +135,11 @@ impl RuleText {
     pub fn version(&self) -> Digest {
         Digest::of_bytes(self.text.as_bytes())
     }
+
+    /// What the file says.
+    pub fn data(&self) -> &Value {
+        &self.data
+    }
 }
 
 /// Why rules cannot be loaded.

@@ -48,6 +48,11 @@ impl Rules {
         RulesBuilder::default()
     }
 
+    /// The names of all rule sets, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.current.keys().map(String::as_str)
+    }
+
     /// The version in force.
     pub fn current(&self, name: &str) -> Option<Arc<RuleSet>> {
         self.current.get(name).cloned()
@@ -96,6 +101,26 @@ impl RulesBuilder {
     pub fn file(mut self, name: impl Into<String>, bytes: &[u8], data: Value) -> Self {
         let version = Digest::of_bytes(bytes);
         self.add(name.into(), version, data);
+        self
+    }
+
+    /// Adds every version of others; what is in force there is in force here.
+    ///
+    /// ```
+    /// use countersign::rules::Rules;
+    /// use serde_json::json;
+    ///
+    /// let vat = Rules::builder().version("vat", json!({"DE": 1900}))?.build();
+    /// let fx = Rules::builder().version("fx", json!({"EUR": 1}))?.build();
+    /// let both = Rules::builder().also(&vat).also(&fx).build();
+    /// assert_eq!(both.names().collect::<Vec<_>>(), ["fx", "vat"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn also(mut self, others: &Rules) -> Self {
+        let clone = |(key, set): (&(String, Digest), &Arc<RuleSet>)| (key.clone(), set.clone());
+        self.known.extend(others.known.iter().map(clone));
+        let clone = |(name, set): (&String, &Arc<RuleSet>)| (name.clone(), set.clone());
+        self.current.extend(others.current.iter().map(clone));
         self
     }
 

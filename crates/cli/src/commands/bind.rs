@@ -13,7 +13,7 @@ use super::{BEHIND_ARGS, check_timezone, issue_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
-use crate::{json, samples};
+use crate::{catalog, json};
 
 /// Show what becomes of arguments as a model wrote them: the value, and every change
 ///
@@ -134,7 +134,7 @@ impl Bind {
                     format!("{name} declares its own arguments, so --schema is one too many");
                 Err(Failure::new(message).hint("leave out one of the two"))
             }
-            (Some(name), None) => Ok(samples::find(&samples::catalog()?, name)?.binder().clone()),
+            (Some(name), None) => Ok(catalog::find(&catalog::all()?, name)?.binder().clone()),
         }
     }
 

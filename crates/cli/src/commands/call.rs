@@ -7,7 +7,6 @@ use std::sync::Arc;
 use countersign::contract::record::PhaseTimes;
 use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, RequestEnvelope, Warning};
 use countersign::ledger::{LogQuery, MemoryStore};
-use countersign::sample::Vat;
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use serde_json::Value;
 
@@ -18,9 +17,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::place::{PlaceOptions, store_failed};
+use crate::rules::RuleOptions;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
-use crate::{json, samples};
+use crate::{catalog, json};
 
 /// Call a tool and show its reply
 ///
@@ -77,6 +77,9 @@ pub(crate) struct Call {
     /// Where times without an offset are, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
+
+    #[command(flatten)]
+    rules: RuleOptions,
 }
 
 impl Call {
@@ -86,8 +89,8 @@ impl Call {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         check_timezone(self.timezone.as_deref())?;
-        let catalog = samples::catalog()?;
-        samples::find(&catalog, &self.tool)?;
+        let catalog = catalog::all()?;
+        catalog::find(&catalog, &self.tool)?;
         let (reply, recorded) = if options.is_memory()? {
             self.in_memory(catalog)?
         } else {
@@ -106,7 +109,7 @@ impl Call {
         let store = Arc::new(MemoryStore::new());
         let executor = Executor::builder(catalog)
             .store(store.clone())
-            .rules(Vat::rules()?)
+            .rules(self.rules.known(None)?.rules)
             .build();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -128,8 +131,9 @@ impl Call {
         terminal: &mut Terminal,
     ) -> Result<(ReplyEnvelope, Option<Recorded>), Failure> {
         let place = options.open_or_make(terminal)?;
+        let rules = self.rules.in_place(&place.folder, terminal)?;
         let mut journal = Journal::start(&place)?;
-        let executor = place.executor(catalog)?;
+        let executor = place.executor(catalog, rules);
         let reply = place.runtime.block_on(executor.execute(self.call()));
         journal.sign(&place)?;
         let query = LogQuery {

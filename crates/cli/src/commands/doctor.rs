@@ -13,6 +13,7 @@ use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
 use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, MASTER_OLD, MasterSource};
 use crate::place::{Place, PlaceOptions, store_failed};
+use crate::rules::kept;
 use crate::running::Running;
 use crate::table::Table;
 use crate::terminal::Terminal;
@@ -130,6 +131,7 @@ fn examine_folder(folder: &Folder, points: &mut Points) {
         points.add("old master key", Standing::Note, found);
     }
     points.add_result("log key", log_key(folder));
+    points.add_result("kept rules", kept_rules(folder));
     points.add_result("disk", disk(folder));
 }
 
@@ -167,6 +169,20 @@ fn log_key(folder: &Folder) -> Result<(Standing, String), Failure> {
             Standing::Wrong,
             format!("{LOG_PUBLIC} is not of {LOG}; it should be {public}"),
         )
+    })
+}
+
+/// What was in force once, and is needed to compute old calls again.
+fn kept_rules(folder: &Folder) -> Result<(Standing, String), Failure> {
+    let files = kept::files(folder)?;
+    let problems: Vec<String> = files
+        .iter()
+        .filter_map(|file| file.checked().err())
+        .collect();
+    Ok(if problems.is_empty() {
+        (Standing::Ok, counted(files.len(), "version", "versions"))
+    } else {
+        (Standing::Wrong, problems.join("; "))
     })
 }
 

@@ -9,7 +9,7 @@ use countersign::contract::{Actor, ActorType};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{MemoryStore, Store};
-use countersign::sample::Vat;
+use countersign::rules::Rules;
 use countersign::{Executor, Principal};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
@@ -22,12 +22,13 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
+use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::place::{Place, PlaceOptions, operator};
+use crate::rules::RuleOptions;
 use crate::running::Running;
-use crate::samples;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 
@@ -47,6 +48,9 @@ pub(crate) struct Mcp {
 
     #[command(flatten)]
     telemetry: TelemetryOptions,
+
+    #[command(flatten)]
+    rules: RuleOptions,
 }
 
 impl Mcp {
@@ -62,7 +66,8 @@ impl Mcp {
                 .build()?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
             let telemetry = self.watch(&runtime, terminal, clock.clone())?;
-            let gateway = in_memory(clock, &telemetry)?;
+            let rules = self.rules.known(None)?.rules;
+            let gateway = in_memory(clock, rules, &telemetry)?;
             let served = runtime.block_on(self.serve(&gateway));
             runtime.block_on(telemetry.flush(FLUSH_WAIT));
             return served.map(|()| Exit::Ok);
@@ -70,7 +75,8 @@ impl Mcp {
         let place = options.open_or_make(terminal)?;
         let journal = Journal::start(&place)?;
         let telemetry = self.watch(&place.runtime, terminal, place.clock.clone())?;
-        let executor = place.executor_builder(samples::catalog()?)?;
+        let rules = self.rules.in_place(&place.folder, terminal)?;
+        let executor = place.executor_builder(catalog::all()?, rules);
         let executor = watched(executor, &telemetry).build();
         let archive = place.archive_with(executor.vault().clone());
         let token = Operator::draw(&*place.ids, operator());
@@ -205,14 +211,18 @@ fn watched(executor: ExecutorBuilder, telemetry: &Telemetry) -> ExecutorBuilder 
 }
 
 /// Nothing outlives the command.
-fn in_memory(clock: Arc<dyn Clock>, telemetry: &Telemetry) -> Result<Gateway, Failure> {
+fn in_memory(
+    clock: Arc<dyn Clock>,
+    rules: Rules,
+    telemetry: &Telemetry,
+) -> Result<Gateway, Failure> {
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
-    let executor = Executor::builder(samples::catalog()?)
+    let executor = Executor::builder(catalog::all()?)
         .store(store.clone())
         .clock(clock.clone())
         .ids(ids.clone())
-        .rules(Vat::rules()?);
+        .rules(rules);
     let executor = watched(executor, telemetry).build();
     let mut seed = [0; 32];
     ids.fill(&mut seed);

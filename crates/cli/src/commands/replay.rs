@@ -8,7 +8,6 @@ use countersign::contract::{RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use countersign::replay::{self, Options, Replayed, Replayer, RulesAt};
 use countersign::rules::Rules;
-use countersign::sample::Vat;
 use serde_json::{Map, Value, json};
 
 use super::calls::Wanted;
@@ -17,9 +16,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::rules::RuleOptions;
 use crate::table::Table;
 use crate::terminal::Terminal;
-use crate::{progress, samples};
+use crate::{catalog, progress};
 
 /// Check recorded calls, or compute them again and show what differs
 ///
@@ -30,9 +30,11 @@ use crate::{progress, samples};
 Examples:
   countersign replay ev_01a1e209-3e99-736c-842c-57d140cc68f6
   countersign replay --since 7d --tool sample.vat --mode recompute
+  countersign replay --since 7d --mode against --rules new-rules
   countersign replay --since 7d --mode against --rules new-rules.json
 
-A file of rules is one JSON object: the name of each rule set with its data, such as {\"vat\": {\"DE\": 2000}}.")]
+A folder of rules has a file for each version, NAME/LABEL.toml; `countersign rules show NAME` writes one to
+begin with. A file of rules is one JSON object: the name of each rule set with its data, such as {\"vat\": {\"DE\": 2000}}.")]
 pub(crate) struct Replay {
     /// The name of one record
     #[arg(value_name = "ID", value_parser = super::evidence::record_id)]
@@ -45,8 +47,8 @@ pub(crate) struct Replay {
     #[arg(long, value_enum, default_value_t = Mode::Recompute)]
     mode: Mode,
 
-    /// Rule sets that take the place of those in force
-    #[arg(long, value_name = "FILE", required_if_eq("mode", "against"))]
+    /// Rules that take the place of those in force: a folder NAME/LABEL.toml, or a JSON file
+    #[arg(long, value_name = "DIR|FILE", required_if_eq("mode", "against"))]
     rules: Option<PathBuf>,
 }
 
@@ -81,8 +83,8 @@ impl Replay {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let rules = self.rules()?;
         let place = options.open()?;
+        let rules = self.rules(&place, terminal)?;
         let mut journal = Journal::start(&place)?;
         let ids = self.ids(&place)?;
         let vault = Arc::new(place.vault());
@@ -95,7 +97,7 @@ impl Replay {
                 Mode::Against => RulesAt::InForce,
                 Mode::Verify | Mode::Recompute => RulesAt::Recorded,
             };
-            let target = Arc::new(replayer.local(samples::catalog()?, rules, at));
+            let target = Arc::new(replayer.local(catalog::all()?, rules, at));
             match &self.id {
                 Some(id) => {
                     let done = place.runtime.block_on(replayer.replay(id, &*target));
@@ -145,19 +147,25 @@ impl Replay {
         Ok(rows.into_iter().map(named).collect())
     }
 
-    /// The rule sets: what the samples know, and in force what the file says.
-    fn rules(&self) -> Result<Rules, Failure> {
-        let Some(path) = &self.rules else {
-            return Ok(Vat::rules()?);
+    /// Every version that is known, and in force what the folder or the file says.
+    fn rules(&self, place: &Place, terminal: &mut Terminal) -> Result<Rules, Failure> {
+        let folder = self.rules.clone().filter(|path| path.is_dir());
+        let has_file = folder.is_none();
+        let known = RuleOptions::of(folder).known(Some(&place.folder))?;
+        for problem in &known.problems {
+            terminal.say(format_args!("warning: {problem}"))?;
+        }
+        let Some(path) = self.rules.as_ref().filter(|_| has_file) else {
+            return Ok(known.rules);
         };
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::unreadable(path.display(), error))?;
         let sets: Map<String, Value> = serde_json::from_str(&text).map_err(|error| {
             let context = format!("{} holds no rules", path.display());
             Failure::from(anyhow::Error::new(error).context(context))
-                .hint("it is one JSON object: the name of each rule set with its data")
+                .hint("a file is one JSON object: the name of each rule set with its data; a folder has NAME/LABEL.toml")
         })?;
-        let mut rules = Rules::builder();
+        let mut rules = Rules::builder().also(&known.rules);
         for (name, data) in sets {
             rules = rules.version(name, data)?;
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
+use countersign::executor::ExecutorBuilder;
 use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::{self, Identity};
@@ -26,10 +27,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal;
 use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::rules::RuleOptions;
 use crate::running::Running;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{policy, samples};
+use crate::{catalog, policy};
 
 mod address;
 mod welcome;
@@ -77,6 +79,9 @@ pub(crate) struct Serve {
     conformance: bool,
 
     #[command(flatten)]
+    rules: RuleOptions,
+
+    #[command(flatten)]
     telemetry: TelemetryOptions,
 }
 
@@ -92,6 +97,7 @@ impl Serve {
         }
         self.check_before_making(options, &policy)?;
         let place = options.open_or_make(terminal)?;
+        let rules = self.rules.in_place(&place.folder, terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
         let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
@@ -100,7 +106,8 @@ impl Serve {
             .telemetry
             .start(&place.runtime, terminal, clock, dropped)?;
         let identity = self.identity(&place, &policy)?.with_operator_token(token);
-        let gateway = self.gateway(&place, &policy, identity, metrics, &telemetry)?;
+        let executor = place.executor_builder(catalog::all()?, rules);
+        let gateway = self.gateway(&place, executor, &policy, identity, metrics, &telemetry);
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
         announce_policy(&place, &policy)?;
         // The first reply carries a checkpoint like every other.
@@ -202,17 +209,17 @@ impl Serve {
     fn gateway(
         &self,
         place: &Place,
+        executor: ExecutorBuilder,
         policy: &Arc<LivePolicy>,
         identity: Identity,
         metrics: Arc<Metrics>,
         telemetry: &Telemetry,
-    ) -> Result<Gateway, Failure> {
+    ) -> Gateway {
         let mut observers: Vec<Arc<dyn Observer>> = vec![metrics.clone()];
         if let Some(traces) = telemetry.traces() {
             observers.push(traces);
         }
-        let builder = place
-            .executor_builder(samples::catalog()?)?
+        let builder = executor
             .authorizer(policy.clone())
             .observer(Arc::new(observers));
         let executor = policy.controls().install(builder).build();
@@ -224,7 +231,7 @@ impl Serve {
         let archive = place.archive_with(executor.vault().clone());
         let ids = place.ids.clone();
         let gateway = Gateway::new(executor, archive, ids, identity, settings);
-        Ok(gateway.with_metrics(metrics))
+        gateway.with_metrics(metrics)
     }
 }
 

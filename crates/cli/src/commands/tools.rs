@@ -10,9 +10,9 @@ use countersign::dialect::{Dialect, NoteKind, ToolListOptions};
 use serde_json::{Map, Value};
 
 use crate::answer::write_json;
+use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::samples;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
@@ -81,9 +81,9 @@ impl Format {
 
 impl Tools {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let catalog = samples::catalog()?;
+        let catalog = catalog::all()?;
         let entries = match &self.name {
-            Some(name) => vec![samples::find(&catalog, name)?],
+            Some(name) => vec![catalog::find(&catalog, name)?],
             None => catalog.list(),
         };
         let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
@@ -179,21 +179,23 @@ fn sentence(note: &NoteKind) -> String {
     }
 }
 
+/// One line a tool, with a gap between areas: the first word of a name is its area.
 fn table(entries: &[Arc<Entry>]) -> Table {
     let mut table = Table::new(["NAME", "EFFECT", "PARAMETERS", "DESCRIPTION"]);
+    let mut area = None;
     for entry in entries {
         let spec = entry.spec();
+        let name = spec.name.as_str();
+        let of_entry = name.split_once('.').map(|(area, _)| area);
+        if area.replace(of_entry).is_some_and(|last| last != of_entry) {
+            table.gap();
+        }
         let effect = match spec.behaviour.effect {
             Effect::Read => "read",
             Effect::Write => "write",
             Effect::External => "external",
         };
-        table.row([
-            spec.name.as_str(),
-            effect,
-            &parameters(&spec.input),
-            &spec.description,
-        ]);
+        table.row([name, effect, &parameters(&spec.input), &spec.description]);
     }
     table
 }

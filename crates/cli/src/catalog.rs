@@ -1,4 +1,5 @@
-//! The tools that are there without any set-up: the samples, with a handful of notes to search.
+//! The tools that are there without any set-up: the reference tools, which run a shop, and the samples, with
+//! a handful of notes to search.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ const NOTES: [&str; 8] = [
     "东京的会议改到星期三",
 ];
 
-/// The sample tools.
-pub(crate) fn catalog() -> Result<Catalog, Failure> {
+/// All tools.
+pub(crate) fn all() -> Result<Catalog, Failure> {
     let builder = Catalog::builder()
         .tool(MemorySearch::new(NOTES))
         .tool(Diagnostics)
@@ -30,7 +31,7 @@ pub(crate) fn catalog() -> Result<Catalog, Failure> {
         .tool(ClearNotes)
         .tool(ListNotes)
         .tool(Vat);
-    Ok(builder.build()?)
+    Ok(countersign_commerce::tools(builder).build()?)
 }
 
 /// A tool by its name or provider alias; where there is none, the nearest name is the hint.

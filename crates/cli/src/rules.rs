@@ -1,0 +1,186 @@
+//! Which rules there are: those of the program, those of a folder that is named, and those that were in force
+//! before. What is in force is written into the data folder before any call rests on it, because a folder
+//! of rules is edited in place and a program is replaced, and a recorded call has to be computed again
+//! after that.
+
+use std::path::PathBuf;
+
+use countersign::contract::{Digest, canonical};
+use countersign::rules::Rules;
+use countersign::sample::Vat;
+use countersign_commerce::rulebook::{RuleFiles, RuleText};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::terminal::Terminal;
+
+pub(crate) mod kept;
+
+/// More rules than those of the program.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct RuleOptions {
+    /// A folder of rules, NAME/LABEL.toml; the last label of each name is in force
+    #[arg(long = "rules", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+/// Every version of every rule set that is at hand.
+pub(crate) struct Known {
+    pub(crate) rules: Rules,
+    /// By name; of each name the one in force is the last.
+    pub(crate) versions: Vec<Version>,
+    /// What is kept and cannot be used, in one sentence each.
+    pub(crate) problems: Vec<String>,
+}
+
+/// One version of a rule set.
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) digest: Digest,
+    pub(crate) label: Option<String>,
+    pub(crate) is_in_force: bool,
+    pub(crate) origin: Origin,
+    /// The file as it is; none where the digest is of the canonical form of the data.
+    file: Option<String>,
+}
+
+/// Where a version comes from, in the order in which one overtakes the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// It was in force once, in this data folder.
+    Kept,
+    /// It is part of the program.
+    Program,
+    /// It is in the folder that was named.
+    Folder,
+}
+
+impl Origin {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Program => "program",
+            Self::Folder => "folder",
+        }
+    }
+}
+
+impl RuleOptions {
+    /// Those of a folder that was named in another way.
+    pub(crate) fn of(folder: Option<PathBuf>) -> Self {
+        Self { folder }
+    }
+
+    /// Those of the program, of the named folder, and of the data folder.
+    pub(crate) fn known(&self, data: Option<&Folder>) -> Result<Known, Failure> {
+        let program = RuleFiles::embedded()?;
+        let of_program = program.files().len();
+        let files = match &self.folder {
+            None => program,
+            Some(folder) => program.folder(folder).map_err(|error| {
+                Failure::from(error)
+                    .hint("it has DIR/NAME/LABEL.toml; `countersign rules` lists the names")
+            })?,
+        };
+        let current = Rules::builder()
+            .also(&Vat::rules()?)
+            .also(&files.rules()?)
+            .build();
+        let mut known = Known {
+            versions: versions(&current, files.files(), of_program),
+            rules: Rules::default(),
+            problems: Vec::new(),
+        };
+        // Those that are kept come first: what comes later is in force.
+        let mut rules = Rules::builder();
+        for file in data.map_or(Ok(Vec::new()), kept::files)? {
+            if known.has(&file.name, file.digest) {
+                continue;
+            }
+            match file.read() {
+                Ok((version, data)) => {
+                    rules = rules.file(&version.name, version.bytes(), data);
+                    known.versions.push(version);
+                }
+                Err(problem) => known.problems.push(problem),
+            }
+        }
+        known.rules = rules.also(&current).build();
+        let order = |version: &Version| (version.is_in_force, version.origin);
+        known
+            .versions
+            .sort_by(|a, b| a.name.cmp(&b.name).then(order(a).cmp(&order(b))));
+        Ok(known)
+    }
+
+    /// All of them, for calls that are recorded: what is in force is kept first.
+    pub(crate) fn in_place(
+        &self,
+        data: &Folder,
+        terminal: &mut Terminal,
+    ) -> Result<Rules, Failure> {
+        let known = self.known(Some(data))?;
+        for problem in &known.problems {
+            terminal.say(format_args!("warning: {problem}"))?;
+        }
+        for version in known.versions.iter().filter(|one| one.is_in_force) {
+            if kept::keep(data, version, &known)? == kept::Kept::Anew {
+                terminal.say(format_args!(
+                    "warning: the kept rules {} were damaged; they are written anew",
+                    version.name
+                ))?;
+            }
+        }
+        Ok(known.rules)
+    }
+}
+
+impl Known {
+    fn has(&self, name: &str, digest: Digest) -> bool {
+        let mut versions = self.versions.iter();
+        versions.any(|known| known.name == name && known.digest == digest)
+    }
+
+    /// A version as text: the file, or the data where there was none. Its digest is the version.
+    pub(crate) fn text(&self, version: &Version) -> Result<String, Failure> {
+        if let Some(text) = &version.file {
+            return Ok(text.clone());
+        }
+        let set = self.rules.version(&version.name, version.digest);
+        let data = set.map_or(Value::Null, |set| set.data.clone());
+        Ok(canonical::to_string(&data)?)
+    }
+}
+
+impl Version {
+    /// What is left to be told by its digest, where that is of a file.
+    fn bytes(&self) -> &[u8] {
+        self.file.as_deref().unwrap_or_default().as_bytes()
+    }
+}
+
+/// The versions that a program and its folder bring.
+fn versions(rules: &Rules, files: &[RuleText], of_program: usize) -> Vec<Version> {
+    let mut versions = Vec::new();
+    for name in rules.names() {
+        let current = rules.current(name).map(|set| set.version);
+        for set in rules.versions(name) {
+            let is_it = |file: &RuleText| file.name == name && file.version() == set.version;
+            let at = files.iter().rposition(is_it);
+            let file = at.and_then(|at| files.get(at));
+            versions.push(Version {
+                name: name.to_owned(),
+                digest: set.version,
+                label: file.map(|file| file.label.clone()),
+                is_in_force: current == Some(set.version),
+                origin: match at {
+                    Some(at) if at >= of_program => Origin::Folder,
+                    Some(_) | None => Origin::Program,
+                },
+                file: file.map(|file| file.text.clone().into_owned()),
+            });
+        }
+    }
+    versions
+}

@@ -1,0 +1,178 @@
+//! Rules as files, by the real command: what a folder says is in force, and what was in force stays loadable,
+//! whatever becomes of the folder.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn rules(&self) -> PathBuf {
+        self.folder.path().join("rules")
+    }
+
+    /// Writes a version into the folder of rules.
+    fn write(&self, name: &str, label: &str, text: &str) {
+        let area = self.rules().join(name);
+        std::fs::create_dir_all(&area).unwrap();
+        std::fs::write(area.join(format!("{label}.toml")), text).unwrap();
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(args)
+            .env("COUNTERSIGN_DATA", self.data())
+            .env("COUNTERSIGN_OPERATOR", "tester")
+            .env_remove("COUNTERSIGN_STORE")
+            .env_remove("COUNTERSIGN_MASTER_KEY")
+            .output()
+            .unwrap()
+    }
+
+    #[track_caller]
+    fn ask(&self, code: i32, args: &[&str]) -> Value {
+        let output = self.run(&[args, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The text of a version.
+    #[track_caller]
+    fn shown(&self, args: &[&str]) -> String {
+        let output = self.run(&[&["rules", "show"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The versions of a rule set, each with what it is: digest, label, whether in force, from where.
+    fn versions(&self, name: &str, more: &[&str]) -> Vec<Value> {
+        let all = self.ask(0, &[&["rules"], more].concat());
+        let all = all.as_array().unwrap().iter();
+        all.filter(|one| one["name"] == name).cloned().collect()
+    }
+}
+
+/// A15, A16: what was in force is kept before a call rests on it, under the digest that its record names; an edited
+/// or deleted file takes nothing away.
+#[test]
+fn what_was_in_force_stays_loadable() {
+    let place = Place::new();
+    let rules = place.rules();
+    let folder = ["--rules", rules.to_str().unwrap()];
+    let text = place.shown(&["fx"]);
+    let first = format!("# first\n{text}");
+    place.write("fx", "2030", &first);
+    place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
+    let digest = place.versions("fx", &folder)[1]["version"].clone();
+
+    place.write("fx", "2030", &format!("# second\n{text}"));
+    place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
+    let versions = place.versions("fx", &folder);
+    let kept = versions.iter().find(|one| one["version"] == digest);
+    let kept = kept.unwrap();
+    assert_eq!(
+        (&kept["from"], &kept["in_force"]),
+        (&"kept".into(), &false.into())
+    );
+    assert_eq!(versions[2]["label"], "2030");
+    assert_eq!(versions[2]["in_force"], true);
+
+    std::fs::remove_dir_all(&rules).unwrap();
+    let versions = place.versions("fx", &[]);
+    assert_eq!(versions.len(), 3);
+    assert_eq!(versions[2]["from"], "program", "in force again");
+    assert_eq!(place.shown(&["fx", digest.as_str().unwrap()]), first);
+}
+
+/// A kept file that is not what its name says is not used, the doctor says so, and what is in force is
+/// written anew.
+#[test]
+fn a_damaged_kept_file_is_told_and_not_used() {
+    let place = Place::new();
+    let rules = place.rules();
+    let folder = ["--rules", rules.to_str().unwrap()];
+    place.write("fx", "2030", &format!("# mine\n{}", place.shown(&["fx"])));
+    place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
+    place.ask(0, &["doctor"]);
+    for file in std::fs::read_dir(place.data().join("rules/fx")).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replacen('#', "%", 1)).unwrap();
+    }
+    let doctor = place.ask(1, &["doctor"]);
+    let points = doctor.as_array().unwrap();
+    let point = points
+        .iter()
+        .find(|one| one["what"] == "kept rules")
+        .unwrap();
+    assert_eq!(point["state"], "wrong");
+    assert!(
+        point["found"].as_str().unwrap().contains("are damaged"),
+        "{point}"
+    );
+    assert_eq!(place.versions("fx", &[]).len(), 1, "the program's");
+
+    let output = place.run(&[&["call", "notes.list"][..], &folder].concat());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("the kept rules fx were damaged; they are written anew"),
+        "{told}"
+    );
+    let doctor = place.ask(0, &["doctor"]);
+    let points = doctor.as_array().unwrap();
+    let point = points
+        .iter()
+        .find(|one| one["what"] == "kept rules")
+        .unwrap();
+    assert_eq!(point["state"], "ok");
+}
+
+/// A recorded call is computed again with its own rules, and with those of a folder the difference is
+/// shown.
+#[test]
+fn a_folder_is_replayed_against() {
+    let place = Place::new();
+    let vat = [
+        "call",
+        "sample.vat",
+        "--args",
+        "{country: DE, net_cents: 10000}",
+    ];
+    place.ask(0, &vat);
+    let rules = place.rules();
+    place.write("fx", "2030", &format!("# mine\n{}", place.shown(&["fx"])));
+    let against = [
+        "replay",
+        "--since",
+        "1h",
+        "--mode",
+        "against",
+        "--rules",
+        rules.to_str().unwrap(),
+    ];
+    let replayed = place.ask(0, &against);
+    assert_eq!(
+        replayed[0]["result"], "identical",
+        "it has nothing to do with fx"
+    );
+    place.write("weather", "2030", "");
+    let told = String::from_utf8(place.run(&against).stderr).unwrap();
+    assert!(told.contains("there is no rule set \"weather\""), "{told}");
+}
