@@ -38,7 +38,7 @@ async fn a_quote_in_the_currency_of_the_request() {
         "lines": [
           {
             "line_total": {
-              "amount": 7698,
+              "amount": 7158,
               "currency": "EUR"
             },
             "list_price": {
@@ -50,7 +50,7 @@ async fn a_quote_in_the_currency_of_the_request() {
             "sku": "SKU-0001-01",
             "title": "VoltPeak 20000 毫安时移动电源",
             "unit_price": {
-              "amount": 3849,
+              "amount": 3579,
               "currency": "EUR"
             }
           },
@@ -76,15 +76,15 @@ async fn a_quote_in_the_currency_of_the_request() {
         "quote_id": "quote_0000000700000008",
         "rates": [
           {
-            "date": "2024-12-31",
+            "date": "2026-10-30",
             "from": "USD",
-            "rate": "0.9625565502",
+            "rate": "0.8950948801",
             "source": "European Central Bank, euro foreign exchange reference rates",
             "to": "EUR"
           }
         ],
         "subtotal": {
-          "amount": 15168,
+          "amount": 14628,
           "currency": "EUR"
         }
       },
