@@ -266,7 +266,12 @@ impl RuleFiles {
 
     /// What an executor is given: all versions, and the shop, which is made from its seed.
     pub fn rules(&self) -> Result<Rules, RulesError> {
-        let mut rules = Rules::builder().version(shop::NAME, shop::data())?;
+        let shop = shop::data().map_err(|problem| RulesError::Invalid {
+            name: shop::NAME.to_owned(),
+            label: "kinds".to_owned(),
+            problem,
+        })?;
+        let mut rules = Rules::builder().version(shop::NAME, shop)?;
         for file in &self.files {
             rules = rules.file(&file.name, file.text.as_bytes(), file.data.clone());
         }

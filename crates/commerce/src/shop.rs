@@ -6,15 +6,18 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use countersign::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::money::Money;
 use crate::rulebook::{Book, RuleData};
 
+mod generate;
+mod kinds;
 mod landmarks;
 mod nearest;
 mod search;
 
+pub use kinds::{categories, path_of};
 use search::{Hits, Index};
 
 /// The name of the rule set.
@@ -23,10 +26,15 @@ pub const NAME: &str = "shop";
 static BOOK: Book<Shop> = Book::new();
 
 /// The shop as data, made once.
-static DATA: LazyLock<Value> = LazyLock::new(landmarks::data);
+static DATA: LazyLock<Result<Value, String>> = LazyLock::new(|| {
+    let mut offers = landmarks::offers()?;
+    offers.extend(generate::offers(kinds::plan()?, generate::SEED)?);
+    let offers = serde_json::to_value(offers).map_err(|error| error.to_string())?;
+    Ok(json!({ "offers": offers }))
+});
 
-/// The shop as a rule set.
-pub(crate) fn data() -> Value {
+/// The shop as a rule set: the offers that are written by hand, and those that are made from the seed.
+pub(crate) fn data() -> Result<Value, String> {
     DATA.clone()
 }
 
@@ -95,7 +103,7 @@ pub struct Offer {
     pub variants: Vec<Variant>,
 }
 
-/// A text for people, in both languages.
+/// A text for people, in both languages: a table, or a list of the two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
@@ -187,10 +195,7 @@ impl From<Stock> for Shop {
         let mut by_sku = HashMap::new();
         for (at, offer) in offers.iter().enumerate() {
             by_offer.insert(offer.offer_id.clone(), at);
-            let slashes = offer.category.match_indices('/');
-            let above = slashes.filter_map(|(end, _)| offer.category.get(..end));
-            categories.extend(above.map(str::to_owned));
-            categories.insert(offer.category.clone());
+            categories.extend(path_of(&offer.category).map(str::to_owned));
             for (variant_at, variant) in offer.variants.iter().enumerate() {
                 by_sku.insert(variant.sku.clone(), (at, variant_at));
             }
@@ -303,3 +308,6 @@ pub fn is_chinese(locale: Option<&str>) -> bool {
         language.eq_ignore_ascii_case("zh")
     })
 }
+
+#[cfg(test)]
+mod tests;

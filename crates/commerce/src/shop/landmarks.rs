@@ -1,14 +1,14 @@
 //! A handful of offers written by hand: those that pages, tests and the demo name. They never change their ids.
 
-use serde_json::{Value, json};
+use super::{Offer, Stock};
 
 /// The offers, as TOML.
 const TEXT: &str = include_str!("../../shop/landmarks.toml");
 
-/// The offers as data.
-pub(super) fn data() -> Value {
-    // The file is part of the program, and a test reads it.
-    toml::from_str(TEXT).unwrap_or_else(|_| json!({ "offers": [] }))
+/// The offers; the error says what is wrong with the file.
+pub(super) fn offers() -> Result<Vec<Offer>, String> {
+    let stock: Stock = toml::from_str(TEXT).map_err(|error| error.to_string())?;
+    Ok(stock.offers)
 }
 
 #[cfg(test)]

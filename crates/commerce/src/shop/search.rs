@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Offer;
+use super::{Offer, categories, path_of};
 
 /// Where each word of the shop is found.
 #[derive(Debug, Clone, Default)]
@@ -141,12 +141,14 @@ impl Index {
 /// The words of an offer with their weights.
 fn weights(offer: &Offer) -> HashMap<String, u64> {
     let mut weights: HashMap<String, u64> = HashMap::new();
-    let category = offer.category.replace(['/', '_'], " ");
-    let keywords = offer.keywords.join(" · ");
-    let names = [&offer.brand, &category, &keywords];
+    let names = [
+        offer.brand.clone(),
+        categories_of(offer),
+        offer.keywords.join(" · "),
+    ];
     let texts = [(&offer.title.en, TITLE), (&offer.title.zh, TITLE)]
         .into_iter()
-        .chain(names.map(|name| (name, NAMED)))
+        .chain(names.iter().map(|name| (name, NAMED)))
         .chain([&offer.description.en, &offer.description.zh].map(|text| (text, DESCRIBED)));
     for (text, weight) in texts {
         let words = words(text);
@@ -166,6 +168,16 @@ fn weights(offer: &Offer) -> HashMap<String, u64> {
         }
     }
     weights
+}
+
+/// The path of an offer's category, and the names of all categories on it.
+fn categories_of(offer: &Offer) -> String {
+    let mut texts = vec![offer.category.replace(['/', '_'], " ")];
+    for path in path_of(&offer.category) {
+        let name = categories().get(path);
+        texts.extend(name.map(|name| format!("{} · {}", name.en, name.zh)));
+    }
+    texts.join(" · ")
 }
 
 /// The words of a text: of letters and digits in small letters and without the s of a plural, of Chinese and

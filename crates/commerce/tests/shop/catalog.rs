@@ -22,6 +22,7 @@ async fn a_search_answers_with_prices_of_the_moment() {
     let reply = world.call(SEARCH, arguments).await;
     assert_json_snapshot!(ok(&reply), @r#"
     {
+      "next_offset": 1,
       "offers": [
         {
           "brand": "Pulse",
@@ -49,7 +50,7 @@ async fn a_search_answers_with_prices_of_the_moment() {
         }
       ],
       "offset": 0,
-      "total": 1
+      "total": 4
     }
     "#);
 }
