@@ -13,6 +13,7 @@ pub mod rules;
 mod allot;
 mod compute;
 mod estimate;
+mod fee;
 mod import;
 mod note;
 mod place;

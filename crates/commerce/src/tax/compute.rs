@@ -216,12 +216,7 @@ impl Case<'_> {
 
     /// The duty of the tariff on the customs value of a line.
     pub(super) fn tariff_duty(&self, due: &mut Due, line: &mut TaxLine) -> Result<(), ToolError> {
-        let asked = Asked {
-            hs_code: &line.hs_code,
-            origin: &line.origin,
-            ships_from: &line.ships_from,
-        };
-        let found = tariff::duty(self.rules, self.place, asked);
+        let found = tariff::duty(self.rules, self.place, Asked::of(line));
         line.duty = line.customs_value.share(found.rate)?;
         line.duty_rate = rate_text(found.rate);
         line.rules.extend(found.rules);

@@ -6,10 +6,11 @@ use countersign::ToolError;
 use rust_decimal::Decimal;
 
 use super::allot::allot;
-use super::answer::{Fee, Method, TaxLine};
+use super::answer::{Method, TaxLine};
 use super::compute::{Case, Due, Piece};
+use super::fee::fees;
 use super::note::Note;
-use super::rules::{DutyTreatment, FeeRule, Limit, LimitOf, Regime, Valuation};
+use super::rules::{DutyTreatment, Limit, LimitOf, Regime, Valuation};
 use super::tariff::has_code;
 use crate::money::{Money, MoneyError};
 
@@ -19,7 +20,21 @@ pub(super) fn consignment(
     due: &mut Due,
     pieces: &[Piece<'_>],
 ) -> Result<Vec<TaxLine>, ToolError> {
-    under(case, due, pieces, &case.place.territory.regimes)
+    under(
+        case,
+        due,
+        pieces,
+        &case.place.territory.regimes,
+        Fees::Taken,
+    )
+}
+
+/// Whether fees are counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fees {
+    Taken,
+    /// For a threshold of the tax: what is below it is not cleared, so that there is no fee to tax.
+    Left,
 }
 
 /// The same, as if there were only these regimes.
@@ -28,6 +43,7 @@ fn under(
     due: &mut Due,
     pieces: &[Piece<'_>],
     regimes: &[Regime],
+    counted: Fees,
 ) -> Result<Vec<TaxLine>, ToolError> {
     let mut lines = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -39,7 +55,10 @@ fn under(
         lines.push((regime, line));
     }
     duties(case, due, &mut lines)?;
-    let taxed_fees = fees(case, due, &lines)?;
+    let taxed_fees = match counted {
+        Fees::Taken => fees(case, due, &lines)?,
+        Fees::Left => vec![Money::zero(case.currency); lines.len()],
+    };
     for ((regime, line), fees) in lines.iter_mut().zip(&taxed_fees) {
         if let Some(base) = regime.tax_base {
             case.tax(due, line, base, regime.tax_share, Some(fees))?;
@@ -123,7 +142,7 @@ fn is_below(
         LimitOf::Tax => {
             // What would be due otherwise; nothing of this trial is kept.
             let mut trial = Due::nothing(case.currency);
-            let lines = under(case, &mut trial, pieces, rest)?;
+            let lines = under(case, &mut trial, pieces, rest, Fees::Left)?;
             let taxes: Vec<Money> = lines.into_iter().map(|line| line.tax).collect();
             (sum(&taxes)?, 1)
         }
@@ -171,74 +190,6 @@ fn duties(
         }
     }
     Ok(())
-}
-
-/// Adds the fees of each regime, once; what of them is taxed comes back by line.
-fn fees(
-    case: &Case<'_>,
-    due: &mut Due,
-    lines: &[(&Regime, TaxLine)],
-) -> Result<Vec<Money>, ToolError> {
-    let mut taxed = vec![Money::zero(case.currency); lines.len()];
-    let mut regimes: Vec<&Regime> = Vec::new();
-    for (regime, _) in lines {
-        if !regimes.iter().any(|known| known.id == regime.id) {
-            regimes.push(regime);
-        }
-    }
-    for regime in regimes {
-        let of_regime: Vec<(usize, &TaxLine)> = lines
-            .iter()
-            .enumerate()
-            .filter(|(_, (of, _))| of.id == regime.id)
-            .map(|(at, (_, line))| (at, line))
-            .collect();
-        let values: Vec<Money> = of_regime
-            .iter()
-            .map(|(_, line)| line.customs_value.clone())
-            .collect();
-        let worth = Money::sum(&values, case.currency)?;
-        let of_country = case.place.country.fees.iter();
-        let of_country = of_country.filter(|_| regime.has_country_fees);
-        for fee in regime.fees.iter().chain(of_country) {
-            let amount = fee_amount(case, due, fee, &worth)?;
-            if fee.is_taxed {
-                let weights: Vec<i64> = values.iter().map(|value| value.amount).collect();
-                for ((at, _), part) in of_regime.iter().zip(allot(&amount, &weights)) {
-                    if let Some(sum) = taxed.get_mut(*at) {
-                        *sum = sum.plus(&part)?;
-                    }
-                }
-            }
-            due.fees.push(Fee {
-                rule: format!("{}/fee/{}", case.place.code, fee.id),
-                name: fee
-                    .name
-                    .for_locale(case.is_chinese.then_some("zh"))
-                    .to_owned(),
-                amount,
-            });
-        }
-    }
-    Ok(taxed)
-}
-
-/// A fee for goods that are worth so much.
-fn fee_amount(
-    case: &Case<'_>,
-    due: &mut Due,
-    fee: &FeeRule,
-    worth: &Money,
-) -> Result<Money, ToolError> {
-    let mut amount = fee.amount;
-    if !fee.rate.is_zero() {
-        let worth = case.into(due, worth, &fee.currency)?;
-        let part = worth.checked_mul(fee.rate).ok_or(MoneyError::TooLarge)?;
-        amount = amount.checked_add(part).ok_or(MoneyError::TooLarge)?;
-    }
-    let amount = fee.min.map_or(amount, |least| amount.max(least));
-    let amount = fee.max.map_or(amount, |most| amount.min(most));
-    case.from(due, amount, &fee.currency)
 }
 
 /// How all lines were computed: the same way, or in several.

@@ -250,6 +250,12 @@ pub struct FeeRule {
     pub id: String,
     /// For people.
     pub name: Text,
+    /// Only for what is sent from these countries; from all where there are none.
+    #[serde(default)]
+    pub from: Vec<String>,
+    /// Not for what is sent from these.
+    #[serde(default)]
+    pub except_from: Vec<String>,
     /// In the currency itself.
     #[serde(default)]
     pub amount: Decimal,
@@ -267,6 +273,9 @@ pub struct FeeRule {
     /// Whether tax is due on it as well.
     #[serde(default)]
     pub is_taxed: bool,
+    /// Whether it is not taken where an agreement covers everything.
+    #[serde(default)]
+    pub is_waived_by_preference: bool,
     /// A name in [`TaxRules::sources`].
     pub source: String,
     /// The day that the figure is of.

@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 
-use super::answer::Confidence;
+use super::answer::{Confidence, TaxLine};
 use super::note::Note;
 use super::place::Place;
 use super::rules::{AdditionalDuty, Preference, TaxRules};
@@ -25,15 +25,21 @@ pub(super) struct Asked<'a> {
     pub(super) ships_from: &'a str,
 }
 
+impl<'a> Asked<'a> {
+    /// For a line.
+    pub(super) fn of(line: &'a TaxLine) -> Self {
+        Self {
+            hs_code: &line.hs_code,
+            origin: &line.origin,
+            ships_from: &line.ships_from,
+        }
+    }
+}
+
 /// The duty of a code: that of the tariff or of an agreement, and what is taken on top of it.
 pub(super) fn duty(rules: &TaxRules, place: Place<'_>, asked: Asked<'_>) -> Found {
     let mut found = tariff_rate(place, asked.hs_code);
-    let preference = rules
-        .preferences
-        .iter()
-        .filter(|preference| is_preferred(rules, preference, place, asked))
-        .min_by_key(|preference| preference.rate);
-    if let Some(preference) = preference
+    if let Some(preference) = preference(rules, place, asked)
         && preference.rate < found.rate
     {
         found.rate = preference.rate;
@@ -89,6 +95,18 @@ fn tariff_rate(place: Place<'_>, hs_code: &str) -> Found {
             Vec::new()
         },
     }
+}
+
+/// The agreement that takes least, where there is one.
+pub(super) fn preference<'a>(
+    rules: &'a TaxRules,
+    place: Place<'_>,
+    asked: Asked<'_>,
+) -> Option<&'a Preference> {
+    let agreements = rules.preferences.iter();
+    agreements
+        .filter(|preference| is_preferred(rules, preference, place, asked))
+        .min_by_key(|preference| preference.rate)
 }
 
 /// Made there and sent from there: what goes by another country has to be shown not to have changed.
