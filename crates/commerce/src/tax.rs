@@ -19,6 +19,9 @@ mod note;
 mod place;
 mod tariff;
 
+#[cfg(test)]
+mod golden;
+
 pub use answer::{Confidence, Fee, Incoterm, Method, TaxEstimate, TaxLine};
 pub use estimate::EstimateArgs;
 pub use rules::TaxRules;

@@ -1,0 +1,95 @@
+//! Worked examples: each was computed by hand, and the arithmetic stands beside it.
+//!
+//! `OLD` is the rule set of 2025-01-01 with the exchange rates of 2024-12-31, `NEW` that of 2026-11-01 with the
+//! rates of 2026-10-30. Amounts are in the smallest unit: 7998 of EUR is 79.98 euros, 9000 of JPY is 9,000 yen.
+
+mod americas;
+mod asia_and_pacific;
+mod europe;
+
+use super::answer::Confidence;
+use super::compute::{Case, Goods, compute};
+use super::import::method_of;
+use super::place::Place;
+use super::rules::TaxRules;
+use crate::fx::Rates;
+use crate::money::Money;
+
+const OLD: (&str, &str) = (
+    include_str!("../../rules/tax/2025-01-01.toml"),
+    include_str!("../../rules/fx/2024-12-31.toml"),
+);
+const NEW: (&str, &str) = (
+    include_str!("../../rules/tax/2026-11-01.toml"),
+    include_str!("../../rules/fx/2026-10-30.toml"),
+);
+
+/// Code, origin, sent from, how many, what all of them cost.
+type Line = (&'static str, &'static str, &'static str, u32, i64);
+
+/// What is sent where, and what is expected: the method, duty, tax, fees, the part of them that is due at the
+/// sale even where the buyer pays on delivery, and how sure it is.
+#[derive(Debug, Clone, Copy)]
+struct Example {
+    /// The rule sets `tax` and `fx`.
+    rules: (&'static str, &'static str),
+    to: &'static str,
+    currency: &'static str,
+    goods: &'static [Line],
+    shipping: Option<i64>,
+    expected: &'static str,
+}
+
+fn check(example: &Example) {
+    let rules: TaxRules = toml::from_str(example.rules.0).unwrap();
+    let rates: Rates = toml::from_str(example.rules.1).unwrap();
+    let (country, region) = match example.to.split_once('-') {
+        Some((country, region)) => (country, Some(region)),
+        None => (example.to, None),
+    };
+    let goods = example.goods.iter().enumerate();
+    let goods: Vec<Goods> = goods
+        .map(
+            |(at, (hs_code, origin, ships_from, quantity, value))| Goods {
+                sku: format!("SKU-{at}"),
+                hs_code: (*hs_code).to_owned(),
+                origin: (*origin).to_owned(),
+                ships_from: (*ships_from).to_owned(),
+                quantity: *quantity,
+                value: Money::new(*value, example.currency),
+            },
+        )
+        .collect();
+    let shipping = example
+        .shipping
+        .map(|amount| Money::new(amount, example.currency));
+    let due = compute(&Case {
+        rules: &rules,
+        rates: &rates,
+        place: Place::find(&rules, country, region).unwrap(),
+        currency: example.currency,
+        goods: &goods,
+        shipping: shipping.as_ref(),
+        is_chinese: false,
+    })
+    .unwrap();
+    let sum = |amounts: Vec<&Money>| Money::sum(amounts, example.currency).unwrap().amount;
+    let confidence = match due.confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    };
+    let computed = format!(
+        "{}: duty {}, tax {}, fees {}; at sale {}; {confidence}",
+        method_of(&due.lines),
+        sum(due.lines.iter().map(|line| &line.duty).collect()),
+        sum(due.lines.iter().map(|line| &line.tax).collect()),
+        sum(due.fees.iter().map(|fee| &fee.amount).collect()),
+        due.at_sale.amount,
+    );
+    assert_eq!(
+        computed, example.expected,
+        "to {}: {:?}",
+        example.to, example.goods
+    );
+}
