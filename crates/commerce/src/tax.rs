@@ -21,6 +21,8 @@ mod tariff;
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod laws;
 
 pub use answer::{Confidence, Fee, Incoterm, Method, TaxEstimate, TaxLine};
 pub use estimate::EstimateArgs;
