@@ -11,6 +11,7 @@ mod answer;
 pub mod rules;
 
 mod allot;
+mod basis;
 mod compute;
 mod estimate;
 mod fee;

@@ -1,7 +1,7 @@
 //! Duty, tax and fees of a basket: from goods, shipping and rules to amounts, and nothing else. The same
 //! input gives the same answer (A16).
 //!
-//! What is sent from one country is one consignment, and thresholds are those of a consignment. Each amount of
+//! What one merchant sends from one country is one consignment, and thresholds are those of a consignment. Each amount of
 //! a line is rounded once, and totals are the sums of what was rounded; so every figure of an answer follows
 //! from the figures beside it.
 
@@ -29,8 +29,23 @@ pub(super) struct Case<'a> {
     pub(super) currency: &'a str,
     pub(super) goods: &'a [Goods],
     /// The cost of shipping, where it is known.
-    pub(super) shipping: Option<&'a Money>,
+    pub(super) shipping: Option<&'a Freight>,
     pub(super) is_chinese: bool,
+}
+
+/// What shipping costs, in the currency of the case.
+#[derive(Debug, Clone)]
+pub(super) struct Freight {
+    pub(super) price: Money,
+    /// What each parcel weighs in that price; where there are none, it is divided by the value of the goods.
+    pub(super) parcels: Vec<(Sender, i64)>,
+}
+
+/// Who sends a parcel: what they send together is one consignment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sender {
+    pub(super) ships_from: String,
+    pub(super) merchant_id: String,
 }
 
 /// One line of a basket.
@@ -39,7 +54,7 @@ pub(super) struct Goods {
     pub(super) sku: String,
     pub(super) hs_code: String,
     pub(super) origin: String,
-    pub(super) ships_from: String,
+    pub(super) sender: Sender,
     pub(super) quantity: u32,
     /// What all of them cost.
     pub(super) value: Money,
@@ -103,24 +118,20 @@ pub(super) struct Piece<'a> {
 /// Computes what is due.
 pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
     let mut due = Due::nothing(case.currency);
-    let nothing = Money::zero(case.currency);
     if case.shipping.is_none() {
         due.at_most(Confidence::Low);
         due.note(Note::NoShipping);
     }
-    let values: Vec<i64> = case.goods.iter().map(|goods| goods.value.amount).collect();
-    let freight = allot(case.shipping.unwrap_or(&nothing), &values);
-    let mut consignments: BTreeMap<&str, Vec<Piece<'_>>> = BTreeMap::new();
+    let freight = shares(case);
+    let mut consignments: BTreeMap<&Sender, Vec<Piece<'_>>> = BTreeMap::new();
     for (at, (goods, freight)) in case.goods.iter().zip(&freight).enumerate() {
         let piece = Piece { at, goods, freight };
-        consignments
-            .entry(&goods.ships_from)
-            .or_default()
-            .push(piece);
+        consignments.entry(&goods.sender).or_default().push(piece);
     }
     let mut lines = Vec::new();
-    for (from, pieces) in &consignments {
-        let computed = if *from == case.place.code {
+    for (sender, pieces) in &consignments {
+        let from = sender.ships_from.as_str();
+        let computed = if from == case.place.code {
             domestic(case, &mut due, pieces, Method::DomesticTaxOnPrice)?
         } else if is_within(case, from) {
             domestic(case, &mut due, pieces, Method::IntraUnionTaxOnPrice)?
@@ -132,6 +143,33 @@ pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
     lines.sort_by_key(|(at, _)| *at);
     due.lines = lines.into_iter().map(|(_, line)| line).collect();
     Ok(due)
+}
+
+/// The share of shipping of each line: of its parcel, where parcels are known, and in it by value.
+fn shares(case: &Case<'_>) -> Vec<Money> {
+    let nothing = Money::zero(case.currency);
+    let by_value = |whole: &Money, is_in: &dyn Fn(&Goods) -> bool| -> Vec<Money> {
+        let within: Vec<&Goods> = case.goods.iter().filter(|goods| is_in(goods)).collect();
+        let values: Vec<i64> = within.iter().map(|goods| goods.value.amount).collect();
+        allot(whole, &values)
+    };
+    let Some(freight) = case.shipping else {
+        return vec![nothing; case.goods.len()];
+    };
+    let has_parcel = |goods: &Goods| freight.parcels.iter().any(|(of, _)| *of == goods.sender);
+    if !case.goods.iter().all(has_parcel) {
+        return by_value(&freight.price, &|_| true);
+    }
+    let weights: Vec<i64> = freight.parcels.iter().map(|(_, weight)| *weight).collect();
+    let mut shares = vec![nothing; case.goods.len()];
+    for ((sender, _), part) in freight.parcels.iter().zip(allot(&freight.price, &weights)) {
+        let mut parts = by_value(&part, &|goods| goods.sender == *sender).into_iter();
+        let lines = case.goods.iter().zip(&mut shares);
+        for (_, share) in lines.filter(|(goods, _)| goods.sender == *sender) {
+            *share = parts.next().unwrap_or_else(|| Money::zero(case.currency));
+        }
+    }
+    shares
 }
 
 /// Whether what is sent from there never leaves the customs territory.
@@ -167,7 +205,7 @@ impl Case<'_> {
             sku: piece.goods.sku.clone(),
             hs_code: piece.goods.hs_code.clone(),
             origin: piece.goods.origin.clone(),
-            ships_from: piece.goods.ships_from.clone(),
+            ships_from: piece.goods.sender.ships_from.clone(),
             method,
             goods_value: piece.goods.value.clone(),
             shipping_share: piece.freight.clone(),

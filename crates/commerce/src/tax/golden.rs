@@ -8,7 +8,7 @@ mod asia_and_pacific;
 mod europe;
 
 use super::answer::Confidence;
-use super::compute::{Case, Goods, compute};
+use super::compute::{Case, Freight, Goods, Sender, compute};
 use super::import::method_of;
 use super::place::Place;
 use super::rules::TaxRules;
@@ -54,15 +54,19 @@ fn check(example: &Example) {
                 sku: format!("SKU-{at}"),
                 hs_code: (*hs_code).to_owned(),
                 origin: (*origin).to_owned(),
-                ships_from: (*ships_from).to_owned(),
+                sender: Sender {
+                    ships_from: (*ships_from).to_owned(),
+                    merchant_id: "m".to_owned(),
+                },
                 quantity: *quantity,
                 value: Money::new(*value, example.currency),
             },
         )
         .collect();
-    let shipping = example
-        .shipping
-        .map(|amount| Money::new(amount, example.currency));
+    let shipping = example.shipping.map(|amount| Freight {
+        price: Money::new(amount, example.currency),
+        parcels: Vec::new(),
+    });
     let due = compute(&Case {
         rules: &rules,
         rates: &rates,
@@ -92,4 +96,44 @@ fn check(example: &Example) {
         "to {}: {:?}",
         example.to, example.goods
     );
+}
+
+/// Where parcels are known, shipping is that of the parcel: what comes from elsewhere does not carry it.
+#[test]
+fn shipping_goes_by_parcel() {
+    let rules: TaxRules = toml::from_str(NEW.0).unwrap();
+    let rates: Rates = toml::from_str(NEW.1).unwrap();
+    let sender = |ships_from: &str, merchant_id: &str| Sender {
+        ships_from: ships_from.to_owned(),
+        merchant_id: merchant_id.to_owned(),
+    };
+    let goods = |sender: &Sender, value| Goods {
+        sku: "SKU".to_owned(),
+        hs_code: "610910".to_owned(),
+        origin: "CN".to_owned(),
+        sender: sender.clone(),
+        quantity: 1,
+        value: Money::new(value, "EUR"),
+    };
+    let (one, other) = (sender("CN", "m_1"), sender("CN", "m_2"));
+    // Two merchants in one country: 90.00 and 100.00 are two consignments of low value, not one of 190.00.
+    // Of 10.00 the parcel of the first is 7 parts, that of the second 3: 7.00 by 30.00 and 60.00 is 2.33 and 4.67.
+    let due = compute(&Case {
+        rules: &rules,
+        rates: &rates,
+        place: Place::find(&rules, "DE", None).unwrap(),
+        currency: "EUR",
+        goods: &[goods(&one, 3000), goods(&other, 10_000), goods(&one, 6000)],
+        shipping: Some(&Freight {
+            price: Money::new(1000, "EUR"),
+            parcels: vec![(one.clone(), 700), (other, 300)],
+        }),
+        is_chinese: false,
+    })
+    .unwrap();
+    let shares = due.lines.iter().map(|line| line.shipping_share.amount);
+    assert_eq!(shares.collect::<Vec<_>>(), [233, 300, 467]);
+    // 3.00 for the code in each parcel: 1.00 and 2.00 in the first, 3.00 in the second.
+    let duties = due.lines.iter().map(|line| line.duty.amount);
+    assert_eq!(duties.collect::<Vec<_>>(), [100, 300, 200]);
 }

@@ -14,7 +14,7 @@ use super::rules::{DutyTreatment, Limit, LimitOf, Regime, Valuation};
 use super::tariff::has_code;
 use crate::money::{Money, MoneyError};
 
-/// What is due for what is sent from one country, line by line; fees are added to `due`.
+/// What is due for what one merchant sends from one country, line by line; fees are added to `due`.
 pub(super) fn consignment(
     case: &Case<'_>,
     due: &mut Due,
@@ -94,7 +94,7 @@ fn regime_of<'r>(
 ) -> Result<&'r Regime, ToolError> {
     for (at, regime) in regimes.iter().enumerate() {
         let goods = piece.goods;
-        let is_from = regime.from.is_empty() || regime.from.contains(&goods.ships_from);
+        let is_from = regime.from.is_empty() || regime.from.contains(&goods.sender.ships_from);
         if !is_from || has_code(&regime.except_hs, &goods.hs_code) {
             continue;
         }

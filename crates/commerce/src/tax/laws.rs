@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rust_decimal::Decimal;
 
 use super::answer::TaxLine;
-use super::compute::{Case, Due, Goods, compute};
+use super::compute::{Case, Due, Freight, Goods, Sender, compute};
 use super::place::Place;
 use super::rules::{DutyTreatment, TaxBase, TaxRules, Valuation};
 use super::tariff;
@@ -39,14 +39,17 @@ struct Basket {
     currency: &'static str,
     goods: Vec<Goods>,
     shipping: Option<i64>,
+    /// What parcels weigh in it, by the country that they are sent from; none where they are not known.
+    parcels: Vec<i64>,
 }
 
 impl Basket {
     fn due(&self) -> Due {
         let rules = &RULES[usize::from(self.is_new)];
-        let shipping = self
-            .shipping
-            .map(|amount| Money::new(amount, self.currency));
+        let shipping = self.shipping.map(|amount| Freight {
+            price: Money::new(amount, self.currency),
+            parcels: self.parcels(),
+        });
         compute(&Case {
             rules,
             rates: &RATES,
@@ -57,6 +60,20 @@ impl Basket {
             is_chinese: false,
         })
         .unwrap()
+    }
+
+    fn parcels(&self) -> Vec<(Sender, i64)> {
+        let mut senders: Vec<Sender> = self
+            .goods
+            .iter()
+            .map(|goods| goods.sender.clone())
+            .collect();
+        senders.sort();
+        senders.dedup();
+        senders
+            .into_iter()
+            .zip(self.parcels.iter().copied())
+            .collect()
     }
 
     fn place(&self) -> Place<'static> {
@@ -87,7 +104,10 @@ prop_compose! {
             sku: "SKU".to_owned(),
             hs_code: hs_code.to_owned(),
             origin: origin.to_owned(),
-            ships_from: ships_from.to_owned(),
+            sender: Sender {
+                ships_from: ships_from.to_owned(),
+                merchant_id: "m".to_owned(),
+            },
             quantity,
             value: Money::new(value, currency),
         }
@@ -101,13 +121,15 @@ fn baskets() -> impl Strategy<Value = Basket> {
             destinations(),
             prop::collection::vec(line(currency), 1..5),
             prop::option::of(0_i64..100_000),
+            prop::collection::vec(0_i64..50_000, 0..5),
         )
-            .prop_map(move |(is_new, to, goods, shipping)| Basket {
+            .prop_map(move |(is_new, to, goods, shipping, parcels)| Basket {
                 is_new,
                 to,
                 currency,
                 goods,
                 shipping,
+                parcels,
             })
     })
 }

@@ -10,6 +10,9 @@ use super::answer::{Confidence, Method};
 use crate::shop::Text;
 
 mod check;
+mod country;
+
+pub use country::{Country, Region, Tax, TaxRate};
 
 /// One version of the rule set `tax`.
 #[derive(Debug, Clone, Deserialize)]
@@ -280,88 +283,6 @@ pub struct FeeRule {
     pub source: String,
     /// The day that the figure is of.
     pub date: String,
-}
-
-/// A country and its tax.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Country {
-    /// What people call it.
-    pub name: Text,
-    /// Its customs territory.
-    pub territory: String,
-    /// What is paid in there.
-    pub currency: String,
-    /// VAT, GST or sales tax.
-    pub tax: Tax,
-    /// What its post takes for clearance.
-    #[serde(default)]
-    pub fees: Vec<FeeRule>,
-}
-
-/// VAT, GST or sales tax of a country.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tax {
-    /// What it is called, such as `vat`.
-    pub kind: String,
-    /// As a decimal; where the country has regions, what is taken in all of them.
-    pub standard: Decimal,
-    /// What it is computed on where nothing crosses a border.
-    #[serde(default = "price")]
-    pub domestic_base: TaxBase,
-    /// Other rates: the longest code that fits counts.
-    #[serde(default)]
-    pub rates: Vec<TaxRate>,
-    /// Where the rate depends on the region: by its code.
-    #[serde(default)]
-    pub regions: BTreeMap<String, Region>,
-    /// Whether towns and counties may add to the rate of a region.
-    #[serde(default)]
-    pub has_local_rates: bool,
-    /// A name in [`TaxRules::sources`].
-    pub source: String,
-    /// The day that the figure is of.
-    pub date: String,
-}
-
-fn price() -> TaxBase {
-    TaxBase::GoodsAndFreight
-}
-
-/// Another rate than the standard one.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TaxRate {
-    /// Its name.
-    pub id: String,
-    /// Chapters, headings or subheadings.
-    pub hs: Vec<String>,
-    /// As a decimal.
-    pub rate: Decimal,
-    /// A consumption tax that is part of its own base, as a decimal.
-    #[serde(default)]
-    pub excise: Decimal,
-    /// How sure an estimate with it may be at most.
-    #[serde(default)]
-    pub confidence_max: Option<Confidence>,
-    /// A name in [`TaxRules::sources`].
-    pub source: String,
-    /// The day that the figure is of.
-    pub date: String,
-}
-
-/// A state or province.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Region {
-    /// What people call it.
-    pub name: String,
-    /// As a decimal, all taxes together.
-    pub rate: Decimal,
-    /// Codes that it does not tax.
-    #[serde(default)]
-    pub exempt: Vec<String>,
 }
 
 /// Goods of an origin pay less, if the seller proves the origin and sends them from there.

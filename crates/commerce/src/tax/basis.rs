@@ -1,0 +1,262 @@
+//! What an estimate rests on: items at list prices or a quote, and the shipping option that goes with them. Amounts
+//! come from evidence, never from what an agent says.
+
+use countersign::contract::{Digest, ErrorCode};
+use countersign::{CallContext, ToolError};
+use serde_json::json;
+
+use super::compute::{Freight, Goods, Sender};
+use super::estimate::EstimateArgs;
+use crate::fx::{self, RateUsed, Rates};
+use crate::ground::{self, EvidenceId, Ground};
+use crate::item::{Basket, Item};
+use crate::money::CurrencyCode;
+use crate::pricing::{QUOTE_TOOL, Quote};
+use crate::shipping::{Parcel, SHIPPING_TOOL, ShippingQuote};
+use crate::shop::{Offer, Shop};
+
+/// What is bought, and for how much.
+pub(super) struct Priced {
+    pub(super) cart_id: Option<String>,
+    pub(super) basket: Digest,
+    pub(super) currency: String,
+    pub(super) goods: Vec<Goods>,
+    pub(super) rates: Vec<RateUsed>,
+}
+
+impl Priced {
+    pub(super) async fn of(ctx: &CallContext, args: &EstimateArgs) -> Result<Self, ToolError> {
+        match (&args.items, &args.quote_snapshot_id) {
+            (Some(items), None) => Self::at_list_price(ctx, args, items),
+            (None, Some(id)) => {
+                let pointer = "/quote_snapshot_id";
+                let quote: Ground<Quote> = ground::read(ctx, pointer, id, QUOTE_TOOL).await?;
+                if !quote.is_fresh(ctx.now()) {
+                    return Err(expired(pointer, QUOTE_TOOL)
+                        .detail("old", json!(quote.answer.subtotal))
+                        .detail("expired_at", quote.answer.expires_at));
+                }
+                Self::quoted(ctx, args, quote.answer)
+            }
+            (Some(_), Some(_)) => Err(ToolError::invalid(
+                "/items",
+                "items and quote_snapshot_id are both given",
+            )
+            .hint("give one of them; a quote has its own items")),
+            (None, None) => Err(ToolError::invalid(
+                "/items",
+                "neither items nor quote_snapshot_id are given",
+            )
+            .hint("give items, or evidence.snapshot_id of pricing.get_realtime_quote")),
+        }
+    }
+
+    /// The shop's own prices, converted.
+    fn at_list_price(
+        ctx: &CallContext,
+        args: &EstimateArgs,
+        items: &[Item],
+    ) -> Result<Self, ToolError> {
+        let basket = Basket::of(items, "/items")?;
+        let asked = args.currency.as_ref().map(CurrencyCode::code);
+        let currency = fx::asked(ctx, asked);
+        let (shop, rates) = (Shop::of(ctx)?, Rates::of(ctx)?);
+        let mut priced = Self {
+            cart_id: args.cart_id.clone(),
+            basket: digest(&basket)?,
+            currency,
+            goods: Vec::new(),
+            rates: Vec::new(),
+        };
+        for (sku, quantity) in basket.lines() {
+            let at = items.iter().position(|item| item.sku == sku);
+            let pointer = format!("/items/{}/sku", at.unwrap_or_default());
+            let (offer, variant) = shop.known(sku, &pointer)?;
+            let (price, rate) = rates.convert(&offer.price_of(variant), &priced.currency)?;
+            priced.used(rate);
+            priced.goods.push(Goods {
+                sku: sku.to_owned(),
+                hs_code: offer.hs_code.clone(),
+                origin: offer.origin.clone(),
+                sender: sender(offer),
+                quantity,
+                value: price.times(quantity)?,
+            });
+        }
+        Ok(priced)
+    }
+
+    /// The prices of a quote.
+    fn quoted(ctx: &CallContext, args: &EstimateArgs, quote: Quote) -> Result<Self, ToolError> {
+        let asked = args.currency.as_ref().map(CurrencyCode::code);
+        if asked.is_some_and(|asked| asked != quote.currency) {
+            let message = format!("the quote is in {}", quote.currency);
+            return Err(ToolError::invalid("/currency", message)
+                .hint("leave it out, or quote again in the other currency"));
+        }
+        let cart_id = same_cart(args.cart_id.as_ref(), quote.cart_id.as_ref(), "the quote")?;
+        let shop = Shop::of(ctx)?;
+        let mut goods = Vec::with_capacity(quote.lines.len());
+        for line in quote.lines {
+            let (offer, _) = shop.known(&line.sku, "/quote_snapshot_id")?;
+            goods.push(Goods {
+                sku: line.sku,
+                hs_code: offer.hs_code.clone(),
+                origin: offer.origin.clone(),
+                sender: sender(offer),
+                quantity: line.quantity,
+                value: line.line_total,
+            });
+        }
+        Ok(Self {
+            cart_id,
+            basket: quote.basket,
+            currency: quote.currency,
+            goods,
+            rates: quote.rates,
+        })
+    }
+
+    fn used(&mut self, rate: Option<RateUsed>) {
+        self.rates.extend(rate);
+    }
+}
+
+/// How it gets there, and for how much.
+pub(super) struct Shipping {
+    pub(super) option_id: String,
+    pub(super) freight: Freight,
+    pub(super) cart_id: Option<String>,
+    pub(super) rate: Option<RateUsed>,
+}
+
+impl Shipping {
+    pub(super) async fn of(
+        ctx: &CallContext,
+        args: &EstimateArgs,
+        priced: &Priced,
+    ) -> Result<Option<Self>, ToolError> {
+        let Some((id, option_id)) = named(args)? else {
+            return Ok(None);
+        };
+        let pointer = "/shipping_snapshot_id";
+        let found: Ground<ShippingQuote> = ground::read(ctx, pointer, id, SHIPPING_TOOL).await?;
+        let quote = &found.answer;
+        let option = quote
+            .options
+            .iter()
+            .find(|option| option.option_id == *option_id);
+        if !found.is_fresh(ctx.now()) {
+            let refused = expired(pointer, SHIPPING_TOOL);
+            let old = option.map(|option| json!(option.price));
+            return Err(refused
+                .detail("old", old.unwrap_or_default())
+                .detail("expired_at", quote.expires_at.as_str()));
+        }
+        if quote.basket != priced.basket {
+            let message = "this shipping is for other items";
+            return Err(ToolError::invalid(pointer, message)
+                .hint(format!("call {SHIPPING_TOOL} with the same items")));
+        }
+        if quote.destination.country() != args.destination.country() {
+            let message = format!("this shipping goes to {}", quote.destination.country());
+            return Err(ToolError::invalid("/destination/country", message)
+                .hint(format!("call {SHIPPING_TOOL} for the same destination")));
+        }
+        let Some(option) = option else {
+            let known = quote.options.iter().map(|option| option.option_id.as_str());
+            let known: Vec<&str> = known.collect();
+            let message = format!("there is no shipping option {option_id:?}");
+            return Err(ToolError::invalid("/shipping_option_id", message)
+                .hint(format!("one of {}", known.join(", "))));
+        };
+        let incoterm = args.incoterm.as_str();
+        if !option.incoterms.iter().any(|known| known == incoterm) {
+            let message = format!("{option_id} cannot be sent {incoterm}");
+            return Err(ToolError::invalid("/incoterm", message)
+                .hint(format!("one of {}", option.incoterms.join(", "))));
+        }
+        let cart_id = same_cart(
+            priced.cart_id.as_ref(),
+            quote.cart_id.as_ref(),
+            "this shipping",
+        )?;
+        let (price, rate) = Rates::of(ctx)?.convert(&option.price, &priced.currency)?;
+        let freight = Freight {
+            price,
+            parcels: option.parcels.iter().map(weighed).collect(),
+        };
+        Ok(Some(Self {
+            option_id: option_id.clone(),
+            freight,
+            cart_id,
+            rate,
+        }))
+    }
+}
+
+/// The evidence and the option in it that the arguments name: both or neither.
+fn named(args: &EstimateArgs) -> Result<Option<(&EvidenceId, &String)>, ToolError> {
+    match (&args.shipping_snapshot_id, &args.shipping_option_id) {
+        (None, None) => Ok(None),
+        (Some(id), Some(option_id)) => Ok(Some((id, option_id))),
+        (Some(_), None) => {
+            let message = "shipping_snapshot_id needs shipping_option_id";
+            Err(ToolError::invalid("/shipping_option_id", message)
+                .hint("give option_id of one of its options"))
+        }
+        (None, Some(_)) => {
+            let message = "shipping_option_id needs shipping_snapshot_id";
+            Err(ToolError::invalid("/shipping_snapshot_id", message)
+                .hint(format!("give evidence.snapshot_id of {SHIPPING_TOOL}")))
+        }
+    }
+}
+
+/// A parcel, and what it weighs in the price of all of them.
+fn weighed(parcel: &Parcel) -> (Sender, i64) {
+    let sender = Sender {
+        ships_from: parcel.ships_from.clone(),
+        merchant_id: parcel.merchant_id.clone(),
+    };
+    (sender, parcel.price.amount)
+}
+
+fn sender(offer: &Offer) -> Sender {
+    Sender {
+        ships_from: offer.ships_from.clone(),
+        merchant_id: offer.merchant_id.clone(),
+    }
+}
+
+/// An earlier answer is too old to build on (A8).
+fn expired(pointer: &str, tool: &str) -> ToolError {
+    let message = format!("the answer of {tool} is too old, so prices may have changed");
+    ToolError::new(ErrorCode::PriceChanged, message)
+        .field(pointer)
+        .hint(format!(
+            "call {tool} again and give evidence.snapshot_id of its reply"
+        ))
+}
+
+/// The cart that both are for, where they name one.
+fn same_cart(
+    asked: Option<&String>,
+    other: Option<&String>,
+    whose: &str,
+) -> Result<Option<String>, ToolError> {
+    match (asked, other) {
+        (Some(asked), Some(other)) if asked != other => {
+            let message = format!("{whose} is for another cart");
+            Err(ToolError::invalid("/cart_id", message).hint("name the same cart in both"))
+        }
+        (asked, other) => Ok(asked.or(other).cloned()),
+    }
+}
+
+fn digest(basket: &Basket) -> Result<Digest, ToolError> {
+    basket.digest().map_err(|error| {
+        let message = "the items have no canonical form";
+        ToolError::invalid("/items", message).with_source(error)
+    })
+}
