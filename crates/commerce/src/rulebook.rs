@@ -111,6 +111,7 @@ impl Area {
 
 /// The rule sets that there are. Adding one is adding a line here.
 const AREAS: &[Area] = &[
+    Area::new::<crate::shipping::address::AddressRules>(crate::shipping::address::RULES),
     Area::new::<crate::compliance::Policy>(crate::compliance::RULES),
     Area::new::<crate::fx::Rates>(crate::fx::RULES),
     Area::new::<crate::pricing::Prices>(crate::pricing::RULES),

@@ -8,7 +8,7 @@
 
 use countersign::catalog::CatalogBuilder;
 
-mod address;
+pub mod address;
 mod answer;
 mod goods;
 mod options;
@@ -29,5 +29,7 @@ pub const SHIPPING_TOOL: &str = "shipping.quote_options";
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
-    builder.tool(quote_options::QuoteOptions)
+    builder
+        .tool(address::ValidateAddress)
+        .tool(quote_options::QuoteOptions)
 }

@@ -1,17 +1,119 @@
-//! Addresses: how they are written in each country, and what is wrong with one.
+//! Addresses: how they are written in each country, what is wrong with one, and how it looks on a label.
+//!
+//! An address is personal. Its fields are sealed in state and evidence, and no message, id or log quotes one:
+//! faults name the field by its JSON pointer and show the country's own example.
 
-/// A postal code for comparing: capital ASCII letters and digits, nothing else.
-pub(crate) fn postal_key(code: &str) -> String {
-    let letters = code.chars().map(half_width);
-    let letters = letters.filter(char::is_ascii_alphanumeric);
-    letters.map(|letter| letter.to_ascii_uppercase()).collect()
+use std::fmt;
+
+use countersign::ToolArgs;
+use serde::{Deserialize, Serialize};
+
+use crate::destination::Destination;
+
+mod check;
+mod formats;
+mod label;
+mod postal;
+mod text;
+mod validate_address;
+
+pub use check::{Change, Checked, Fault, Faults, Problem, check};
+pub use formats::AddressRules;
+pub(crate) use formats::RULES;
+pub(crate) use postal::key as postal_key;
+pub(super) use validate_address::ValidateAddress;
+pub(crate) use validate_address::of;
+pub use validate_address::{Deliverability, Kind, ValidAddress};
+
+/// An address as it is sent and, in normal form, as it is answered and kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+pub struct Address {
+    /// Who receives it.
+    #[arg(
+        alias = "name",
+        alias = "full_name",
+        max_length = 100,
+        sensitive = "personal"
+    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<String>,
+    /// The company, where it goes to one.
+    #[arg(max_length = 100, sensitive = "personal")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub company: Option<String>,
+    /// Street and house number, and what else is below the city.
+    #[arg(
+        alias = "street",
+        alias = "address_lines",
+        alias = "line1",
+        max_items = 5,
+        max_length = 120,
+        sensitive = "personal"
+    )]
+    #[serde(default)]
+    pub lines: Vec<String>,
+    /// District or suburb, where it is written apart.
+    #[arg(alias = "suburb", max_length = 100, sensitive = "personal")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub district: Option<String>,
+    /// City or town.
+    #[arg(
+        alias = "town",
+        alias = "locality",
+        max_length = 100,
+        sensitive = "personal"
+    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub city: Option<String>,
+    /// State, province or prefecture, as code or name.
+    #[arg(
+        alias = "state",
+        alias = "province",
+        max_length = 64,
+        sensitive = "personal"
+    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Postal code.
+    #[arg(
+        alias = "zip",
+        alias = "zip_code",
+        alias = "postcode",
+        max_length = 16,
+        sensitive = "personal"
+    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postal_code: Option<String>,
+    /// Telephone of the receiver, which many carriers ask for.
+    #[arg(max_length = 32, sensitive = "personal")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<String>,
+    /// Country: two letters or a name.
+    #[arg(
+        alias = "country_code",
+        example = "DE",
+        min_length = 2,
+        max_length = 64
+    )]
+    pub country: String,
 }
 
-/// Letters and digits as they are typed with a Chinese or Japanese keyboard, in ASCII.
-fn half_width(letter: char) -> char {
-    match letter {
-        '\u{3000}' => ' ',
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(letter) - 0xfee0).unwrap_or(letter),
-        other => other,
+impl Address {
+    /// As far as rates and rules have to know it.
+    pub fn destination(&self) -> Destination {
+        Destination {
+            country: self.country.clone(),
+            region: self.region.clone(),
+            postal_code: self.postal_code.clone(),
+        }
+    }
+}
+
+/// The country and nothing else: the rest is personal.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address")
+            .field("country", &self.country)
+            .finish_non_exhaustive()
     }
 }

@@ -10,6 +10,7 @@
 mod cart;
 mod catalog;
 mod compliance;
+mod identity;
 mod pricing;
 mod rulebook;
 mod shipping;

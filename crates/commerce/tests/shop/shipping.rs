@@ -241,3 +241,157 @@ async fn where_nobody_goes() {
     "#);
     ok(&ask("SKU-0006-01", "DE").await);
 }
+
+const VALIDATE: &str = "shipping.validate_address";
+
+/// A whole reply: normal form, label, what is known about getting there, and what was changed.
+#[tokio::test]
+async fn an_address_in_highland_scotland() {
+    let world = World::new();
+    let address = json!({
+        "recipient": " Flora  Example ",
+        "lines": ["PO Box 7"],
+        "city": "Inverness",
+        "postal_code": "iv11aa",
+        "country": "uk",
+    });
+    let mut reply = world.call(VALIDATE, json!({"address": address})).await;
+    let sources = reply["evidence"]["sources"].take();
+    assert_eq!(sources[1]["name"], "addresses");
+    assert_json_snapshot!(reply, @r#"
+    {
+      "data": {
+        "address": {
+          "city": "Inverness",
+          "country": "GB",
+          "lines": [
+            "PO Box 7"
+          ],
+          "postal_code": "IV1 1AA",
+          "recipient": "Flora Example"
+        },
+        "changes": [
+          {
+            "change": "COUNTRY_TO_CODE",
+            "field": "/address/country"
+          },
+          {
+            "change": "TEXT_TIDIED",
+            "field": "/address/recipient"
+          },
+          {
+            "change": "POSTAL_CODE_REWRITTEN",
+            "field": "/address/postal_code"
+          }
+        ],
+        "deliverability": {
+          "checked": "format",
+          "is_remote_area": true,
+          "is_served": true,
+          "kind": "post_office_box",
+          "notes": [
+            "Only the post delivers to a box."
+          ]
+        },
+        "destination": {
+          "country": "GB",
+          "postal_code": "IV1 1AA",
+          "region": null
+        },
+        "formatted": [
+          "Flora Example",
+          "PO Box 7",
+          "Inverness",
+          "IV1 1AA",
+          "UNITED KINGDOM"
+        ]
+      },
+      "evidence": {
+        "snapshot_id": "ev_1",
+        "sources": null
+      },
+      "ok": true,
+      "request_id": "req_1",
+      "warnings": [
+        {
+          "code": "COUNTRY_TO_CODE",
+          "message": "/address/country was brought into the form of its country"
+        },
+        {
+          "code": "TEXT_TIDIED",
+          "message": "/address/recipient was brought into the form of its country"
+        },
+        {
+          "code": "POSTAL_CODE_REWRITTEN",
+          "message": "/address/postal_code was brought into the form of its country"
+        }
+      ]
+    }
+    "#);
+}
+
+/// All faults at once, the first one in `field`, and no word of the address in any of them.
+#[tokio::test]
+async fn an_address_with_several_faults() {
+    let world = World::new();
+    let address = json!({
+        "lines": ["Somewhere Street 12"],
+        "city": "Springfield",
+        "region": "Simpsonia",
+        "postal_code": "ABC123",
+        "phone": "call me maybe",
+        "country": "US",
+    });
+    let reply = world
+        .call(VALIDATE, json!({"address": address.clone()}))
+        .await;
+    assert_json_snapshot!(reply["error"], @r#"
+    {
+      "code": "ADDRESS_INVALID",
+      "details": {
+        "faults": [
+          {
+            "field": "/address/postal_code",
+            "hint": "for example 94105",
+            "message": "the postal code is not one of this country",
+            "problem": "malformed"
+          },
+          {
+            "field": "/address/phone",
+            "hint": "for example +49 30 1234567",
+            "message": "this is no telephone number",
+            "problem": "malformed"
+          },
+          {
+            "field": "/address/region",
+            "hint": "for example CA",
+            "message": "there is no such region in this country",
+            "problem": "unknown"
+          },
+          {
+            "field": "/address/recipient",
+            "hint": "for example Anna Muster",
+            "message": "an address in this country needs this field",
+            "problem": "missing"
+          }
+        ],
+        "field": "/address/postal_code",
+        "hint": "for example 94105",
+        "retryable": false
+      },
+      "message": "the postal code is not one of this country"
+    }
+    "#);
+    let said = reply.to_string();
+    for quoted in ["Somewhere", "Springfield", "Simpsonia", "ABC123", "maybe"] {
+        assert!(!said.contains(quoted), "{quoted} in {said}");
+    }
+    let envelope = json!({"locale": "zh-CN"});
+    let reply = world
+        .call_as("u_1", VALIDATE, json!({"address": address}), envelope)
+        .await;
+    assert_eq!(
+        reply["error"]["message"],
+        "邮政编码不符合该国家或地区的格式"
+    );
+}

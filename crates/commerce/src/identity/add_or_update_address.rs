@@ -1,0 +1,153 @@
+//! The tool that keeps an address.
+
+use countersign::contract::{Behaviour, ConflictReason};
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::addresses::{ADDRESSES_MAX, KeptAddress};
+use super::profile::Profile;
+use crate::behaviour;
+use crate::destination::Destination;
+use crate::shipping::address::{self, Address, Checked};
+
+/// Keeps an address, or changes one.
+pub(super) struct AddOrUpdateAddress;
+
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct AddOrUpdateAddressArgs {
+    /// Which address to change; a new one where it is left out.
+    #[arg(max_length = 64)]
+    address_id: Option<String>,
+    /// The version that is to be changed, where others may change it too.
+    #[arg(min = 1)]
+    version: Option<u32>,
+    /// The whole address: what is left out is not kept.
+    address: Address,
+    /// What the user calls it, such as home.
+    #[arg(max_length = 64, sensitive = "personal")]
+    label: Option<String>,
+    /// Whether things go there if nobody says otherwise. The first address is the default one anyway.
+    #[arg(default = false, alias = "default")]
+    is_default: bool,
+}
+
+/// What is kept now.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    #[serde(flatten)]
+    kept: KeptAddress,
+    destination: Destination,
+    is_default: bool,
+    /// Whether it is a new one.
+    is_new: bool,
+}
+
+impl Tool for AddOrUpdateAddress {
+    const NAME: &'static str = "identity.add_or_update_address";
+    const DESCRIPTION: &'static str = "Keeps an address of the user after checking it, or changes one by its \
+        address_id. An address that is kept already is not kept twice.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    // Everything it changes is in its state, which a dry run does not commit.
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = AddOrUpdateAddressArgs;
+    type Output = Answer;
+
+    /// No key is made from the arguments: changing an address to another one and back is three calls, two of which
+    /// have the same arguments.
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: AddOrUpdateAddressArgs,
+    ) -> Result<Answer, ToolError> {
+        let checked = address::of(ctx, &args.address, "/address")?;
+        let mut profile = Profile::of(ctx).await?;
+        let (before, is_new) = match &args.address_id {
+            Some(address_id) => {
+                let kept = KeptAddress::load(ctx, address_id, "/address_id").await?;
+                (Some(kept), false)
+            }
+            None => match known(ctx, &checked).await? {
+                Some(kept) => {
+                    ctx.remark("ADDRESS_KNOWN", "this address is kept already");
+                    (Some(kept), false)
+                }
+                None => (None, true),
+            },
+        };
+        let kept = next(ctx, before, &args, checked)?;
+        kept.keep(ctx).await?;
+        if args.is_default || profile.default_address_id.is_none() {
+            profile.default_address_id = Some(kept.address_id.clone());
+        }
+        let is_default = profile.default_address_id.as_ref() == Some(&kept.address_id);
+        profile.keep(ctx).await?;
+        Ok(Answer {
+            destination: kept.destination(),
+            kept,
+            is_default,
+            is_new,
+        })
+    }
+}
+
+/// The same address, where the user keeps it already; an error where there is no room for another one.
+async fn known(ctx: &CallContext, checked: &Checked) -> Result<Option<KeptAddress>, ToolError> {
+    let mut all = KeptAddress::all(ctx).await?;
+    if let Some(at) = all.iter().position(|kept| kept.address == checked.address) {
+        return Ok(Some(all.swap_remove(at)));
+    }
+    if all.len() >= ADDRESSES_MAX {
+        let message = format!("a user can keep {ADDRESSES_MAX} addresses, and there are as many");
+        return Err(ToolError::invalid("/address", message)
+            .hint("change one that is no longer needed, by its address_id"));
+    }
+    Ok(None)
+}
+
+/// What will be kept.
+fn next(
+    ctx: &CallContext,
+    before: Option<KeptAddress>,
+    args: &AddOrUpdateAddressArgs,
+    checked: Checked,
+) -> Result<KeptAddress, ToolError> {
+    let held = before.as_ref().map_or(0, |kept| kept.version);
+    if args.version.is_some_and(|version| version != held) {
+        let message = "the address has another version by now";
+        return Err(ToolError::conflict(ConflictReason::Version, message)
+            .field("/version")
+            .hint("read it again with identity.get_user_addresses and decide anew")
+            .detail("current_version", held));
+    }
+    let label = args.label.clone();
+    Ok(match before {
+        // Nothing is other than it was: the same version, so that a repeat changes nothing.
+        Some(kept)
+            if kept.address == checked.address
+                && kept.formatted == checked.formatted
+                && (label.is_none() || label == kept.label) =>
+        {
+            kept
+        }
+        Some(kept) => KeptAddress {
+            address_id: kept.address_id,
+            label: label.or(kept.label),
+            version: kept.version.saturating_add(1),
+            address: checked.address,
+            formatted: checked.formatted,
+            updated_at: ctx.now().to_string(),
+        },
+        None => KeptAddress {
+            address_id: ctx.new_id("addr_"),
+            label,
+            version: 1,
+            address: checked.address,
+            formatted: checked.formatted,
+            updated_at: ctx.now().to_string(),
+        },
+    })
+}

@@ -1,0 +1,83 @@
+//! The addresses that a user keeps.
+
+use std::fmt;
+
+use countersign::state::Collection;
+use countersign::{CallContext, ToolError};
+use serde::{Deserialize, Serialize};
+
+use crate::destination::Destination;
+use crate::shipping::address::Address;
+
+const ADDRESSES: Collection = Collection::of_user("address").scanned();
+
+/// How many addresses a user can keep.
+pub const ADDRESSES_MAX: usize = 50;
+
+/// An address that a user keeps, in normal form.
+///
+/// The rules that it was checked by may change after it was kept; what is kept stays as it was checked.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAddress {
+    /// Its name; says nothing about where it is.
+    pub address_id: String,
+    /// What the user calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Counts its changes, from one.
+    pub version: u32,
+    /// In normal form.
+    pub address: Address,
+    /// As it stands on a label.
+    pub formatted: Vec<String>,
+    /// When it was last changed, RFC 3339.
+    pub updated_at: String,
+}
+
+impl KeptAddress {
+    /// An address of the user of this call by its name, which stands at this JSON pointer of the arguments.
+    pub async fn load(
+        ctx: &CallContext,
+        address_id: &str,
+        pointer: &str,
+    ) -> Result<Self, ToolError> {
+        let kept = Self::get(ctx, address_id).await?;
+        kept.ok_or_else(|| {
+            ToolError::not_found("there is no such address of this user")
+                .field(pointer)
+                .hint("identity.get_user_addresses lists them")
+        })
+    }
+
+    /// What rates and rules have to know of it.
+    pub fn destination(&self) -> Destination {
+        self.address.destination()
+    }
+
+    pub(super) async fn get(
+        ctx: &CallContext,
+        address_id: &str,
+    ) -> Result<Option<Self>, ToolError> {
+        ctx.state().get(&ADDRESSES, address_id).await
+    }
+
+    /// All of them, by name.
+    pub(super) async fn all(ctx: &CallContext) -> Result<Vec<Self>, ToolError> {
+        let found = ctx.state().scan(&ADDRESSES, "", ADDRESSES_MAX).await?;
+        Ok(found.into_iter().map(|(_, kept)| kept).collect())
+    }
+
+    pub(super) async fn keep(&self, ctx: &CallContext) -> Result<(), ToolError> {
+        ctx.state().put(&ADDRESSES, &self.address_id, self).await
+    }
+}
+
+/// Its name and nothing else: the rest is personal.
+impl fmt::Debug for KeptAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptAddress")
+            .field("address_id", &self.address_id)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}

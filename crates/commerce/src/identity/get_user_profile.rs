@@ -1,0 +1,44 @@
+//! The tool that says who the user is.
+
+use countersign::{CallContext, Tool, ToolError};
+use serde::Serialize;
+
+use super::addresses::KeptAddress;
+use super::profile::Profile;
+use crate::destination::Destination;
+
+/// Says what is known about the user of the call.
+pub(super) struct GetUserProfile;
+
+/// What is known about a user; what is not known is absent.
+#[derive(Serialize)]
+pub(super) struct UserProfile {
+    user_id: String,
+    #[serde(flatten)]
+    profile: Profile,
+    /// Of the default address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_destination: Option<Destination>,
+}
+
+impl Tool for GetUserProfile {
+    const NAME: &'static str = "identity.get_user_profile";
+    const DESCRIPTION: &'static str = "What is known about the user: language, currency, time zone and where things go \
+        by default. What is not known is absent.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = ();
+    type Output = UserProfile;
+
+    async fn call(&self, ctx: &CallContext, (): ()) -> Result<UserProfile, ToolError> {
+        let profile = Profile::of(ctx).await?;
+        let address = match &profile.default_address_id {
+            Some(address_id) => KeptAddress::get(ctx, address_id).await?,
+            None => None,
+        };
+        Ok(UserProfile {
+            user_id: ctx.user_id().to_owned(),
+            profile,
+            default_destination: address.map(|address| address.destination()),
+        })
+    }
+}

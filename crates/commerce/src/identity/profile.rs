@@ -1,0 +1,52 @@
+//! What is known about a user.
+
+use countersign::state::Collection;
+use countersign::{CallContext, ToolError};
+use serde::{Deserialize, Serialize};
+
+const PROFILES: Collection = Collection::of_user("profile");
+
+/// A user has one.
+const ID: &str = "profile";
+
+/// What a user said when something was last kept for them. It is made with the first thing that is kept; what was
+/// never said is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// BCP 47.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locale: Option<String>,
+    /// ISO 4217.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// IANA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// Where things go if nobody says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_address_id: Option<String>,
+    /// When it was made, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+impl Profile {
+    /// The user's profile with what this call says: an envelope is newer than what was kept.
+    pub async fn of(ctx: &CallContext) -> Result<Self, ToolError> {
+        let kept: Option<Self> = ctx.state().get(&PROFILES, ID).await?;
+        let kept = kept.unwrap_or_default();
+        let request = ctx.request();
+        Ok(Self {
+            locale: request.locale.clone().or(kept.locale),
+            currency: request.currency.clone().or(kept.currency),
+            timezone: request.timezone.clone().or(kept.timezone),
+            ..kept
+        })
+    }
+
+    /// Keeps it with the call.
+    pub(super) async fn keep(mut self, ctx: &CallContext) -> Result<(), ToolError> {
+        self.created_at.get_or_insert_with(|| ctx.now().to_string());
+        ctx.state().put(&PROFILES, ID, &self).await
+    }
+}

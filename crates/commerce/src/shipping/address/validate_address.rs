@@ -1,0 +1,173 @@
+//! The tool that looks at an address.
+
+use std::fmt;
+
+use countersign::contract::Behaviour;
+use countersign::contract::tool::Replay;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::check::{Change, Checked, check};
+use super::formats::AddressRules;
+use super::{Address, text};
+use crate::behaviour;
+use crate::destination::Destination;
+use crate::shipping::tariff::Tariff;
+use crate::shop::is_chinese;
+
+/// Looks at an address.
+pub(in crate::shipping) struct ValidateAddress;
+
+#[derive(Deserialize, ToolArgs)]
+pub(in crate::shipping) struct ValidateAddressArgs {
+    /// The address.
+    address: Address,
+}
+
+/// An address that can be printed on a label.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct ValidAddress {
+    /// In normal form.
+    pub address: Address,
+    /// As it stands on a label, in the order of its country.
+    pub formatted: Vec<String>,
+    /// What other tools ask for as `destination`.
+    pub destination: Destination,
+    /// What is known about getting there.
+    pub deliverability: Deliverability,
+    /// What is other than it was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// What is known about getting there and nothing else: the rest is personal.
+impl fmt::Debug for ValidAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ValidAddress")
+            .field("deliverability", &self.deliverability)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is known about getting to an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deliverability {
+    /// `format`: how it is written was checked, not whether the house exists.
+    pub checked: String,
+    /// What kind of place it is.
+    pub kind: Kind,
+    /// Whether any carrier goes to the country.
+    pub is_served: bool,
+    /// Whether carriers call it remote; absent where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_remote_area: Option<bool>,
+    /// What a buyer should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What kind of place an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A house.
+    Street,
+    /// A box at a post office, where only the post goes.
+    PostOfficeBox,
+    /// Field post.
+    Military,
+}
+
+impl Tool for ValidateAddress {
+    const NAME: &'static str = "shipping.validate_address";
+    const DESCRIPTION: &'static str = "Checks how an address is written against the rules of its country and brings \
+        it into normal form. It does not know whether the house exists.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = ValidateAddressArgs;
+    type Output = ValidAddress;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            replay: Replay::Pure {
+                volatile: Vec::new(),
+            },
+            ..behaviour::read()
+        }
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: ValidateAddressArgs,
+    ) -> Result<ValidAddress, ToolError> {
+        let checked = of(ctx, &args.address, "/address")?;
+        let (rules, tariff) = (AddressRules::of(ctx)?, Tariff::of(ctx)?);
+        let locale = ctx.request().locale.as_deref();
+        Ok(ValidAddress {
+            deliverability: deliverability(&rules, &tariff, &checked, locale),
+            destination: checked.address.destination(),
+            address: checked.address,
+            formatted: checked.formatted,
+            changes: checked.changes,
+        })
+    }
+}
+
+/// Checks the address at this JSON pointer of a call's arguments, and remarks on what was changed.
+pub(crate) fn of(
+    ctx: &CallContext,
+    address: &Address,
+    pointer: &str,
+) -> Result<Checked, ToolError> {
+    let rules = AddressRules::of(ctx)?;
+    let checked = check(&rules, address, pointer, ctx.request().locale.as_deref())?;
+    for Change { field, change } in &checked.changes {
+        ctx.remark(
+            change,
+            format!("{field} was brought into the form of its country"),
+        );
+    }
+    Ok(checked)
+}
+
+fn deliverability(
+    rules: &AddressRules,
+    tariff: &Tariff,
+    checked: &Checked,
+    locale: Option<&str>,
+) -> Deliverability {
+    let address = &checked.address;
+    let kind = if checked.is_military {
+        Kind::Military
+    } else if is_post_office_box(rules, address) {
+        Kind::PostOfficeBox
+    } else {
+        Kind::Street
+    };
+    let note = match kind {
+        Kind::Street => None,
+        Kind::PostOfficeBox => Some(("Only the post delivers to a box.", "仅邮政可投递至信箱。")),
+        Kind::Military => Some((
+            "Only the post delivers to field post.",
+            "仅邮政可投递至军邮地址。",
+        )),
+    };
+    let note = note.map(|(en, zh)| if is_chinese(locale) { zh } else { en });
+    Deliverability {
+        checked: "format".to_owned(),
+        kind,
+        is_served: tariff.served().contains(address.country.as_str()),
+        is_remote_area: tariff.is_remote(&address.country, address.postal_code.as_deref()),
+        notes: note.map(str::to_owned).into_iter().collect(),
+    }
+}
+
+fn is_post_office_box(rules: &AddressRules, address: &Address) -> bool {
+    address.lines.iter().any(|line| {
+        let words = text::words(line);
+        let mut boxes = rules.po_box.iter();
+        let mut parts = rules.po_box_parts.iter();
+        boxes.any(|name| words.contains(&text::words(name)))
+            || parts.any(|part| line.contains(part.as_str()))
+    })
+}
