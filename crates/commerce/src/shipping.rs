@@ -33,3 +33,6 @@ pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
         .tool(address::ValidateAddress)
         .tool(quote_options::QuoteOptions)
 }
+
+#[cfg(test)]
+mod tests;
