@@ -6,7 +6,7 @@ use countersign::ToolError;
 use super::answer::{Cause, Excluded, Parcel, ShippingOption, Sla};
 use super::price::{self, Journey};
 use super::refusal;
-use super::tariff::{Remote, Service, Tariff};
+use super::tariff::{Remote, Service, Tariff, ZoneRates};
 use super::weigh::{self, Load};
 use crate::destination::Destination;
 use crate::fx::{RateUsed, Rates};
@@ -59,6 +59,11 @@ impl Question<'_> {
             rates: Vec::new(),
         };
         for service in &self.tariff.services {
+            // That a line does not run here at all is no news.
+            let runs = |load: &Load<'_>| self.lane(service, load, &to).is_some();
+            if !loads.iter().any(runs) {
+                continue;
+            }
             match self.service(service, &loads, &to)? {
                 Asked::Taken(parcels) => {
                     let option = self.option(service, parcels, &mut offered.rates)?;
@@ -68,12 +73,7 @@ impl Question<'_> {
             }
         }
         if offered.options.is_empty() {
-            return Err(self.nothing(&offered.excluded));
-        }
-        if let [_] = loads.as_slice() {
-            // That a line elsewhere does not run here is no news.
-            let is_news = |excluded: &Excluded| excluded.cause != Cause::Route;
-            offered.excluded.retain(is_news);
+            return Err(self.nothing(&offered.excluded, loads.len() > 1));
         }
         offered.options.sort_by(|left, right| {
             let by = |option: &ShippingOption| (option.price.amount, option.sla.days_max);
@@ -99,6 +99,19 @@ impl Question<'_> {
         Ok(Asked::Taken(parcels))
     }
 
+    /// The way that a service goes with a parcel, where it goes there.
+    fn lane<'a>(&'a self, service: &'a Service, load: &Load<'_>, to: &str) -> Option<Lane<'a>> {
+        let from_group = self.tariff.group(load.ships_from)?;
+        let to_group = self.tariff.group(to)?;
+        let zone = self.tariff.zone(load.ships_from, to)?;
+        let rates = service.zones.get(zone)?;
+        service.runs(from_group, to_group).then_some(Lane {
+            to_group,
+            zone,
+            rates,
+        })
+    }
+
     /// Whether and how a service takes a parcel.
     fn journey<'a>(
         &'a self,
@@ -106,24 +119,14 @@ impl Question<'_> {
         load: &Load<'_>,
         to: &str,
     ) -> Result<Journey<'a>, Excluded> {
-        let from = load.ships_from;
-        let no_way = || {
-            refusal::excluded(
-                service,
-                Cause::Route,
-                self.words(
-                    &format!("it does not run from {from} to {to}"),
-                    &format!("不承运从 {from} 到 {to} 的线路"),
-                ),
-            )
+        let Some(Lane {
+            to_group,
+            zone,
+            rates,
+        }) = self.lane(service, load, to)
+        else {
+            return Err(self.no_way(service, load.ships_from, to));
         };
-        let from_group = self.tariff.group(from).ok_or_else(no_way)?;
-        let to_group = self.tariff.group(to).ok_or_else(no_way)?;
-        let zone = self.tariff.zone(from, to).ok_or_else(no_way)?;
-        let rates = service.zones.get(zone).ok_or_else(no_way)?;
-        if !service.runs(from_group, to_group) {
-            return Err(no_way());
-        }
         let of_goods = |id: &str| -> Vec<String> {
             let goods = self.tariff.goods(id);
             let lines = load.lines.iter().filter(|line| {
@@ -216,6 +219,12 @@ impl Question<'_> {
         }
         notes
     }
+}
+
+struct Lane<'a> {
+    to_group: &'a str,
+    zone: &'a str,
+    rates: &'a ZoneRates,
 }
 
 enum Asked {

@@ -28,6 +28,14 @@ impl Question<'_> {
         }
     }
 
+    pub(super) fn no_way(&self, service: &Service, from: &str, to: &str) -> Excluded {
+        let reason = self.words(
+            &format!("it does not run from {from} to {to}"),
+            &format!("不承运从 {from} 到 {to} 的线路"),
+        );
+        excluded(service, Cause::Route, reason)
+    }
+
     pub(super) fn over(&self, service: &Service, over: &Over) -> Excluded {
         let limits = &service.limits;
         let max = |limit: Option<u64>| limit.unwrap_or_default();
@@ -110,7 +118,7 @@ impl Question<'_> {
     }
 
     /// Why nothing is left. Goods weigh most: for them there are mitigations.
-    pub(super) fn nothing(&self, excluded: &[Excluded]) -> ToolError {
+    pub(super) fn nothing(&self, excluded: &[Excluded], has_several: bool) -> ToolError {
         let has = |cause: Cause| excluded.iter().any(|excluded| excluded.cause == cause);
         let error = if has(Cause::Goods) {
             let message = self.words(
@@ -122,10 +130,16 @@ impl Question<'_> {
                 .filter_map(|excluded| excluded.rule.as_deref())
                 .collect();
             let goods = rules.into_iter().filter_map(|rule| self.tariff.goods(rule));
-            let mitigations: Vec<&str> = goods
+            let mut mitigations: Vec<String> = goods
                 .flat_map(|goods| &goods.mitigations)
-                .map(|mitigation| mitigation.for_locale(self.locale))
+                .map(|mitigation| mitigation.for_locale(self.locale).to_owned())
                 .collect();
+            if has_several {
+                mitigations.push(self.words(
+                    "order the things of each sender for themselves",
+                    "按发货方分开下单",
+                ));
+            }
             ToolError::new(ErrorCode::ComplianceBlocked, message)
                 .field("/items")
                 .hint("take the named items out, or see details.mitigations")
@@ -143,6 +157,13 @@ impl Question<'_> {
                 "没有承运商送达该邮政编码",
             );
             ToolError::invalid("/destination/postal_code", message).hint("take another address")
+        } else if has(Cause::Route) {
+            let message = self.words(
+                "no service takes the parcels of all senders",
+                "没有服务可承运所有发货方的包裹",
+            );
+            ToolError::invalid("/items", message)
+                .hint("order the things of each sender for themselves")
         } else {
             return self.unserved();
         };

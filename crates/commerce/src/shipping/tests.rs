@@ -565,12 +565,11 @@ fn where_nothing_is_left() {
         "{body:#}"
     );
     // Two things that never travel together: one flies, the other does not.
-    check(
-        &[("PERFUME", 1), ("CABLE", 1)],
-        BERLIN,
-        "COMPLIANCE_BLOCKED",
-        "/items",
-    );
+    let items = [("PERFUME", 1), ("CABLE", 1)];
+    let body = check(&items, BERLIN, "COMPLIANCE_BLOCKED", "/items");
+    let mitigations = body["details"]["mitigations"].as_array().unwrap();
+    let apart = json!("order the things of each sender for themselves");
+    assert_eq!(mitigations.last(), Some(&apart), "{body:#}");
     // 4 x 20 kg are more than the 70 kg of any service.
     check(&[("DUMBBELL", 4)], BERLIN, "INVALID_ARGUMENT", "/items");
     check(

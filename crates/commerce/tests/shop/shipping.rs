@@ -200,11 +200,6 @@ async fn where_nobody_goes() {
             ]
           },
           {
-            "cause": "route",
-            "option_id": "halcyon.battery_line",
-            "reason": "it does not run from IT to US"
-          },
-          {
             "cause": "goods",
             "option_id": "unipost.packet",
             "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
@@ -221,11 +216,6 @@ async fn where_nobody_goes() {
             "skus": [
               "SKU-0006-01"
             ]
-          },
-          {
-            "cause": "route",
-            "option_id": "landway.road",
-            "reason": "it does not run from IT to US"
           }
         ],
         "field": "/items",
