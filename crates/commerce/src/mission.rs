@@ -1,8 +1,203 @@
-//! Missions: what the user wants, over several visits.
+//! Missions: what the user wants, over several visits. A mission is a note for the next agent and no order: it
+//! changes nothing but itself, and what it says about money binds nobody.
+//!
+//! Two agents may work on one mission at the same time. So each change names the version that it was made
+//! from, and one that was made from an older version is refused instead of undoing the other.
 
 use countersign::catalog::CatalogBuilder;
+use countersign::contract::{ConflictReason, Parameter, ValueKind};
+use countersign::state::Collection;
+use countersign::{ArgValue, CallContext, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::money::{AMOUNT_MAX, CurrencyCode, Money, exponent};
+
+mod create;
+mod get;
+mod update;
+
+pub use get::MissionList;
+
+/// Each user has their own; they are erased with the user.
+const MISSIONS: Collection = Collection::of_user("mission").indexed(&[("status", "/status")]);
+
+/// How many constraints a mission has at most.
+pub const CONSTRAINTS_MAX: usize = 20;
+
+/// How many notes a mission has at most.
+pub const NOTES_MAX: usize = 50;
+
+/// What a user wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mission {
+    /// Its name.
+    pub mission_id: String,
+    /// Rises with each change.
+    pub version: u32,
+    /// Whether it is still to be worked on.
+    pub status: Status,
+    /// What the user wants, in their words.
+    pub goal: String,
+    /// What it may cost at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Money>,
+    /// What else has to hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
+    /// Where it goes, two letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination_country: Option<String>,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// The cart that is being filled for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cart_id: Option<String>,
+    /// The draft order that came out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_order_id: Option<String>,
+    /// How it went, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+}
+
+/// What somebody noted about a mission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub text: String,
+}
+
+/// Whether a mission is still to be worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It is.
+    Open,
+    /// Not now.
+    Paused,
+    /// The user has what they wanted.
+    Done,
+    /// The user does not want it any more.
+    #[serde(alias = "canceled")]
+    Cancelled,
+}
+
+impl Status {
+    /// What may come after it. What is done or cancelled stays so: a new mission can be made.
+    pub fn next(self) -> &'static [Self] {
+        match self {
+            Self::Open => &[Self::Paused, Self::Done, Self::Cancelled],
+            Self::Paused => &[Self::Open, Self::Done, Self::Cancelled],
+            Self::Done | Self::Cancelled => &[],
+        }
+    }
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Mission {
+    /// The mission of this user. Whether another user has it is not said.
+    async fn of(ctx: &CallContext, mission_id: &str) -> Result<Self, ToolError> {
+        let kept = ctx.state().get(&MISSIONS, mission_id).await?;
+        kept.ok_or_else(|| {
+            ToolError::not_found(format!("there is no mission {mission_id:?} of this user"))
+                .field("/mission_id")
+                .hint("mission.get without a mission_id lists those that are open")
+        })
+    }
+
+    async fn keep(&self, ctx: &CallContext) -> Result<(), ToolError> {
+        ctx.state().put(&MISSIONS, &self.mission_id, self).await
+    }
+
+    /// Refuses a change that was made from another version.
+    fn check_version(&self, expected: u32) -> Result<(), ToolError> {
+        if self.version == expected {
+            return Ok(());
+        }
+        let message = format!(
+            "the mission is at version {}, the change was made from {expected}",
+            self.version
+        );
+        Err(ToolError::conflict(ConflictReason::Version, message)
+            .field("/expected_version")
+            .detail("version", self.version)
+            .hint("read it with mission.get, and make the change from what is there now"))
+    }
+}
+
+/// An amount as an argument.
+#[derive(Debug, Clone, Deserialize, ToolArgs)]
+pub(crate) struct BudgetArgs {
+    /// In the smallest unit of the currency: 20000 is 200.00 euros.
+    #[arg(min = 1, max = 9_007_199_254_740_991, example = 20_000)]
+    amount: i64,
+    /// Three letters, ISO 4217.
+    #[arg(example = "EUR")]
+    currency: CurrencyCode,
+}
+
+impl BudgetArgs {
+    fn money(&self) -> Result<Money, ToolError> {
+        let currency = self.currency.code();
+        exponent(&currency).map_err(|error| ToolError::from(error).field("/budget/currency"))?;
+        Ok(Money::new(self.amount.min(AMOUNT_MAX), &currency))
+    }
+}
+
+/// A country as an argument: two letters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+struct Country(String);
+
+impl Country {
+    fn code(&self) -> String {
+        self.0.to_ascii_uppercase()
+    }
+}
+
+impl ArgValue for Country {
+    const KIND: ValueKind = ValueKind::String;
+
+    fn describe(mut parameter: Parameter) -> Parameter {
+        parameter.bounds.pattern = Some("^[A-Za-z]{2}$".to_owned());
+        parameter
+    }
+}
+
+/// A deadline that has passed helps nobody.
+fn check_deadline(ctx: &CallContext, deadline: Option<Timestamp>) -> Result<(), ToolError> {
+    let now = ctx.now();
+    match deadline {
+        Some(deadline) if deadline <= now => {
+            let message = format!("the deadline {deadline} has passed; it is {now}");
+            Err(ToolError::invalid("/deadline", message)
+                .hint("name a moment that is still to come"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
     builder
+        .tool(create::Create)
+        .tool(update::Update)
+        .tool(get::Get)
 }

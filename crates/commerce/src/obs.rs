@@ -1,8 +1,211 @@
-//! What an agent wants to have noted.
+//! What an agent wants to have noted: its own events, beside the calls that are recorded anyway.
+//!
+//! The record of the call *is* the event. It is evidence like any other (sealed, signed, found by the
+//! `snapshot_id` of the reply), so nothing is written beside it, and least of all into a log: what an agent says
+//! about its work may quote the user. Before anything is kept or answered the attributes pass the detectors of
+//! personal data and credentials (A21).
+//!
+//! It is a write, although it has no other effect: a repeat with the same key is the same event, a dry run
+//! leaves none behind, and the pace of each user is counted in its state, so that an agent in a loop cannot
+//! fill the evidence.
 
 use countersign::catalog::CatalogBuilder;
+use countersign::contract::Behaviour;
+use countersign::redact::Detector;
+use countersign::state::Collection;
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::behaviour;
+
+/// How many events a user's agents may leave within [`WINDOW_SECONDS`].
+pub const EVENTS_MAX: u32 = 120;
+
+/// The length of the window that events are counted in.
+pub const WINDOW_SECONDS: i64 = 60;
+
+/// How many attributes an event has at most.
+pub const ATTRIBUTES_MAX: usize = 20;
+
+/// How long the name of an attribute is at most, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// How long a text is at most, in characters.
+const TEXT_MAX: usize = 256;
+
+const PACE: Collection = Collection::of_user("event_pace");
+
+/// `obs.log_event`.
+struct LogEvent;
+
+/// What `obs.log_event` takes.
+#[derive(Deserialize, ToolArgs)]
+struct LogEventArgs {
+    /// What happened, from the general to the special: words of small letters with dots between them.
+    #[arg(
+        max_length = 64,
+        pattern = "^[a-z][a-z0-9_]*([.][a-z][a-z0-9_]*){0,4}$",
+        example = "search.no_match"
+    )]
+    name: String,
+    /// How much it matters.
+    level: Option<Level>,
+    /// Particulars: texts, numbers and flags by name, at most 20. Nothing personal: it would be replaced.
+    #[arg(example = {"query_words": 3, "results": 0})]
+    attributes: Option<Map<String, Value>>,
+}
+
+/// How much an event matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// To whoever looks for a mistake.
+    Debug,
+    /// Good to know.
+    #[default]
+    Info,
+    /// Somebody should look.
+    #[serde(alias = "warn")]
+    Warning,
+    /// Something went wrong.
+    Error,
+}
+
+/// An event as it was recorded. Its name is `evidence.snapshot_id` of the reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoggedEvent {
+    /// What happened.
+    pub name: String,
+    /// How much it matters.
+    pub level: Level,
+    /// When.
+    pub at: Timestamp,
+    /// Particulars, without what the detectors found.
+    pub attributes: Map<String, Value>,
+    /// The attributes in which something was replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redacted: Vec<String>,
+}
+
+/// How many events there were since a moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Pace {
+    since: Timestamp,
+    count: u32,
+}
+
+impl Tool for LogEvent {
+    const NAME: &'static str = "obs.log_event";
+    const DESCRIPTION: &'static str = "Notes an event of the agent's own work as evidence: a name, a level and a few \
+        attributes. The reply names the record. Personal data and credentials are replaced before it is kept.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = LogEventArgs;
+    type Output = LoggedEvent;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: LogEventArgs) -> Result<LoggedEvent, ToolError> {
+        let attributes = args.attributes.unwrap_or_default();
+        check_attributes(&attributes)?;
+        count(ctx).await?;
+        let (attributes, redacted) = scrubbed(attributes);
+        if !redacted.is_empty() {
+            ctx.remark(
+                "PERSONAL_DATA_REPLACED",
+                "what looked like personal data or a credential was replaced in the event",
+            );
+        }
+        Ok(LoggedEvent {
+            name: args.name,
+            level: args.level.unwrap_or_default(),
+            at: ctx.now(),
+            attributes,
+            redacted,
+        })
+    }
+}
+
+/// Everything that arrives is bounded, and flat: what is nested is data, not an event.
+fn check_attributes(attributes: &Map<String, Value>) -> Result<(), ToolError> {
+    if attributes.len() > ATTRIBUTES_MAX {
+        let message = format!(
+            "{} attributes are too many: at most {ATTRIBUTES_MAX}",
+            attributes.len()
+        );
+        return Err(ToolError::invalid("/attributes", message));
+    }
+    for (name, value) in attributes {
+        // The name may itself be something personal, so the answer does not repeat it.
+        if !is_name(name) {
+            let message = "a name of an attribute is small letters, digits, _ and dots, at most 64";
+            return Err(ToolError::invalid("/attributes", message));
+        }
+        let problem = match value {
+            Value::Array(_) | Value::Object(_) => Some("is not a text, a number or a flag"),
+            Value::String(text) if text.chars().count() > TEXT_MAX => {
+                Some("is longer than 256 characters")
+            }
+            Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => None,
+        };
+        if let Some(problem) = problem {
+            let message = format!("the attribute {name} {problem}");
+            return Err(ToolError::invalid(format!("/attributes/{name}"), message)
+                .hint("an event says what happened; leave the data where it is, and name its id"));
+        }
+    }
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |byte: u8| is_letter(byte) || byte == b'_' || byte == b'.';
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_part)
+}
+
+/// The attributes without what the detectors find, and the names of those in which they found something.
+fn scrubbed(attributes: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+    let mut redacted = Vec::new();
+    let scrubbed = attributes.into_iter().map(|(name, value)| {
+        let mut clean = value.clone();
+        Detector::new().scrub_value(&mut clean);
+        if clean != value {
+            redacted.push(name.clone());
+        }
+        (name, clean)
+    });
+    let scrubbed = scrubbed.collect();
+    (scrubbed, redacted)
+}
+
+/// Counts the event, or says when there is room for it again.
+async fn count(ctx: &CallContext) -> Result<(), ToolError> {
+    let now = ctx.now();
+    let window = SignedDuration::from_secs(WINDOW_SECONDS);
+    let kept: Option<Pace> = ctx.state().get(&PACE, "all").await?;
+    let fresh = Pace {
+        since: now,
+        count: 0,
+    };
+    let mut pace = kept
+        .filter(|pace| now.duration_since(pace.since) < window)
+        .unwrap_or(fresh);
+    if pace.count >= EVENTS_MAX {
+        let left = window - now.duration_since(pace.since);
+        let wait_ms = u64::try_from(left.as_millis()).unwrap_or(0);
+        let message = format!("{EVENTS_MAX} events within {WINDOW_SECONDS} seconds are enough");
+        return Err(ToolError::rate_limited(wait_ms, message)
+            .hint("sum up what happened in one event, later"));
+    }
+    pace.count += 1;
+    ctx.state().put(&PACE, "all", &pace).await
+}
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
-    builder
+    builder.tool(LogEvent)
 }

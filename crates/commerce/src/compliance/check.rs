@@ -1,6 +1,6 @@
 //! `compliance.check_item`: a pure rule over what is sold and what the rules say.
 
-use countersign::contract::{Behaviour, ErrorCode, canonical};
+use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::Deserialize;
 
@@ -8,6 +8,7 @@ use super::answer::{ComplianceLine, ComplianceReport, Decision};
 use super::judge;
 use super::policy::Policy;
 use crate::behaviour;
+use crate::cart::without_form;
 use crate::destination::Destination;
 use crate::item::{Basket, Item};
 use crate::rulebook::RuleData;
@@ -73,7 +74,7 @@ impl Tool for CheckItem {
         let worst = lines.iter().map(|line| line.decision).max();
         Ok(ComplianceReport {
             cart_id: args.cart_id,
-            basket: basket.digest().map_err(unwritable)?,
+            basket: basket.digest().map_err(without_form)?,
             destination,
             // There is at least one line; were there none, nothing would have been checked.
             decision: worst.unwrap_or(Decision::Blocked),
@@ -81,9 +82,4 @@ impl Tool for CheckItem {
             ruleset_version: version.to_string(),
         })
     }
-}
-
-/// A basket is names and numbers, so this is a bug.
-fn unwritable(error: canonical::Error) -> ToolError {
-    ToolError::new(ErrorCode::UpstreamError, "the basket has no canonical form").with_source(error)
 }

@@ -11,6 +11,8 @@ mod cart;
 mod catalog;
 mod compliance;
 mod identity;
+mod mission;
+mod obs;
 mod pricing;
 mod rulebook;
 mod shipping;

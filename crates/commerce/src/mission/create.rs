@@ -1,0 +1,71 @@
+//! `mission.create`: what the user wants, written down once.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{BudgetArgs, Country, Mission, Status, check_deadline};
+use crate::behaviour;
+
+pub(super) struct Create;
+
+/// What `mission.create` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct CreateArgs {
+    /// What the user wants, in their words.
+    #[arg(
+        min_length = 1,
+        max_length = 2000,
+        sensitive = "personal",
+        example = "a warm jacket for a trip to Norway in February"
+    )]
+    goal: String,
+    /// What it may cost at most, everything included.
+    budget: Option<BudgetArgs>,
+    /// What else has to hold, one sentence each.
+    #[arg(max_items = 20, max_length = 300, sensitive = "personal")]
+    constraints: Option<Vec<String>>,
+    /// Where it goes: two letters, ISO 3166-1.
+    #[arg(example = "DE")]
+    destination_country: Option<Country>,
+    /// Until when it is needed.
+    #[arg(example = "2027-01-31T12:00:00Z")]
+    deadline: Option<Timestamp>,
+}
+
+impl Tool for Create {
+    const NAME: &'static str = "mission.create";
+    const DESCRIPTION: &'static str = "Writes down what the user wants, so that a later visit can go on with it: goal, \
+        budget, constraints, destination, deadline.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = CreateArgs;
+    type Output = Mission;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write_once()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: CreateArgs) -> Result<Mission, ToolError> {
+        check_deadline(ctx, args.deadline)?;
+        let now = ctx.now();
+        let mission = Mission {
+            mission_id: ctx.new_id("mis_"),
+            version: 1,
+            status: Status::Open,
+            goal: args.goal,
+            budget: args.budget.map(|budget| budget.money()).transpose()?,
+            constraints: args.constraints.unwrap_or_default(),
+            destination_country: args.destination_country.map(|country| country.code()),
+            deadline: args.deadline,
+            cart_id: None,
+            draft_order_id: None,
+            notes: Vec::new(),
+            created_at: now,
+            updated_at: now,
+        };
+        mission.keep(ctx).await?;
+        Ok(mission)
+    }
+}

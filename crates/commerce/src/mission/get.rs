@@ -1,0 +1,66 @@
+//! `mission.get`: one mission, or those that an agent can go on with.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::{MISSIONS, Mission, Status};
+use crate::behaviour;
+
+/// How many missions one answer lists.
+const LISTED_MAX: usize = 50;
+
+pub(super) struct Get;
+
+/// What `mission.get` takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct GetArgs {
+    /// Which one; where it is left out, all of a status are listed.
+    #[arg(example = "mis_0123456789abcdef", min_length = 1, max_length = 64)]
+    mission_id: Option<String>,
+    /// Those of this status, where no mission is named: open, unless said otherwise.
+    status: Option<Status>,
+}
+
+/// Missions of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissionList {
+    /// Those that were changed last come first.
+    pub missions: Vec<Mission>,
+    /// Whether there are more than are listed.
+    pub is_cut: bool,
+}
+
+impl Tool for Get {
+    const NAME: &'static str = "mission.get";
+    const DESCRIPTION: &'static str = "What the user wants: one mission, or all that are open. Look here at the start of a visit.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = GetArgs;
+    type Output = MissionList;
+
+    fn behaviour() -> Behaviour {
+        behaviour::read()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: GetArgs) -> Result<MissionList, ToolError> {
+        if let Some(mission_id) = &args.mission_id {
+            return Ok(MissionList {
+                missions: vec![Mission::of(ctx, mission_id).await?],
+                is_cut: false,
+            });
+        }
+        let status = args.status.unwrap_or(Status::Open);
+        let found = ctx
+            .state()
+            .find::<Mission>(&MISSIONS, "status", status.name(), LISTED_MAX + 1)
+            .await?;
+        let is_cut = found.len() > LISTED_MAX;
+        let mut missions: Vec<Mission> = found.into_iter().map(|(_, mission)| mission).collect();
+        missions.truncate(LISTED_MAX);
+        missions.sort_by(|left, right| {
+            let newest = right.updated_at.cmp(&left.updated_at);
+            newest.then_with(|| left.mission_id.cmp(&right.mission_id))
+        });
+        Ok(MissionList { missions, is_cut })
+    }
+}

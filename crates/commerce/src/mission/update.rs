@@ -1,0 +1,162 @@
+//! `mission.update`: how it goes on.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{BudgetArgs, Country, Mission, NOTES_MAX, Note, Status, check_deadline};
+use crate::behaviour;
+use crate::cart::Cart;
+
+pub(super) struct Update;
+
+/// What `mission.update` takes. What is left out stays as it is.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct UpdateArgs {
+    /// The mission, as `mission.create` named it.
+    #[arg(example = "mis_0123456789abcdef", min_length = 1, max_length = 64)]
+    mission_id: String,
+    /// The version that the change was made from, as the last answer about the mission said it.
+    #[arg(min = 1)]
+    expected_version: u32,
+    /// What the user wants now.
+    #[arg(min_length = 1, max_length = 2000, sensitive = "personal")]
+    goal: Option<String>,
+    /// What it may cost at most.
+    budget: Option<BudgetArgs>,
+    /// What else has to hold, in place of what was there.
+    #[arg(max_items = 20, max_length = 300, sensitive = "personal")]
+    constraints: Option<Vec<String>>,
+    /// Where it goes: two letters, ISO 3166-1.
+    #[arg(example = "DE")]
+    destination_country: Option<Country>,
+    /// Until when it is needed.
+    deadline: Option<Timestamp>,
+    /// Open and paused can change into each other; done and cancelled are the end.
+    status: Option<Status>,
+    /// The cart that is being filled for it.
+    #[arg(min_length = 1, max_length = 64)]
+    cart_id: Option<String>,
+    /// The draft order that came out of it.
+    #[arg(min_length = 1, max_length = 64)]
+    draft_order_id: Option<String>,
+    /// What to note about it, in one or two sentences.
+    #[arg(min_length = 1, max_length = 500, sensitive = "personal")]
+    note: Option<String>,
+    /// What to remove.
+    #[arg(max_items = 6)]
+    clear: Option<Vec<Clear>>,
+}
+
+/// What can be removed from a mission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToolArgs)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Clear {
+    Budget,
+    Constraints,
+    DestinationCountry,
+    Deadline,
+    CartId,
+    DraftOrderId,
+}
+
+impl Tool for Update {
+    const NAME: &'static str = "mission.update";
+    const DESCRIPTION: &'static str = "Changes a mission or notes how it goes. `expected_version` is the version that you \
+        have read: where somebody else was faster the answer is CONFLICT, and nothing has changed.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = UpdateArgs;
+    type Output = Mission;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write_once()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: UpdateArgs) -> Result<Mission, ToolError> {
+        let mut mission = Mission::of(ctx, &args.mission_id).await?;
+        mission.check_version(args.expected_version)?;
+        if mission.status.next().is_empty() {
+            let message = format!("the mission is {} and stays so", mission.status.name());
+            return Err(
+                ToolError::invalid("/mission_id", message).hint("mission.create makes a new one")
+            );
+        }
+        check_deadline(ctx, args.deadline)?;
+        if let Some(cart_id) = &args.cart_id {
+            Cart::of(ctx, cart_id).await?;
+        }
+        let before = mission.clone();
+        mission.change(ctx, args)?;
+        if mission == before {
+            let message = "nothing would change";
+            return Err(
+                ToolError::invalid("", message).hint("name what is to be changed, or a note")
+            );
+        }
+        mission.version = mission.version.saturating_add(1);
+        mission.updated_at = ctx.now();
+        mission.keep(ctx).await?;
+        Ok(mission)
+    }
+}
+
+impl Mission {
+    fn change(&mut self, ctx: &CallContext, args: UpdateArgs) -> Result<(), ToolError> {
+        for clear in args.clear.unwrap_or_default() {
+            match clear {
+                Clear::Budget => self.budget = None,
+                Clear::Constraints => self.constraints.clear(),
+                Clear::DestinationCountry => self.destination_country = None,
+                Clear::Deadline => self.deadline = None,
+                Clear::CartId => self.cart_id = None,
+                Clear::DraftOrderId => self.draft_order_id = None,
+            }
+        }
+        if let Some(status) = args.status {
+            self.become_status(status)?;
+        }
+        if let Some(goal) = args.goal {
+            self.goal = goal;
+        }
+        if let Some(budget) = args.budget {
+            self.budget = Some(budget.money()?);
+        }
+        if let Some(constraints) = args.constraints {
+            self.constraints = constraints;
+        }
+        if let Some(country) = args.destination_country {
+            self.destination_country = Some(country.code());
+        }
+        self.deadline = args.deadline.or(self.deadline);
+        self.cart_id = args.cart_id.or(self.cart_id.take());
+        self.draft_order_id = args.draft_order_id.or(self.draft_order_id.take());
+        match args.note {
+            None => Ok(()),
+            Some(text) => self.note(ctx.now(), text),
+        }
+    }
+
+    fn become_status(&mut self, status: Status) -> Result<(), ToolError> {
+        let next = self.status.next();
+        if status != self.status && !next.contains(&status) {
+            let names: Vec<&str> = next.iter().map(|status| status.name()).collect();
+            let message = format!("{} cannot become {}", self.status.name(), status.name());
+            let hint = format!("it can become {}", names.join(", "));
+            return Err(ToolError::invalid("/status", message).hint(hint));
+        }
+        self.status = status;
+        Ok(())
+    }
+
+    fn note(&mut self, at: Timestamp, text: String) -> Result<(), ToolError> {
+        if self.notes.len() >= NOTES_MAX {
+            let message = format!("{NOTES_MAX} notes are there, and no more are kept");
+            return Err(ToolError::invalid("/note", message)
+                .hint("sum them up in the goal, or go on with a new mission"));
+        }
+        self.notes.push(Note { at, text });
+        Ok(())
+    }
+}
