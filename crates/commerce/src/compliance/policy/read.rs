@@ -25,7 +25,14 @@ impl TryFrom<Written> for Policy {
             categories: &categories,
             certificates: certificates.collect(),
             attributes: &written.attributes,
+            families: &written.families,
         };
+        for (name, members) in &written.families {
+            let checked = members
+                .iter()
+                .try_for_each(|member| reader.check_category(member));
+            checked.map_err(|problem| format!("the family {name}: {problem}"))?;
+        }
         let mut rules: Vec<Rule> = Vec::with_capacity(written.rules.len());
         for rule in &written.rules {
             let is_known = rules.iter().any(|known| known.id == rule.id);
@@ -55,14 +62,18 @@ struct Reader<'a> {
     categories: &'a BTreeSet<String>,
     certificates: BTreeSet<String>,
     attributes: &'a BTreeMap<String, AttributeKind>,
+    families: &'a BTreeMap<String, Vec<String>>,
 }
 
 impl Reader<'_> {
     fn rule(&self, written: &WrittenRule) -> Result<Rule, String> {
-        for category in &written.categories {
-            let mut known = self.categories.iter();
-            if !known.any(|known| is_at_or_below(known, category)) {
-                return Err(format!("no category is {category:?} or below it"));
+        let mut categories = Vec::new();
+        for name in &written.categories {
+            if let Some(family) = self.families.get(name) {
+                categories.extend(family.iter().cloned());
+            } else {
+                self.check_category(name)?;
+                categories.push(name.clone());
             }
         }
         if written.source.is_empty() || written.date.is_empty() {
@@ -81,7 +92,7 @@ impl Reader<'_> {
         check_can_speak(when.as_ref(), requires.as_ref(), &exceptions)?;
         Ok(Rule {
             id: written.id.clone(),
-            categories: written.categories.clone(),
+            categories,
             destinations: self.groups.countries(
                 &written.destinations,
                 &written.except_destinations,
@@ -96,6 +107,15 @@ impl Reader<'_> {
             source: written.source.clone(),
             date: written.date.clone(),
         })
+    }
+
+    /// A category that leads nowhere would make a rule that never speaks.
+    fn check_category(&self, category: &str) -> Result<(), String> {
+        let mut known = self.categories.iter();
+        if known.any(|known| is_at_or_below(known, category)) {
+            return Ok(());
+        }
+        Err(format!("no category is {category:?} or below it"))
     }
 
     fn condition(&self, written: &WrittenCondition) -> Result<Condition, String> {

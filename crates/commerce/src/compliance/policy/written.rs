@@ -30,6 +30,8 @@ pub(super) struct Written {
     pub(super) certificates: BTreeMap<String, String>,
     /// What an offer can say about itself besides, and how.
     pub(super) attributes: BTreeMap<String, AttributeKind>,
+    /// By name: categories that several rules are about.
+    pub(super) families: BTreeMap<String, Vec<String>>,
     pub(super) rules: Vec<WrittenRule>,
 }
 
