@@ -234,14 +234,15 @@ impl CallContext {
     pub fn new_id(&self, prefix: &str) -> String {
         // Without letters that are mistaken for others.
         const SYMBOLS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        const COUNT: u32 = 16;
         let mut random = [0; 16];
         self.ids.fill(&mut random);
-        let symbols = random.map(|byte| {
-            let symbol = SYMBOLS.get(usize::from(byte % 32));
-            symbol.copied().map_or('0', char::from)
-        });
-        symbols.iter().fold(prefix.to_owned(), |mut id, symbol| {
-            id.push(*symbol);
+        // Five bits a symbol, from the end: ids that are counted differ there.
+        let random = u128::from_be_bytes(random);
+        (0..COUNT).rev().fold(prefix.to_owned(), |mut id, at| {
+            let index = usize::try_from((random >> (5 * at)) & 31).unwrap_or_default();
+            let symbol = SYMBOLS.get(index).copied();
+            id.push(symbol.map_or('0', char::from));
             id
         })
     }

@@ -16,6 +16,8 @@ use crate::tool::ToolError;
 pub struct Linked {
     /// Its record.
     pub record: EvidenceRecord,
+    /// The hash of its leaf in the log, by which the record is known for good.
+    pub leaf: Digest,
     /// What it answered; null where it failed or where that is no longer kept.
     pub data: Value,
     /// Until when that may be relied on (A8).
@@ -59,6 +61,7 @@ impl State {
         };
         let linked = Linked {
             record,
+            leaf: link.leaf,
             data,
             valid_until,
         };

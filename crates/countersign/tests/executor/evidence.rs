@@ -259,20 +259,20 @@ async fn links_name_earlier_calls_of_the_same_user() {
             let linked = ctx.link(&id).await?;
             ctx.link(&id).await?;
             let until = linked.valid_until.map(|until| until.to_string());
-            Ok(json!([linked.data, until]).into())
+            Ok(json!([linked.data, until, linked.leaf]).into())
         })
     });
     let world = World::logging([quote, order]);
     let quoted = world.send("a.quote", &json!({}), &json!({})).await;
     let arguments = json!({"quote": quoted["evidence"]["snapshot_id"]});
     let reply = world.send("b.order", &arguments, &json!({})).await;
-    assert_eq!(
-        reply["data"],
-        json!([{"cents": 750}, "2026-11-15T12:01:00Z"]),
-        "{reply:#}"
-    );
     let log = world.log().await;
     let leaf = Digest(leaf_hash(&log[0].1.leaf)).to_string();
+    assert_eq!(
+        reply["data"],
+        json!([{"cents": 750}, "2026-11-15T12:01:00Z", leaf]),
+        "{reply:#}"
+    );
     assert_eq!(
         log[1].0["links"],
         json!([{"id": log[0].0["id"], "leaf": leaf}])

@@ -37,6 +37,23 @@ async fn count(world: &World) -> Value {
     world.send("n.get", &json!({}), &json!({})).await["data"].clone()
 }
 
+/// Names of what a tool keeps differ also where ids are counted, however many there are.
+#[tokio::test]
+async fn counted_names_differ() {
+    let probe = Probe::read("n.names").body(|ctx, _| {
+        Box::pin(async {
+            let names: Vec<_> = (0..100).map(|_| ctx.new_id("n_")).collect();
+            Ok(json!(names).into())
+        })
+    });
+    let world = World::new(probe);
+    let reply = world.send("n.names", &json!({}), &json!({})).await;
+    let names = reply["data"].as_array().unwrap();
+    let distinct: std::collections::HashSet<_> = names.iter().map(Value::to_string).collect();
+    assert_eq!(distinct.len(), 100, "{names:#?}");
+    assert!(names.iter().all(|name| name.as_str().unwrap().len() == 18));
+}
+
 /// No update is lost, in one process and in two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_adds_of_one_make_twenty() {
