@@ -5,6 +5,7 @@ pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod claims;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod evidence;
 pub(crate) mod keys;

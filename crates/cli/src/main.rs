@@ -16,6 +16,7 @@ mod answer;
 mod backend;
 mod catalog;
 mod commands;
+mod demo;
 mod exit;
 mod failure;
 mod folder;
@@ -63,6 +64,9 @@ enum Command {
     Calls(commands::calls::Calls),
     CallShow(commands::calls::CallShow),
     Claims(commands::claims::Claims),
+    Demo(commands::demo::Demo),
+    #[command(hide = true)]
+    DemoWorker(demo::worker::Worker),
     Doctor(commands::doctor::Doctor),
     Evidence(commands::evidence::Evidence),
     Keys(commands::keys::Keys),
@@ -95,6 +99,8 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Calls(calls) => calls.run(place, terminal),
         Command::CallShow(show) => show.run(place, terminal),
         Command::Claims(claims) => claims.run(place, terminal),
+        Command::Demo(demo) => demo.run(place, terminal),
+        Command::DemoWorker(worker) => worker.run(place.named_data()),
         Command::Doctor(doctor) => doctor.run(place, terminal),
         Command::Evidence(evidence) => evidence.run(place, terminal),
         Command::Keys(keys) => keys.run(place, terminal),

@@ -1,6 +1,6 @@
 //! Where a command works: the data folder, the store and the keys that belong to it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use countersign::approve::{SCOPE_ANSWER, StoredApprovals};
@@ -59,6 +59,25 @@ pub(crate) struct Place {
 }
 
 impl PlaceOptions {
+    /// A folder with a store of its own, whatever the environment says.
+    pub(crate) fn own(data: PathBuf) -> Self {
+        Self {
+            store: Some(StoreName::Sqlite(data.join("countersign.db"))),
+            data: Some(data),
+            origin: None,
+        }
+    }
+
+    /// The folder, where the command line names one.
+    pub(crate) fn named_data(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
+    /// Whether the command line names a store.
+    pub(crate) fn names_store(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// Which store is meant, and where the keys are.
     pub(crate) fn names(&self) -> Result<(PathBuf, StoreName), Failure> {
         let data = match &self.data {
@@ -105,6 +124,20 @@ impl PlaceOptions {
 
     /// The place, made where it is missing.
     pub(crate) fn open_or_make(&self, terminal: &mut Terminal) -> Result<Place, Failure> {
+        self.make(|folder| {
+            terminal.say(format_args!(
+                "note: new keys are in {}; keys beside the data protect its backups only, see docs/operating.md",
+                folder.path().display()
+            ))
+        })
+    }
+
+    /// The same where nobody is told.
+    pub(crate) fn open_or_make_quietly(&self) -> Result<Place, Failure> {
+        self.make(|_| Ok(()))
+    }
+
+    fn make(&self, on_keys: impl FnOnce(&Folder) -> std::io::Result<()>) -> Result<Place, Failure> {
         let (data, store) = self.names()?;
         let folder = Folder::make(data)?;
         let (_, ids) = clock_and_ids();
@@ -119,10 +152,7 @@ impl PlaceOptions {
                 return Err(missing(&folder, keys::MASTER));
             }
             keys::make_master(&folder, keys::MASTER, &*ids)?;
-            terminal.say(format_args!(
-                "note: new keys are in {}; keys beside the data protect its backups only, see docs/operating.md",
-                folder.path().display()
-            ))?;
+            on_keys(&folder)?;
         }
         if keys::log(&folder)?.is_none() {
             if is_used {

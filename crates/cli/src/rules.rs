@@ -120,19 +120,27 @@ impl RuleOptions {
         data: &Folder,
         terminal: &mut Terminal,
     ) -> Result<Rules, Failure> {
-        let known = self.known(Some(data))?;
+        let known = self.kept_in(data)?;
         for problem in &known.problems {
             terminal.say(format_args!("warning: {problem}"))?;
         }
+        Ok(known.rules)
+    }
+
+    /// The same where nobody is told.
+    pub(crate) fn kept_in(&self, data: &Folder) -> Result<Known, Failure> {
+        let mut known = self.known(Some(data))?;
+        let mut problems = Vec::new();
         for version in known.versions.iter().filter(|one| one.is_in_force) {
             if kept::keep(data, version, &known)? == kept::Kept::Anew {
-                terminal.say(format_args!(
-                    "warning: the kept rules {} were damaged; they are written anew",
+                problems.push(format!(
+                    "the kept rules {} were damaged; they are written anew",
                     version.name
-                ))?;
+                ));
             }
         }
-        Ok(known.rules)
+        known.problems.extend(problems);
+        Ok(known)
     }
 }
 

@@ -2,7 +2,7 @@
 //! also where both are the same screen.
 
 use std::fmt::Display;
-use std::io::{BufWriter, Result, Stderr, Stdout, Write, stderr, stdout};
+use std::io::{BufWriter, IsTerminal as _, Result, Stderr, Stdout, Write, stderr, stdout};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,6 +27,12 @@ impl Terminal {
     /// Whether a program reads what we write.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.json
+    }
+
+    /// Whether a person sees colours: at a terminal, and where nobody has said that there are to be none.
+    pub(crate) fn is_coloured(&self) -> bool {
+        let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        !self.json && !is_unwanted && stdout().is_terminal()
     }
 
     /// Where data goes; buffered until [`flush`](Terminal::flush).

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The commands whose help has examples, in an order in which they work in one folder.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "call",
     "bind",
     "tools",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 15] = [
     "evidence release",
     "replay",
     "rules",
+    "demo",
     "keys create",
     "keys rotate-master",
     "doctor",
@@ -40,6 +41,7 @@ fn shell(folder: &Path, line: &str) -> Output {
         )
         .env("COUNTERSIGN_DATA", folder.join("data"))
         .env("COUNTERSIGN_OPERATOR", "tester")
+        .env("TMPDIR", folder)
         .env_remove("COUNTERSIGN_STORE")
         .env_remove("COUNTERSIGN_MASTER_KEY")
         .output()

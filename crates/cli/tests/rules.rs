@@ -69,6 +69,15 @@ impl Place {
     }
 }
 
+/// The version in force, of which there is one.
+#[track_caller]
+fn in_force(versions: &[Value]) -> &Value {
+    let mut found = versions.iter().filter(|one| one["in_force"] == true);
+    let one = found.next().unwrap();
+    assert!(found.next().is_none(), "{versions:?}");
+    one
+}
+
 /// A15, A16: what was in force is kept before a call rests on it, under the digest that its record names; an edited
 /// or deleted file takes nothing away.
 #[test]
@@ -76,11 +85,12 @@ fn what_was_in_force_stays_loadable() {
     let place = Place::new();
     let rules = place.rules();
     let folder = ["--rules", rules.to_str().unwrap()];
+    let of_program = place.versions("fx", &[]).len();
     let text = place.shown(&["fx"]);
     let first = format!("# first\n{text}");
     place.write("fx", "2030", &first);
     place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
-    let digest = place.versions("fx", &folder)[1]["version"].clone();
+    let digest = in_force(&place.versions("fx", &folder))["version"].clone();
 
     place.write("fx", "2030", &format!("# second\n{text}"));
     place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
@@ -91,13 +101,13 @@ fn what_was_in_force_stays_loadable() {
         (&kept["from"], &kept["in_force"]),
         (&"kept".into(), &false.into())
     );
-    assert_eq!(versions[2]["label"], "2030");
-    assert_eq!(versions[2]["in_force"], true);
+    assert_eq!(in_force(&versions)["label"], "2030");
+    assert_eq!(in_force(&versions)["from"], "folder");
 
     std::fs::remove_dir_all(&rules).unwrap();
     let versions = place.versions("fx", &[]);
-    assert_eq!(versions.len(), 3);
-    assert_eq!(versions[2]["from"], "program", "in force again");
+    assert_eq!(versions.len(), of_program + 2, "both are kept");
+    assert_eq!(in_force(&versions)["from"], "program", "as before");
     assert_eq!(place.shown(&["fx", digest.as_str().unwrap()]), first);
 }
 
@@ -127,7 +137,11 @@ fn a_damaged_kept_file_is_told_and_not_used() {
         point["found"].as_str().unwrap().contains("are damaged"),
         "{point}"
     );
-    assert_eq!(place.versions("fx", &[]).len(), 1, "the program's");
+    let versions = place.versions("fx", &[]);
+    assert!(
+        versions.iter().all(|one| one["from"] == "program"),
+        "{versions:?}"
+    );
 
     let output = place.run(&[&["call", "notes.list"][..], &folder].concat());
     let told = String::from_utf8(output.stderr).unwrap();
@@ -144,35 +158,59 @@ fn a_damaged_kept_file_is_told_and_not_used() {
     assert_eq!(point["state"], "ok");
 }
 
-/// A recorded call is computed again with its own rules, and with those of a folder the difference is
-/// shown.
+/// A16: a recorded call is computed again with its own rules, also when their file is gone; with those of another
+/// folder the difference is shown.
 #[test]
-fn a_folder_is_replayed_against() {
+fn a_call_is_computed_again_with_the_rules_of_then() {
     let place = Place::new();
-    let vat = [
-        "call",
-        "sample.vat",
-        "--args",
-        "{country: DE, net_cents: 10000}",
-    ];
-    place.ask(0, &vat);
     let rules = place.rules();
-    place.write("fx", "2030", &format!("# mine\n{}", place.shown(&["fx"])));
-    let against = [
-        "replay",
-        "--since",
-        "1h",
-        "--mode",
-        "against",
-        "--rules",
-        rules.to_str().unwrap(),
-    ];
-    let replayed = place.ask(0, &against);
+    let folder = ["--rules", rules.to_str().unwrap()];
+    place.write("fx", "2030", &with_rate(&place.shown(&["fx"]), "2.0000"));
+    let quote = "{items: [{sku: 'SKU-0001-01'}], currency: 'EUR'}";
+    let call = ["call", "pricing.get_realtime_quote", "--args", quote];
+    let quote = place.ask(0, &[&call[..], &folder].concat());
+    let list_price = quote["data"]["lines"][0]["list_price"]["amount"].as_i64();
     assert_eq!(
-        replayed[0]["result"], "identical",
-        "it has nothing to do with fx"
+        quote["data"]["subtotal"]["amount"]
+            .as_i64()
+            .map(|cents| cents * 2),
+        list_price.map(|cents| cents + cents % 2)
     );
+
+    // Edited in place, and no call was made under it.
+    place.write("fx", "2030", &with_rate(&place.shown(&["fx"]), "4.0000"));
+    let replay = ["replay", "--since", "1h", "--mode"];
+    let recomputed = place.ask(0, &[&replay[..], &["recompute"]].concat());
+    assert_eq!(recomputed[0]["result"], "identical");
+    let against = [&replay[..], &["against"], &folder].concat();
+    let differs = place.ask(1, &against);
+    assert_eq!(differs[0]["result"], "drift");
+    let paths = differs[0]["differences"].as_array().unwrap().iter();
+    assert!(
+        paths.clone().any(|one| one["path"] == "/subtotal/amount"),
+        "{differs}"
+    );
+    let shown = String::from_utf8(place.run(&against).stdout).unwrap();
+    assert!(shown.starts_with("RESULT"), "{shown}");
+
+    // Not what is meant.
     place.write("weather", "2030", "");
     let told = String::from_utf8(place.run(&against).stderr).unwrap();
     assert!(told.contains("there is no rule set \"weather\""), "{told}");
+    std::fs::remove_dir_all(&rules).unwrap();
+    place.ask(0, &[&replay[..], &["recompute"]].concat());
+}
+
+/// The same rates with another one for the dollar.
+fn with_rate(text: &str, rate: &str) -> String {
+    let line = |line: &str| {
+        if line.starts_with("USD = ") {
+            format!("USD = \"{rate}\"\n")
+        } else {
+            format!("{line}\n")
+        }
+    };
+    let changed: String = text.lines().map(line).collect();
+    assert_ne!(changed, text, "there is a rate for the dollar");
+    changed
 }

@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 Examples:
   countersign tools
   countersign tools memory.search --format markdown
-  countersign tools --format openai --strict --max-tokens 500
+  countersign tools notes.add --format openai --strict --max-tokens 130
 
 What was cut to keep the budget, and what a provider cannot express, is said on stderr.")]
 pub(crate) struct Tools {
@@ -116,7 +116,10 @@ impl Tools {
             | Format::OpenaiResponses
             | Format::Anthropic
             | Format::Gemini
-            | Format::Mcp => writeln!(terminal.data(), "{}", table(&entries))?,
+            | Format::Mcp => match (entries.as_slice(), &self.name) {
+                ([only], Some(_)) => writeln!(terminal.data(), "{}", one(only))?,
+                (entries, _) => writeln!(terminal.data(), "{}", list(entries))?,
+            },
         }
         Ok(Exit::Ok)
     }
@@ -180,8 +183,8 @@ fn sentence(note: &NoteKind) -> String {
 }
 
 /// One line a tool, with a gap between areas: the first word of a name is its area.
-fn table(entries: &[Arc<Entry>]) -> Table {
-    let mut table = Table::new(["NAME", "EFFECT", "PARAMETERS", "DESCRIPTION"]);
+fn list(entries: &[Arc<Entry>]) -> Table {
+    let mut table = Table::new(["NAME", "EFFECT", "DESCRIPTION"]);
     let mut area = None;
     for entry in entries {
         let spec = entry.spec();
@@ -190,14 +193,40 @@ fn table(entries: &[Arc<Entry>]) -> Table {
         if area.replace(of_entry).is_some_and(|last| last != of_entry) {
             table.gap();
         }
-        let effect = match spec.behaviour.effect {
-            Effect::Read => "read",
-            Effect::Write => "write",
-            Effect::External => "external",
-        };
-        table.row([name, effect, &parameters(&spec.input), &spec.description]);
+        let description = first_sentence(&spec.description);
+        table.row([name, effect(spec), description]);
     }
     table
+}
+
+/// One tool, with the parameters and everything that is said about it.
+fn one(entry: &Entry) -> Table {
+    let spec = entry.spec();
+    let mut table = Table::new(["NAME", "EFFECT", "PARAMETERS", "DESCRIPTION"]);
+    table.row([
+        spec.name.as_str(),
+        effect(spec),
+        &parameters(&spec.input),
+        &spec.description,
+    ]);
+    table
+}
+
+fn effect(spec: &ToolSpec) -> &'static str {
+    match spec.behaviour.effect {
+        Effect::Read => "read",
+        Effect::Write => "write",
+        Effect::External => "external",
+    }
+}
+
+/// What a description begins with: enough to find a tool.
+fn first_sentence(text: &str) -> &str {
+    let ends = [". ", ": "].map(|end| text.find(end));
+    let end = ends.into_iter().flatten().min();
+    end.and_then(|at| text.get(..at))
+        .unwrap_or(text)
+        .trim_end_matches('.')
 }
 
 /// The names of the parameters; optional ones have a question mark.

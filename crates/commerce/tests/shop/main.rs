@@ -14,6 +14,8 @@ mod identity;
 mod mission;
 mod obs;
 mod pricing;
+mod pricing;
+mod rulebook;
 mod rulebook;
 mod shipping;
 mod tax;

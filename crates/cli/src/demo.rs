@@ -1,0 +1,78 @@
+//! `countersign demo`: a shopping agent's order from sloppy arguments to an erased user, on the real store, with a
+//! real kill -9. Every step checks what it claims.
+
+mod ask;
+mod stage;
+mod story;
+pub(crate) mod worker;
+mod world;
+
+use std::path::Path;
+
+use crate::failure::Failure;
+use crate::rules::RuleOptions;
+use crate::terminal::Terminal;
+use stage::Stage;
+pub(crate) use stage::Tally;
+use story::{crash, erase, grounds, order, proof, rules};
+use world::World;
+
+/// How many steps there are.
+const STEPS: usize = 10;
+
+/// Who buys.
+const ANNA: &str = "u_anna";
+
+/// What is bought.
+const SKU: &str = "SKU-0002-01";
+
+/// How many.
+const QUANTITY: u32 = 3;
+
+/// Where it goes.
+const DESTINATION: &str = "DE";
+
+/// Where it may not go.
+const FORBIDDEN: &str = "JP";
+
+/// Plays all steps in this folder, which is made.
+pub(crate) fn play(
+    data: &Path,
+    options: &RuleOptions,
+    is_slow: bool,
+    terminal: &mut Terminal,
+) -> Result<Tally, Failure> {
+    let mut stage = Stage::new(terminal, STEPS, is_slow);
+    match steps(data, options, &mut stage) {
+        // What the story could not go on without is among the checks that failed.
+        Err(failure) if !stage.has_failed() => Err(failure),
+        Ok(()) | Err(_) => Ok(stage.tally()),
+    }
+}
+
+fn steps(data: &Path, options: &RuleOptions, stage: &mut Stage<'_>) -> Result<(), Failure> {
+    let world = World::enter(data, options)?;
+    let grounds = grounds::play(&world, stage)?;
+    let cart = order::cart(&world, stage)?;
+    order::dry_run(&world, stage, &cart)?;
+    let shows = order::get(&cart);
+    let cart = crash::prepare(&world, stage)?;
+    // A file has one owner: the process that will be killed.
+    world.leave()?;
+    let killed = crash::kill(data, cart)?;
+    let mut world = World::enter(data, options)?;
+    crash::count(&world, stage, &killed)?;
+    let proved = proof::Proved {
+        evidence: &grounds.tax,
+        amount: &grounds.tax_total,
+        tools: &[
+            "tax.estimate_duties_and_taxes",
+            "shipping.quote_options",
+            "pricing.get_realtime_quote",
+        ],
+    };
+    let bundle = proof::play(&mut world, stage, &proved)?;
+    rules::play(&mut world, stage, &grounds)?;
+    erase::play(&mut world, stage, &grounds.tax, &shows, &bundle)?;
+    world.leave()
+}

@@ -1,0 +1,271 @@
+//! What the demo shows: for people a heading, what was sent, what came back and what was checked; for programs
+//! one line of JSON a step. Every claim is a check, and a check that does not hold is remembered.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::ask::{Answer, Ask};
+use crate::answer::write_json;
+use crate::failure::Failure;
+use crate::table::{Table, visible};
+use crate::terminal::Terminal;
+
+/// How wide the names in front of values are.
+const NAME_COLUMNS: usize = 32;
+
+/// How long a person gets to read a line.
+const LINE_PAUSE: Duration = Duration::from_millis(120);
+
+/// And a step.
+const STEP_PAUSE: Duration = Duration::from_millis(1_200);
+
+/// Where the demo is shown.
+pub(super) struct Stage<'t> {
+    terminal: &'t mut Terminal,
+    is_slow: bool,
+    is_coloured: bool,
+    steps: usize,
+    step: Step,
+    checks: usize,
+    failed: Vec<String>,
+}
+
+/// What is known of the step that is played.
+#[derive(Default, Serialize)]
+struct Step {
+    #[serde(rename = "step")]
+    number: usize,
+    of: usize,
+    name: &'static str,
+    title: &'static str,
+    calls: Vec<Call>,
+    /// What was found beside replies, for programs.
+    facts: serde_json::Map<String, Value>,
+    checks: Vec<Check>,
+}
+
+#[derive(Serialize)]
+struct Call {
+    #[serde(flatten)]
+    ask: Ask,
+    reply: Value,
+}
+
+#[derive(Serialize)]
+struct Check {
+    claim: String,
+    holds: bool,
+}
+
+/// What came of all steps.
+pub(crate) struct Tally {
+    pub(crate) steps: usize,
+    pub(crate) checks: usize,
+    pub(crate) failed: Vec<String>,
+}
+
+/// What a part of a line means.
+#[derive(Clone, Copy)]
+enum Tone {
+    Heading,
+    Quiet,
+    Good,
+    Bad,
+}
+
+impl<'t> Stage<'t> {
+    pub(super) fn new(terminal: &'t mut Terminal, steps: usize, is_slow: bool) -> Self {
+        let is_coloured = terminal.is_coloured();
+        Self {
+            terminal,
+            is_slow,
+            is_coloured,
+            steps,
+            step: Step::default(),
+            checks: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    /// The next step.
+    pub(super) fn begin(&mut self, name: &'static str, title: &'static str) -> Result<(), Failure> {
+        self.step = Step {
+            number: self.step.number + 1,
+            of: self.steps,
+            name,
+            title,
+            ..Step::default()
+        };
+        let heading = format!("[{:>2}/{}] {title}", self.step.number, self.steps);
+        self.print(&format!("\n{}", self.toned(Tone::Heading, &heading)))
+    }
+
+    /// The step is over.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        if self.terminal.is_for_programs() {
+            write_json(self.terminal, &self.step)?;
+            self.terminal.flush()?;
+        } else if self.is_slow {
+            std::thread::sleep(STEP_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// A call: what was sent, and how it ended.
+    pub(super) fn call(&mut self, answer: &Answer) -> Result<(), Failure> {
+        let ask = &answer.ask;
+        let mut with = String::new();
+        if let Some(key) = &ask.key {
+            with = format!("  key {key}");
+        }
+        if ask.dry_run {
+            with.push_str("  dry run");
+        }
+        let sent = format!("  {} → {}{with}", ask.user, ask.tool);
+        self.print(&sent)?;
+        for line in ask.arguments.lines() {
+            let line = format!("      {}", short(&visible(line)));
+            self.print(&self.toned(Tone::Quiet, &line))?;
+        }
+        self.print(&format!("  ← {}", short(&visible(&answer.summary()))))?;
+        self.step.calls.push(Call {
+            ask: ask.clone(),
+            reply: answer.reply.clone(),
+        });
+        Ok(())
+    }
+
+    /// A line of an answer: a name, and a value that stands under the others.
+    pub(super) fn value(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let name = visible(name);
+        let gap = NAME_COLUMNS.saturating_sub(name.width()).max(1);
+        let line = format!("      {name}{}{}", " ".repeat(gap), visible(value));
+        self.print(line.trim_end())
+    }
+
+    /// A table.
+    pub(super) fn table(&mut self, table: &Table) -> Result<(), Failure> {
+        for line in table.to_string().lines() {
+            self.print(&format!("      {line}"))?;
+        }
+        Ok(())
+    }
+
+    /// A sentence about what happens.
+    pub(super) fn say(&mut self, sentence: &str) -> Result<(), Failure> {
+        self.print(&format!("  {}", visible(sentence)))
+    }
+
+    /// Something that programs are told.
+    pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.step.facts.insert(name.to_owned(), value.into());
+    }
+
+    /// Says what holds, or that it does not.
+    pub(super) fn check(&mut self, holds: bool, claim: impl Into<String>) -> Result<(), Failure> {
+        let claim = claim.into();
+        self.checks += 1;
+        let line = if holds {
+            self.toned(Tone::Good, "✓") + " " + &visible(&claim)
+        } else {
+            self.failed.push(format!("{}: {claim}", self.step.name));
+            self.toned(Tone::Bad, &format!("✗ {}", visible(&claim)))
+        };
+        self.step.checks.push(Check { claim, holds });
+        self.print(&format!("  {line}"))
+    }
+
+    /// A value that the story cannot go on without.
+    pub(super) fn need<T>(&mut self, value: Option<T>, what: &str) -> Result<T, Failure> {
+        if let Some(value) = value {
+            return Ok(value);
+        }
+        self.check(false, format!("there is {what}"))?;
+        self.end()?;
+        Err(Failure::new(format!("the demo cannot go on without {what}")).refused())
+    }
+
+    /// Whether any check does not hold.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    /// What came of it.
+    pub(super) fn tally(self) -> Tally {
+        Tally {
+            steps: self.step.number,
+            checks: self.checks,
+            failed: self.failed,
+        }
+    }
+
+    fn print(&mut self, line: &str) -> Result<(), Failure> {
+        if self.terminal.is_for_programs() {
+            return Ok(());
+        }
+        writeln!(self.terminal.data(), "{line}")?;
+        self.terminal.flush()?;
+        if self.is_slow {
+            std::thread::sleep(LINE_PAUSE);
+        }
+        Ok(())
+    }
+
+    fn toned(&self, tone: Tone, text: &str) -> String {
+        if !self.is_coloured {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Heading => "1",
+            Tone::Quiet => "2",
+            Tone::Good => "32",
+            Tone::Bad => "1;31",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// A text in which names of records are short enough to be compared by eye: their ends differ, their
+/// beginnings are the time.
+fn short(text: &str) -> String {
+    const ID_CHARS: usize = "ev_01a1e340-6674-78af-b35c-6ba7dab6f454".len();
+    const END_CHARS: usize = 6;
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("ev_") {
+        let (before, id) = rest.split_at(at);
+        shown.push_str(before);
+        let is_id = |text: &&str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        };
+        let Some(id) = id.get(..ID_CHARS).filter(is_id) else {
+            shown.push_str("ev_");
+            rest = id.get(3..).unwrap_or_default();
+            continue;
+        };
+        shown.push_str("ev_…");
+        shown.push_str(id.get(ID_CHARS - END_CHARS..).unwrap_or_default());
+        rest = rest.get(at + ID_CHARS..).unwrap_or_default();
+    }
+    shown.push_str(rest);
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn names_of_records_are_shortened_and_nothing_else_is() {
+        let id = "ev_01a1e340-6674-78af-b35c-6ba7dab6f454";
+        assert_eq!(short(&format!("a {id}, {id}")), "a ev_…b6f454, ev_…b6f454");
+        for text in ["", "ev_", "prev_step", "ev_01a1"] {
+            assert_eq!(short(text), text);
+        }
+    }
+}

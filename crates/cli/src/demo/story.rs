@@ -1,0 +1,8 @@
+//! The steps of the demo, one file an act.
+
+pub(super) mod crash;
+pub(super) mod erase;
+pub(super) mod grounds;
+pub(super) mod order;
+pub(super) mod proof;
+pub(super) mod rules;

@@ -1,0 +1,105 @@
+//! Recorded answers are computed again: with the rules of then, and with rules that were changed since.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use countersign::replay::{Replayer, RulesAt, Verdict};
+use countersign::rules::Rules;
+use serde_json::Value;
+
+use super::grounds::Grounds;
+use crate::catalog;
+use crate::demo::stage::Stage;
+use crate::demo::world::{World, record_id};
+use crate::failure::Failure;
+use crate::place::operator;
+use crate::rules::RuleOptions;
+use crate::table::Table;
+
+/// Where the tax of the destination stands in its file, what it is, and what it becomes.
+const SECTION: &str = "[countries.DE.tax]";
+const RATE: &str = "standard = \"0.19\"";
+const RATE_NEW: &str = "standard = \"0.21\"";
+
+/// Computes again, then against a changed rule set.
+pub(in crate::demo) fn play(
+    world: &mut World,
+    stage: &mut Stage<'_>,
+    grounds: &Grounds,
+) -> Result<(), Failure> {
+    stage.begin(
+        "replay",
+        "Computed again: with the rules of then, and with others",
+    )?;
+    let all = [
+        ("pricing.get_realtime_quote", &grounds.quote),
+        ("shipping.quote_options", &grounds.shipping),
+        ("tax.estimate_duties_and_taxes", &grounds.tax),
+        ("compliance.check_item", &grounds.compliance),
+    ];
+    let mut identical = 0;
+    for (tool, id) in all {
+        let verdict = replay(world, world.rules.clone(), RulesAt::Recorded, id)?;
+        identical += usize::from(verdict == Verdict::Identical);
+        stage.value(tool, verdict.as_str())?;
+    }
+    stage.check(
+        identical == all.len(),
+        format!(
+            "{identical} of {} recorded answers come out the same",
+            all.len()
+        ),
+    )?;
+    let folder = write_changed(world, stage)?;
+    let changed = RuleOptions::of(Some(folder)).known(Some(&world.place.folder))?;
+    let old = world.rules.current("tax").map(|set| set.version);
+    let is_kept = old.is_some_and(|old| changed.rules.version("tax", old).is_some());
+    stage.check(is_kept, "the old version stays loadable")?;
+    let verdict = replay(world, changed.rules, RulesAt::InForce, &grounds.tax)?;
+    let differences = verdict.into_differences();
+    let mut table = Table::new(["WHERE", "RECORDED", "WITH 21 %"]);
+    let shown = |value: &Option<Value>| value.as_ref().map_or(String::new(), ToString::to_string);
+    for one in &differences {
+        table.row([&one.path, &shown(&one.recorded), &shown(&one.computed)]);
+    }
+    stage.table(&table)?;
+    let differs = |path: &str| differences.iter().any(|one| one.path == path);
+    stage.check(
+        differs("/tax/amount") && differs("/total/amount") && !differs("/goods_value/amount"),
+        "tax and total would differ, the goods would not",
+    )?;
+    world.sign()?;
+    stage.end()
+}
+
+fn replay(world: &World, rules: Rules, at: RulesAt, id: &str) -> Result<Verdict, Failure> {
+    let place = &world.place;
+    let replayer = Replayer::new(place.store(), Arc::new(place.vault()), operator())?;
+    let replayer = replayer.with(place.clock.clone(), place.ids.clone());
+    let target = replayer.local(catalog::all()?, rules, at);
+    let id = record_id(id)?;
+    let done = place.runtime.block_on(replayer.replay(&id, &target))?;
+    Ok(done.verdict)
+}
+
+/// A folder with another version of the taxes: two points more in the destination.
+fn write_changed(world: &World, stage: &mut Stage<'_>) -> Result<PathBuf, Failure> {
+    let known = RuleOptions::default().known(Some(&world.place.folder))?;
+    let current = known
+        .versions
+        .iter()
+        .find(|one| one.name == "tax" && one.is_in_force);
+    let current = stage.need(current, "a rule set tax")?;
+    let text = known.text(current)?;
+    let at = text
+        .find(SECTION)
+        .and_then(|section| Some(section + text.get(section..)?.find(RATE)?));
+    let at = stage.need(at, "a rate of the destination")?;
+    let mut changed = text;
+    changed.replace_range(at..at + RATE.len(), RATE_NEW);
+    let folder = world.file("changed-rules");
+    std::fs::create_dir_all(folder.join("tax"))?;
+    std::fs::write(folder.join("tax/demo.toml"), changed)?;
+    stage.say("somebody writes tax/demo.toml: 21 % instead of 19 % in Germany")?;
+    Ok(folder)
+}

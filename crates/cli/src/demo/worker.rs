@@ -1,0 +1,106 @@
+//! The process that the demo kills: it adds one item after the other to a cart, several at once, each with a
+//! key of its own, and says on stdout what it begins and what was acknowledged.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::world::World;
+use super::{ANNA, SKU};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::rules::RuleOptions;
+
+/// How the demo calls it.
+pub(crate) const COMMAND: &str = "demo-worker";
+
+/// So many writes run at once, so that there is one at any moment.
+const AT_ONCE: u32 = 4;
+
+/// Nobody kills it: it ends by itself.
+const WRITES_MAX: u32 = 400;
+
+/// What it says of a write, as a line of JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub(super) enum Line {
+    Begin { key: String },
+    Done { key: String, data: Value },
+}
+
+/// The process that `countersign demo` kills
+#[derive(Debug, clap::Args)]
+pub(crate) struct Worker {
+    #[arg(long)]
+    cart: String,
+
+    #[arg(long)]
+    prefix: String,
+}
+
+/// One more of the thing.
+pub(super) fn add(cart: &str, key: &str) -> Ask {
+    let arguments = json!({"cart_id": cart, "sku": SKU, "quantity": 1});
+    Ask::new(ANNA, "cart.add_item", arguments.to_string()).key(key)
+}
+
+impl Worker {
+    pub(crate) fn run(&self, data: Option<&Path>) -> Result<Exit, Failure> {
+        let Some(data) = data else {
+            return Err(Failure::new("the demo starts this itself"));
+        };
+        let world = World::enter(data, &RuleOptions::default())?;
+        end_with_parent();
+        let next = Arc::new(AtomicU32::new(0));
+        let tasks: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                let (executor, next) = (world.executor().clone(), next.clone());
+                let (cart, prefix) = (self.cart.clone(), self.prefix.clone());
+                world.place.runtime.spawn(async move {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= WRITES_MAX {
+                            return Ok(());
+                        }
+                        let key = format!("{prefix}{number:04}");
+                        say(&Line::Begin { key: key.clone() })?;
+                        let reply = executor.execute(add(&cart, &key).call()).await;
+                        if reply.ok {
+                            let data = serde_json::to_value(&reply.data)?;
+                            say(&Line::Done { key, data })?;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            let ended: Result<(), Failure> = world.place.runtime.block_on(task)?;
+            ended?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// Said at once, because nothing can be said after the signal.
+fn say(line: &Line) -> Result<(), Failure> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// A demo that is gone holds no pipe any more.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let mut nothing = [0; 1];
+        // Whatever it is that ends the reading, nobody is there.
+        let _ = std::io::stdin().read(&mut nothing);
+        std::process::exit(0);
+    });
+}

@@ -1,0 +1,180 @@
+//! `countersign demo` as it is run, and what it claims, looked at from outside: the files that it leaves, the store,
+//! another program that knows nothing of ours but the format.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The steps in their order.
+const STEPS: [&str; 10] = [
+    "bind", "ship", "tax", "comply", "cart", "dry_run", "crash", "proof", "replay", "erase",
+];
+
+fn run(args: &[&str], data: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(args)
+        // The demo has nothing to do with what the environment names.
+        .env("COUNTERSIGN_DATA", data)
+        .env("COUNTERSIGN_OPERATOR", "tester")
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .output()
+        .unwrap()
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[track_caller]
+fn step<'a>(lines: &'a [Value], name: &str) -> &'a Value {
+    lines.iter().find(|line| line["name"] == name).unwrap()
+}
+
+/// A4, A5, A15, A16, A18, A21: every step claims something, all of it holds, and what can be looked at from outside
+/// is as it says.
+#[test]
+fn every_claim_holds_from_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, elsewhere) = (folder.path().join("demo"), folder.path().join("mine"));
+    let path = data.to_str().unwrap();
+    let output = run(&["demo", "--json", "--data", path], &elsewhere);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!elsewhere.exists(), "the user's own folder is not touched");
+    let lines = lines(&output);
+    let names: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["name"].as_str())
+        .collect();
+    assert_eq!(names, STEPS);
+    for line in &lines[..STEPS.len()] {
+        let checks = line["checks"].as_array().unwrap();
+        assert!(!checks.is_empty(), "{line}");
+        assert!(checks.iter().all(|check| check["holds"] == true), "{line}");
+    }
+    let summary = &lines[STEPS.len()]["summary"];
+    assert_eq!(summary["failed"], serde_json::json!([]));
+    let counted = lines.iter().filter_map(|line| line["checks"].as_array());
+    let counted: usize = counted.map(Vec::len).sum();
+    assert_eq!(summary["checks"], counted);
+
+    check_calls(&lines);
+    check_crash(step(&lines, "crash"));
+    check_proof(&step(&lines, "proof")["facts"], &data, &elsewhere);
+
+    let verified = run(&["verify", "--all", "--json", "--data", path], &elsewhere);
+    assert_eq!(verified.status.code(), Some(0), "{verified:?}");
+    let report: Value = serde_json::from_slice(&verified.stdout).unwrap();
+    assert!(report["payloads_gone"].as_u64() > Some(0), "{report}");
+
+    // A second run does not go where something is.
+    let again = run(&["demo", "--json", "--data", path], &elsewhere);
+    assert_eq!(again.status.code(), Some(2));
+}
+
+/// What the replies say, beside what the demo says about them.
+fn check_calls(lines: &[Value]) {
+    let bind = &step(lines, "bind")["calls"];
+    let sent = bind[0]["arguments"].as_str().unwrap();
+    assert!(
+        serde_json::from_str::<Value>(sent).is_err(),
+        "it is no JSON"
+    );
+    let line = &bind[0]["reply"]["data"]["lines"][0];
+    assert_eq!(line["quantity"], 3);
+    let total = line["unit_price"]["amount"].as_i64().unwrap() * 3;
+    assert_eq!(line["line_total"]["amount"], total);
+    let tax = &step(lines, "tax")["calls"][0]["reply"]["data"];
+    let amount = |name: &str| tax[name]["amount"].as_i64().unwrap();
+    assert_eq!(
+        amount("duty") + amount("tax") + amount("fees"),
+        amount("total")
+    );
+    let dry = &step(lines, "dry_run")["calls"];
+    assert_eq!(dry[0]["reply"]["data"]["lines"][0]["quantity"], 7);
+    assert_eq!(dry[1]["reply"]["data"]["lines"][0]["quantity"], 3);
+}
+
+fn check_crash(crash: &Value) {
+    let facts = &crash["facts"];
+    assert_eq!(facts["signal"], 9);
+    assert!(facts["in_flight"].as_u64() > Some(0), "{facts}");
+    assert_eq!(facts["quantity"], facts["begun"]);
+    let cart = &crash["calls"][0]["reply"]["data"]["lines"][0];
+    assert_eq!(cart["quantity"], facts["begun"]);
+}
+
+/// The bundle holds for a stranger, and the one with another byte does not.
+fn check_proof(facts: &Value, data: &Path, elsewhere: &Path) {
+    let key = data.join("log.pub");
+    let key = key.to_str().unwrap();
+    let (bundle, tampered) = (&facts["bundle"], &facts["tampered"]);
+    for (file, code) in [(bundle, 0), (tampered, 3)] {
+        let file = file.as_str().unwrap();
+        let verified = run(&["verify", file, "--key", key, "--json"], elsewhere);
+        assert_eq!(verified.status.code(), Some(code), "{verified:?}");
+    }
+    let read = |file: &Value| std::fs::read(file.as_str().unwrap()).unwrap();
+    let (good, bad) = (read(bundle), read(tampered));
+    let differ: Vec<usize> = (0..good.len()).filter(|at| good[*at] != bad[*at]).collect();
+    assert_eq!(differ.len(), 1, "one byte");
+    assert_eq!(facts["tampered_byte"], differ[0]);
+}
+
+/// For people: no colours where nobody sees them, a heading for each step, and what a folder was made for is gone.
+#[test]
+fn people_see_a_story() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["demo"], &folder.path().join("mine"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert!(!text.contains('✗'), "{text}");
+    let headings = text.lines().filter(|line| line.starts_with('['));
+    assert_eq!(headings.count(), STEPS.len());
+    let folder = text
+        .lines()
+        .find_map(|line| line.strip_prefix("data folder: "));
+    let folder = folder.unwrap().split(" (").next().unwrap();
+    assert!(!Path::new(folder).exists(), "{folder}");
+}
+
+/// A check that fails is told and named, and the command says no: with rules under which a check cannot hold.
+#[test]
+fn a_check_that_fails_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("mine");
+    let shown = run(&["rules", "show", "compliance"], &mine);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let rules = folder.path().join("rules/compliance");
+    std::fs::create_dir_all(&rules).unwrap();
+    // Without its rule, what was forbidden is not.
+    assert!(text.contains("jp.radio.giteki"), "{text}");
+    std::fs::write(rules.join("9999.toml"), without_rule(&text)).unwrap();
+    let path = folder.path().join("rules");
+    let output = run(&["demo", "--rules", path.to_str().unwrap()], &mine);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("FAILED comply: elsewhere it may not"),
+        "{told}"
+    );
+}
+
+/// The text in which the rule is about another country.
+fn without_rule(text: &str) -> String {
+    let at = text.find("jp.radio.giteki").unwrap();
+    let (before, after) = text.split_at(at);
+    format!("{before}{}", after.replacen("\"JP\"", "\"KR\"", 1))
+}
