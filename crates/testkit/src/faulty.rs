@@ -92,12 +92,17 @@ impl FaultyStore {
         self
     }
 
-    async fn guarded<T>(&self, op: Op, work: BoxFuture<'_, Result<T, Error>>) -> Result<T, Error> {
+    /// The inner store is given nothing before the plan has spoken: it may do its work at once.
+    async fn guarded<'s, T>(
+        &'s self,
+        op: Op,
+        work: impl FnOnce() -> BoxFuture<'s, Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
         let fault = || Error::from(Unavailable::new("store", "lost at /secret"));
         if (self.plan)(op, When::Before).await {
             return Err(fault());
         }
-        let done = work.await?;
+        let done = work().await?;
         if (self.plan)(op, When::After).await {
             return Err(fault());
         }
@@ -107,7 +112,7 @@ impl FaultyStore {
 
 macro_rules! guarded {
     ($self:ident, $op:ident, $method:ident($($arg:expr),*)) => {
-        Box::pin($self.guarded(Op::$op, $self.inner.$method($($arg),*)))
+        Box::pin($self.guarded(Op::$op, move || $self.inner.$method($($arg),*)))
     };
 }
 
@@ -217,8 +222,8 @@ impl Texts for FaultyStore {
         &'a self,
         query: &'a TextQuery,
     ) -> BoxFuture<'a, Result<Option<Vec<TextHit>>, Error>> {
-        let search = self.inner.search(query);
-        Box::pin(async {
+        let search = move || self.inner.search(query);
+        Box::pin(async move {
             let mut found = self.guarded(Op::Texts, search).await?;
             for hit in found.iter_mut().flatten() {
                 (self.change_text)(&mut hit.text);
@@ -232,8 +237,8 @@ impl Texts for FaultyStore {
         corpus: &'a CorpusId,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<TextChunk>, Error>> {
-        let chunk = self.inner.chunk(corpus, id);
-        Box::pin(async {
+        let chunk = move || self.inner.chunk(corpus, id);
+        Box::pin(async move {
             let mut found = self.guarded(Op::Texts, chunk).await?;
             if let Some(chunk) = &mut found {
                 (self.change_text)(&mut chunk.text);
@@ -334,8 +339,8 @@ impl Log for FaultyStore {
         &'a self,
         id: &'a SnapshotId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
-        let record = self.inner.record(id);
-        Box::pin(async {
+        let record = move || self.inner.record(id);
+        Box::pin(async move {
             let mut found = self.guarded(Op::Other, record).await?;
             if let Some(record) = &mut found {
                 (self.change)(record);
