@@ -1,4 +1,5 @@
-//! `docs/http.md` is the test of what it shows: every command on it is run against a server of its own.
+//! `docs/http.md` and `docs/interop.md` are the test of what they show: every command on them is run against a
+//! server of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -42,7 +43,17 @@ impl Drop for Server {
 
 #[test]
 fn the_page_shows_what_happens() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+    assert_shown("http.md", 7);
+}
+
+#[test]
+fn the_page_about_other_standards_shows_what_happens() {
+    assert_shown("interop.md", 4);
+}
+
+/// Runs every command of a page and compares; so many there are at least.
+fn assert_shown(page: &str, examples_min: usize) {
+    let page = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(page).expect("the page is there");
     let folder = tempfile::tempdir().expect("a folder can be made");
     let server = Server::start(folder.path());
@@ -76,7 +87,7 @@ fn the_page_shows_what_happens() {
         }
         count += 1;
     }
-    assert!(count >= 7, "{count} examples");
+    assert!(count >= examples_min, "{count} examples");
 }
 
 /// The fenced blocks of a page: what they are, and what is in them.

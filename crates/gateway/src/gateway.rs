@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::detach::{Detach, Panicked};
 use crate::health::Health;
+use crate::http::interop::View;
 use crate::identity::Identity;
 use crate::metrics::{Metrics, Refusal};
 use crate::settings::Settings;
@@ -32,6 +33,7 @@ struct Parts {
     settings: Settings,
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
+    views: OnceLock<Vec<View>>,
     health: Health,
     /// How much of all bodies that still arrive is in memory.
     arriving_bytes: Arc<AtomicUsize>,
@@ -59,6 +61,7 @@ impl Gateway {
                 settings,
                 slots,
                 metrics: OnceLock::new(),
+                views: OnceLock::new(),
                 health: Health::default(),
                 arriving_bytes: Arc::default(),
             }),
@@ -69,6 +72,17 @@ impl Gateway {
     pub fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
         self.parts.metrics.get_or_init(|| metrics);
         self
+    }
+
+    /// Also shows these pages. To be given once, before anything is asked for.
+    pub fn with_views(self, views: Vec<View>) -> Self {
+        self.parts.views.get_or_init(|| views);
+        self
+    }
+
+    /// The pages in the words of a standard.
+    pub fn views(&self) -> &[View] {
+        self.parts.views.get().map_or(&[], Vec::as_slice)
     }
 
     /// What is counted.

@@ -16,6 +16,7 @@
 //! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
 //! | `sight` | whose records a caller may see |
 //! | `probes` | `/healthz`, `/readyz` |
+//! | [`interop`] | `/acp/…`, `/ucp/…`: the same calls in the words of two standards of agent commerce |
 //! | [`openapi`] | `/openapi.json` |
 //! | `origin` | keeps other people's web pages out |
 //! | `body` | a body as it arrives: bounded in length and in time |
@@ -34,6 +35,7 @@ mod calls;
 pub mod edge;
 mod evidence;
 mod headers;
+pub mod interop;
 mod log;
 mod members;
 pub mod openapi;
@@ -69,6 +71,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/openapi.json", get(openapi::serve))
         .route("/v1/log/checkpoint", get(log::checkpoint))
         .route("/v1/log/tile/{*path}", get(log::tile))
+        .merge(interop::for_callers())
 }
 
 /// The routes that anybody may ask.
@@ -76,4 +79,5 @@ pub(crate) fn for_anybody() -> Router<Gateway> {
     Router::new()
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
+        .merge(interop::for_anybody())
 }

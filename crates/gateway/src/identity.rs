@@ -33,6 +33,7 @@ mod token_claims;
 
 pub use api_key::{ApiKey, IssuedKey, KeyState, NewKey};
 pub use api_keys::{ApiKeys, SCOPE_KEYS};
+pub(crate) use challenge::base_url;
 pub use keys_error::KeysError;
 pub use layer::layer;
 pub use refusal::{Reason, Refused};

@@ -11,6 +11,10 @@ pub struct Settings {
     /// The page on which a user answers approvals, such as `https://tools.example.com/approvals/{id}`; `{id}` is
     /// replaced. MCP clients that act for an agent are sent there, where they can open a page.
     pub approvals_url: Option<String>,
+    /// The page on which a user looks at a checkout and goes on with it, such as
+    /// `https://shop.example.com/orders/{id}`; `{id}` is replaced. Sessions in the words of a standard
+    /// ([`crate::http::interop`]) send them there.
+    pub checkout_url: Option<String>,
     /// The longest request body.
     pub body_bytes_max: usize,
     /// How much of all bodies that still arrive may be in memory.
@@ -43,6 +47,7 @@ impl Default for Settings {
         Self {
             public_url: None,
             approvals_url: None,
+            checkout_url: None,
             body_bytes_max: 1 << 20,
             arriving_bytes_max: 64 << 20,
             head_bytes_max: 16 << 10,

@@ -9,7 +9,7 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The caller's name for a request, and ours for the answer.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -73,6 +73,21 @@ impl Refusal {
         self
     }
 
+    /// Why, as a reply envelope says it.
+    pub(super) fn body(&self) -> &ErrorBody {
+        &self.body
+    }
+
+    /// The status of the answer.
+    pub(super) fn status_code(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The header that it goes with.
+    pub(super) fn extra_header(&self) -> Option<&(HeaderName, HeaderValue)> {
+        self.header.as_ref()
+    }
+
     /// What the client is sent.
     pub(super) fn answer(self, request_id: RequestId, headers: &HeaderMap) -> Response {
         let mut response = reply(&ReplyEnvelope::failure(request_id, *self.body));
@@ -123,12 +138,16 @@ pub(crate) fn reply(reply: &ReplyEnvelope) -> Response {
     if reply.replayed {
         headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
     }
-    let error = reply.error.as_ref();
-    if let Some(ms) = error.and_then(|error| error.details.retry_after_ms) {
-        // Whole seconds, and never earlier than the reply says.
-        headers.insert(RETRY_AFTER, ms.div_ceil(1000).into());
+    if let Some(seconds) = reply.error.as_ref().and_then(retry_after_seconds) {
+        headers.insert(RETRY_AFTER, seconds.into());
     }
     response
+}
+
+/// When to come back: whole seconds, and never earlier than the error says.
+pub(super) fn retry_after_seconds(error: &ErrorBody) -> Option<u64> {
+    let ms = error.details.retry_after_ms?;
+    Some(ms.div_ceil(1000))
 }
 
 /// Data that is no reply of a tool.

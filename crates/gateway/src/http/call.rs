@@ -31,8 +31,8 @@ pub(super) async fn call(
     let (Parts { headers, .. }, body) = request.into_parts();
     let kind = headers::kind(&headers)?;
     let body = body::read(body, gateway.settings()).await?;
-    let call = read(&name, &headers, kind, &body, &caller)?;
-    let mut reply = gateway.call(call).await;
+    let asked = asked(&headers, kind, &body)?;
+    let mut reply = gateway.call(made(&name, asked, &headers, &caller)).await;
     point_to_near_tool(&gateway, &caller, &name, &mut reply).await;
     let mut response = answer::reply(&reply);
     if !reply.ok {
@@ -41,20 +41,23 @@ pub(super) async fn call(
     Ok(response)
 }
 
-/// The call that a request makes.
-fn read(
-    name: &str,
+/// What a request asks for: what its body says, and its headers.
+pub(super) fn asked<'b>(
     headers: &HeaderMap,
     kind: Kind,
-    body: &Bytes,
-    caller: &Caller,
-) -> Result<ToolCall, Refusal> {
+    body: &'b Bytes,
+) -> Result<Asked<'b>, Refusal> {
     let text = headers::utf8(body)?;
     let mut asked = match kind {
         Kind::Json => Asked::read(text)?,
         Kind::Text => Asked::bare(text),
     };
     headers::join(headers, &mut asked.envelope)?;
+    Ok(asked)
+}
+
+/// The call that a request makes.
+pub(super) fn made(name: &str, asked: Asked<'_>, headers: &HeaderMap, caller: &Caller) -> ToolCall {
     let call = ToolCall::new(name, &*asked.arguments, caller.principal.clone());
     let origin = Origin {
         surface: Surface::Http,
@@ -70,7 +73,7 @@ fn read(
     if let Some(state) = headers::trace_state(headers) {
         call = call.trace_state(state);
     }
-    Ok(call)
+    call
 }
 
 /// Whoever misspells a tool is told the one that was probably meant, among those that may be called.

@@ -7,15 +7,17 @@ use countersign::contract::{ErrorBody, ErrorCode, FaultSource, RequestId};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
-use super::answer::{Refusal, X_REQUEST_ID};
+use super::answer::Refusal;
 use super::body::Bounded;
+use super::interop::{self, Profile};
 use super::origin;
 use crate::gateway::Gateway;
 
 /// Bounds the request, keeps other people's web pages out, and gives every refusal its one form.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let request_id = request.headers().get(X_REQUEST_ID).cloned();
-    let is_ours = request.uri().path().starts_with("/v1/");
+    let profile = Profile::of_path(request.uri().path());
+    let request_id = interop::request_id(profile, request.headers()).cloned();
+    let is_ours = request.uri().path().starts_with("/v1/") || profile.is_some();
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
             let request = request.map(|body| Bounded::wrap(body, &gateway));
@@ -32,7 +34,10 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
         .and_then(|id| id.to_str().ok())
         .and_then(|id| RequestId::new(id).ok())
         .unwrap_or_else(|| gateway.ids().request_id());
-    refusal.answer(request_id, response.headers())
+    match profile {
+        None => refusal.answer(request_id, response.headers()),
+        Some(profile) => interop::refused(profile, &refusal, &request_id, response.headers()),
+    }
 }
 
 fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {

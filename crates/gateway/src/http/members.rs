@@ -40,6 +40,11 @@ const MEMBERS: [(&str, &str); 12] = [
     ("trace", "an object of trace_id, span_id and parent_span_id"),
 ];
 
+/// Whether a call has such a member besides its arguments.
+pub(super) fn is_of_envelope(name: &str) -> bool {
+    name != "arguments" && MEMBERS.iter().any(|(known, _)| *known == name)
+}
+
 /// What a call without arguments gives its tool.
 const NO_ARGUMENTS: &str = "{}";
 

@@ -7,8 +7,8 @@ use countersign::contract::ErrorCode;
 use super::answer::Refusal;
 use crate::nearest::nearest;
 
-/// A part of the path, decoded.
-pub(super) fn segment(part: Result<Path<String>, PathRejection>) -> Result<String, Refusal> {
+/// A part of the path, or more of them, decoded.
+pub(super) fn segment<T>(part: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match part {
         Ok(Path(text)) => Ok(text),
         Err(_) => Err(

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// The address under which this client knows us, without a slash at the end.
-pub(super) fn base_url(settings: &Settings, headers: &HeaderMap) -> Option<String> {
+pub(crate) fn base_url(settings: &Settings, headers: &HeaderMap) -> Option<String> {
     if let Some(url) = &settings.public_url {
         return Some(url.trim_end_matches('/').to_owned());
     }

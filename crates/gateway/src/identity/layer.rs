@@ -61,7 +61,8 @@ impl Asked {
         }
         let path = request.uri().path();
         let in_header = || request.headers().get("mcp-name")?.to_str().ok();
-        let tool = match path.strip_prefix("/v1/tools/") {
+        let in_path = ["/v1/tools/", "/acp/tools/", "/ucp/tools/"];
+        let tool = match in_path.iter().find_map(|prefix| path.strip_prefix(prefix)) {
             Some(rest) => rest.split('/').next(),
             None => in_header(),
         }?;

@@ -21,6 +21,7 @@ mod http_openapi;
 mod http_providers;
 mod http_records;
 mod identity;
+mod interop;
 mod known_failures;
 mod leaks;
 mod limits;

@@ -46,6 +46,16 @@ impl World {
         Self::listen(gateway, store).await
     }
 
+    /// The same with other tools, and with pages made from their answers.
+    pub(crate) async fn viewing(
+        settings: Settings,
+        catalog: Catalog,
+        change: impl FnOnce(Gateway) -> Gateway,
+    ) -> Self {
+        let (gateway, store) = Self::gateway(catalog, settings);
+        Self::listen(change(gateway), store).await
+    }
+
     /// A gateway that does not listen yet, and its store.
     pub(crate) fn gateway(catalog: Catalog, settings: Settings) -> (Gateway, Arc<dyn Store>) {
         Self::gateway_of(catalog, settings, |builder| builder)
@@ -83,6 +93,15 @@ impl World {
 
     /// The same tools and records, for a caller who is proved to be this one.
     pub(crate) async fn beside(&self, principal: Principal) -> Self {
+        self.beside_with(principal, |gateway| gateway).await
+    }
+
+    /// The same with a change to the gateway.
+    pub(crate) async fn beside_with(
+        &self,
+        principal: Principal,
+        change: impl FnOnce(Gateway) -> Gateway,
+    ) -> Self {
         let caller = Caller {
             principal: Arc::new(principal),
             proof: Proof::ApiKey,
@@ -94,7 +113,7 @@ impl World {
             Identity::fixed(caller),
             self.gateway.settings().clone(),
         );
-        Self::listen(gateway, self.store.clone()).await
+        Self::listen(change(gateway), self.store.clone()).await
     }
 
     /// Everything that was committed is under a signed checkpoint after this.

@@ -1,0 +1,193 @@
+//! `POST /acp/tools/{name}` and `POST /ucp/tools/{name}`: the calls of `/v1`, with the keys and the answers of a
+//! standard.
+
+use axum::Extension;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use countersign::contract::{ErrorBody, ErrorCode, ReplyEnvelope};
+use http::header::HeaderName;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+
+use super::outcome::{self, Outcome, REQUEST_ID};
+use super::profile::Profile;
+use super::{acp, key, ucp};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::http::answer::{IDEMPOTENT_REPLAYED, Refusal, X_REQUEST_ID};
+use crate::http::headers::IDEMPOTENCY_KEY;
+use crate::http::{body, call, headers, query};
+use crate::metrics::OfCall;
+
+/// Which version of ACP a client speaks.
+const API_VERSION: HeaderName = HeaderName::from_static("api-version");
+
+pub(super) async fn acp(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    answer(
+        Profile::Acp,
+        &gateway,
+        &caller,
+        query::segment(name)?,
+        request,
+    )
+    .await
+}
+
+pub(super) async fn ucp(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    answer(
+        Profile::Ucp,
+        &gateway,
+        &caller,
+        query::segment(name)?,
+        request,
+    )
+    .await
+}
+
+async fn answer(
+    profile: Profile,
+    gateway: &Gateway,
+    caller: &Caller,
+    name: String,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (Parts { mut headers, .. }, body) = request.into_parts();
+    adopt_request_id(&mut headers);
+    if let Some(refused) = other_version(profile, &headers) {
+        return Ok(refused);
+    }
+    let kind = headers::kind(&headers)?;
+    let body = body::read(body, gateway.settings()).await?;
+    let asked = call::asked(&headers, kind, &body)?;
+    let key = asked.envelope.idempotency_key.as_deref();
+    if let Err(fault) = key::check(profile, key) {
+        let (code, message) = (fault.code(), fault.message());
+        return Ok(outcome::protocol_error(
+            profile,
+            StatusCode::BAD_REQUEST,
+            code,
+            &message,
+            None,
+        ));
+    }
+    let reply = gateway
+        .call(call::made(&name, asked, &headers, caller))
+        .await;
+    let mut response = write(profile, gateway, &name, &reply);
+    if let Some(key) = headers.get(IDEMPOTENCY_KEY) {
+        response.headers_mut().insert(IDEMPOTENCY_KEY, key.clone());
+    }
+    Ok(response)
+}
+
+/// Both standards name a request without the `X-`.
+pub(super) fn adopt_request_id(headers: &mut HeaderMap) {
+    if !headers.contains_key(X_REQUEST_ID)
+        && let Some(id) = headers.get(REQUEST_ID).cloned()
+    {
+        headers.insert(X_REQUEST_ID, id);
+    }
+}
+
+/// Refuses a client that asks for another version of ACP. One that names none is taken for one of this version.
+pub(super) fn other_version(profile: Profile, headers: &HeaderMap) -> Option<Response> {
+    match profile {
+        Profile::Acp => {}
+        Profile::Ucp => return None,
+    }
+    let asked = headers.get(API_VERSION)?;
+    let ours = profile.version();
+    if asked == ours {
+        return None;
+    }
+    let message = format!("the API-Version is not {ours}, the only one that is spoken here");
+    let status = StatusCode::BAD_REQUEST;
+    let mut body = acp::flat_error(status, "unsupported_api_version", &message, None);
+    if let Some(members) = body.as_object_mut() {
+        members.insert("supported_versions".to_owned(), vec![ours].into());
+    }
+    Some(outcome::written(status, &body))
+}
+
+/// The reply of a tool in the words of a profile.
+fn write(profile: Profile, gateway: &Gateway, name: &str, reply: &ReplyEnvelope) -> Response {
+    let mut response = match &reply.error {
+        None => success(profile, reply),
+        Some(error) => {
+            let entry = gateway.executor().catalog().get(name);
+            let is_unknown = error.code == ErrorCode::NotFound && entry.is_none();
+            let outcome = match (profile, is_unknown) {
+                // There is no such path, in the words of a standard.
+                (_, true) => Outcome::protocol(StatusCode::NOT_FOUND, "not_found"),
+                (Profile::Acp, false) => acp::outcome(error),
+                (Profile::Ucp, false) => ucp::outcome(error),
+            };
+            let param = outcome::path_in_call(error, entry.as_ref().map(|entry| entry.spec()));
+            failure(profile, gateway, reply, (error, param.as_deref()), &outcome)
+        }
+    };
+    let headers = response.headers_mut();
+    if reply.replayed {
+        headers.insert(IDEMPOTENT_REPLAYED, http::HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn success(profile: Profile, reply: &ReplyEnvelope) -> Response {
+    let body = match profile {
+        Profile::Acp => serde_json::to_value(reply).unwrap_or_default(),
+        Profile::Ucp => ucp::success(reply),
+    };
+    let mut response = outcome::written(StatusCode::OK, &body);
+    outcome::named(response.headers_mut(), &reply.request_id);
+    response
+}
+
+/// A call that did not work.
+pub(super) fn failure(
+    profile: Profile,
+    gateway: &Gateway,
+    reply: &ReplyEnvelope,
+    (error, param): (&ErrorBody, Option<&str>),
+    outcome: &Outcome,
+) -> Response {
+    let mut response = match outcome {
+        Outcome::Protocol { status, code } => {
+            let (text, param) = (outcome::text_of(error), param.map(str::to_owned));
+            outcome::protocol_error(profile, *status, code, &text, param)
+        }
+        Outcome::Business(messages) => {
+            let url = page_to_confirm(gateway, error);
+            let body = match profile {
+                Profile::Acp => acp::failure(reply, error, messages, param, url.as_deref()),
+                Profile::Ucp => ucp::failure(error, messages, param, url.as_deref()),
+            };
+            outcome::written(StatusCode::OK, &body)
+        }
+    };
+    // The executor has told of it already.
+    response.extensions_mut().insert(OfCall);
+    let headers = response.headers_mut();
+    outcome::named(headers, &reply.request_id);
+    outcome::retry_after(headers, error);
+    response
+}
+
+/// Where the user can confirm the call, if there is such a page.
+fn page_to_confirm(gateway: &Gateway, error: &ErrorBody) -> Option<String> {
+    let page = gateway.settings().approvals_url.as_ref()?;
+    let approval_id = error.details.extra.get("approval_id")?.as_str()?;
+    let is_asked = error.code == ErrorCode::NeedsUserConfirmation;
+    is_asked.then(|| page.replace("{id}", approval_id))
+}

@@ -1,0 +1,238 @@
+//! What an error of ours is in a standard: a status with one code where there is nothing to talk about, or
+//! messages about something that an agent and its buyer can talk about.
+
+use axum::body::Body;
+use axum::response::Response;
+use countersign::contract::{ErrorBody, ErrorCode, IssueCode, RequestId, ToolSpec};
+use http::header::{ALLOW, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::Value;
+
+use super::profile::Profile;
+use super::{acp, ucp};
+use crate::http::answer::{self, JSON, Refusal, X_REQUEST_ID};
+use crate::http::members;
+
+/// The name of a request in both standards; ours has an `X-` in front.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+
+/// What becomes of an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The request as such failed: an HTTP status and one code.
+    Protocol {
+        /// The status.
+        status: StatusCode,
+        /// The code of the standard.
+        code: &'static str,
+    },
+    /// The request was understood, and what it asks for cannot be had like that: HTTP 200 and messages.
+    Business(Vec<Message>),
+}
+
+/// A message about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Message {
+    /// How grave it is.
+    pub(super) kind: Kind,
+    /// The code of the standard.
+    pub(super) code: &'static str,
+    /// Who can do something about it.
+    pub(super) resolution: Resolution,
+}
+
+/// How grave a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It did not work.
+    Error,
+    /// Something is not as it was.
+    Warning,
+}
+
+/// Who can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resolution {
+    /// The agent, by another call.
+    Recoverable,
+    /// The buyer, who knows something that is missing.
+    BuyerInput,
+    /// The buyer, who has to look at it and agree.
+    BuyerReview,
+    /// Nobody.
+    Unrecoverable,
+}
+
+impl Outcome {
+    pub(super) const fn protocol(status: StatusCode, code: &'static str) -> Self {
+        Self::Protocol { status, code }
+    }
+
+    pub(super) fn error(code: &'static str, resolution: Resolution) -> Self {
+        Self::Business(vec![Message {
+            kind: Kind::Error,
+            code,
+            resolution,
+        }])
+    }
+}
+
+/// Writes a refusal, which never became a call, in the words of a profile.
+pub(in crate::http) fn refused(
+    profile: Profile,
+    refusal: &Refusal,
+    request_id: &RequestId,
+    headers: &HeaderMap,
+) -> Response {
+    let error = refusal.body();
+    let (status, code) = (refusal.status_code(), refusal_code(error.code));
+    // A refusal is about the body as it was sent.
+    let param = error.details.field.as_deref().map(|field| path("$", field));
+    let mut response = protocol_error(profile, status, code, &text_of(error), param);
+    let out = response.headers_mut();
+    named(out, request_id);
+    retry_after(out, error);
+    if let Some(allow) = headers.get(ALLOW) {
+        out.insert(ALLOW, allow.clone());
+    }
+    if let Some((name, value)) = refusal.extra_header() {
+        out.insert(name.clone(), value.clone());
+    }
+    response
+}
+
+/// An error of the request as such.
+pub(super) fn protocol_error(
+    profile: Profile,
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    param: Option<String>,
+) -> Response {
+    let body = match profile {
+        Profile::Acp => acp::flat_error(status, code, message, param),
+        Profile::Ucp => ucp::flat_error(code, message),
+    };
+    written(status, &body)
+}
+
+/// A response with a JSON body.
+pub(super) fn written(status: StatusCode, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(http::header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// What a client calls its request: in the words of a standard where our own header is not there.
+pub(in crate::http) fn request_id(
+    profile: Option<Profile>,
+    headers: &HeaderMap,
+) -> Option<&HeaderValue> {
+    let ours = headers.get(X_REQUEST_ID);
+    ours.or_else(|| profile.and_then(|_| headers.get(REQUEST_ID)))
+}
+
+/// The request's name, in our words and in those of the standards.
+pub(super) fn named(headers: &mut HeaderMap, request_id: &RequestId) {
+    if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
+        headers.insert(X_REQUEST_ID, id.clone());
+        headers.insert(REQUEST_ID, id);
+    }
+}
+
+/// When to come back, in whole seconds and never too early.
+pub(super) fn retry_after(headers: &mut HeaderMap, error: &ErrorBody) {
+    if let Some(seconds) = answer::retry_after_seconds(error) {
+        headers.insert(RETRY_AFTER, seconds.into());
+    }
+}
+
+/// The message with what to do about it: neither standard has a place of its own for that.
+pub(super) fn text_of(error: &ErrorBody) -> String {
+    match &error.details.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message.clone(),
+    }
+}
+
+/// Whether an argument is missing, and not only wrong.
+pub(super) fn is_missing(error: &ErrorBody) -> bool {
+    let mut issues = error.details.issues.iter();
+    issues.any(|issue| issue.code == IssueCode::MissingRequired)
+}
+
+/// Where in the body of a call the field of an error is, as a JSON path: among the arguments, or a member of the
+/// envelope where the tool has no argument of that name.
+pub(super) fn path_in_call(error: &ErrorBody, spec: Option<&ToolSpec>) -> Option<String> {
+    let field = error.details.field.as_deref()?;
+    let first = field.split('/').nth(1).unwrap_or_default();
+    let is_argument = spec.is_some_and(|spec| {
+        let schema = spec.json_schema();
+        let properties = schema.get("properties");
+        properties.is_some_and(|properties| properties.get(first).is_some())
+    });
+    let is_of_envelope = members::is_of_envelope(first) && !is_argument;
+    let root = if is_of_envelope { "$" } else { "$.arguments" };
+    Some(path(root, field))
+}
+
+/// A JSON pointer as a JSON path (RFC 9535) below a root.
+fn path(root: &str, pointer: &str) -> String {
+    let mut path = root.to_owned();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        let is_index = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_name = part.bytes().enumerate().all(|(at, byte)| {
+            byte == b'_' || byte.is_ascii_alphabetic() || (at > 0 && byte.is_ascii_digit())
+        });
+        if is_index {
+            path = format!("{path}[{part}]");
+        } else if is_name && !part.is_empty() {
+            path = format!("{path}.{part}");
+        } else {
+            let quoted = part.replace('\\', "\\\\").replace('\'', "\\'");
+            path = format!("{path}['{quoted}']");
+        }
+    }
+    path
+}
+
+/// The code of a request that never became a call.
+const fn refusal_code(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::InvalidArgument | ErrorCode::AddressInvalid => "invalid",
+        ErrorCode::Unauthorized => "unauthorized",
+        ErrorCode::Forbidden => "forbidden",
+        ErrorCode::NotFound => "not_found",
+        ErrorCode::Conflict => "conflict",
+        ErrorCode::RateLimited => "rate_limited",
+        ErrorCode::Timeout => "timeout",
+        ErrorCode::UpstreamError => "upstream_error",
+        ErrorCode::NeedsUserConfirmation => "approval_required",
+        ErrorCode::ComplianceBlocked => "region_restricted",
+        ErrorCode::PriceChanged => "price_change",
+        ErrorCode::OutOfStock => "out_of_stock",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_becomes_a_path() {
+        for (pointer, expected) in [
+            ("", "$"),
+            ("/sku", "$.sku"),
+            ("/items/0/quantity", "$.items[0].quantity"),
+            ("/a~1b", "$['a/b']"),
+            ("/it's", "$['it\\'s']"),
+            ("/", "$['']"),
+            ("/2nd", "$['2nd']"),
+        ] {
+            assert_eq!(path("$", pointer), expected, "{pointer}");
+        }
+    }
+}

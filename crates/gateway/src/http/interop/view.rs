@@ -1,0 +1,231 @@
+//! Pages of a standard that are made from the answer of a tool, such as a checkout session from a draft order.
+//! Asking for one is a call of that tool: the same rights, and a record like every other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::response::Response;
+use countersign::ToolCall;
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestEnvelope};
+use countersign::observe::{Origin, Surface};
+use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+
+use super::outcome::Outcome;
+use super::profile::Profile;
+use super::{acp, call, outcome, ucp};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::http::answer::Refusal;
+use crate::http::headers;
+use crate::http::query::{self, Options};
+
+/// A page of a standard, made from what a tool answers.
+///
+/// # Example
+///
+/// ```
+/// use countersign_gateway::http::interop::{Profile, View};
+///
+/// // GET /acp/checkout_sessions/{id} calls notes.list with the id as `tag`.
+/// let view = View::new(Profile::Acp, "checkout_sessions", "notes.list", "tag", |data, _| {
+///     Some(data.clone())
+/// });
+/// assert_eq!(view.profile(), Profile::Acp);
+/// ```
+#[derive(Clone)]
+pub struct View {
+    profile: Profile,
+    resource: &'static str,
+    tool: &'static str,
+    argument: &'static str,
+    body: Body,
+}
+
+type Body = Arc<dyn Fn(&Value, &Page) -> Option<Value> + Send + Sync>;
+
+/// What a page may say besides its data.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// Where the user goes on by themselves, if there is such a page.
+    pub continue_url: Option<String>,
+}
+
+impl View {
+    /// What is under `/{profile}/{resource}/{id}`: `tool` is called with the id as its `argument`, and `body` makes
+    /// the page of what it answers; none where that is not what it knows.
+    pub fn new(
+        profile: Profile,
+        resource: &'static str,
+        tool: &'static str,
+        argument: &'static str,
+        body: impl Fn(&Value, &Page) -> Option<Value> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            profile,
+            resource,
+            tool,
+            argument,
+            body: Arc::new(body),
+        }
+    }
+
+    /// Whose words it speaks.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("profile", &self.profile)
+            .field("resource", &self.resource)
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) async fn acp(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Result<Path<(String, String)>, PathRejection>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let asked = query::segment(asked)?;
+    show(Profile::Acp, &gateway, &caller, asked, query, request).await
+}
+
+pub(super) async fn ucp(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Result<Path<(String, String)>, PathRejection>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let asked = query::segment(asked)?;
+    show(Profile::Ucp, &gateway, &caller, asked, query, request).await
+}
+
+async fn show(
+    profile: Profile,
+    gateway: &Gateway,
+    caller: &Caller,
+    (resource, id): (String, String),
+    query: Option<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let mut headers = request.into_parts().0.headers;
+    call::adopt_request_id(&mut headers);
+    if let Some(refused) = call::other_version(profile, &headers) {
+        return Ok(refused);
+    }
+    let is_meant = |view: &&View| view.profile == profile && view.resource == resource;
+    let Some(view) = gateway.views().iter().find(is_meant) else {
+        let shown: String = resource.chars().take(80).collect();
+        let message = format!("this server has no {shown:?} in the words of a standard");
+        return Err(Refusal::new(ErrorCode::NotFound, message)
+            .hint("GET /openapi.json lists what there is"));
+    };
+    let options = Options::read(query.as_deref(), ["user_id"])?;
+    let reply = gateway
+        .call(view.call(&id, options.get("user_id"), &headers, caller)?)
+        .await;
+    let Some(error) = &reply.error else {
+        return Ok(view.page(gateway, &id, &reply));
+    };
+    let outcome = match profile {
+        // A session that there is not is a path that there is not; UCP tells it in a message.
+        Profile::Acp if error.code == ErrorCode::NotFound => {
+            Outcome::protocol(StatusCode::NOT_FOUND, "not_found")
+        }
+        Profile::Acp => acp::outcome(error),
+        Profile::Ucp => ucp::outcome(error),
+    };
+    Ok(call::failure(
+        profile,
+        gateway,
+        &reply,
+        (error, None),
+        &outcome,
+    ))
+}
+
+impl View {
+    fn call(
+        &self,
+        id: &str,
+        user_id: Option<&str>,
+        headers: &HeaderMap,
+        caller: &Caller,
+    ) -> Result<ToolCall, Refusal> {
+        let mut envelope = RequestEnvelope {
+            user_id: user_id.map(str::to_owned),
+            locale: language(headers),
+            ..RequestEnvelope::default()
+        };
+        headers::join(headers, &mut envelope)?;
+        // A page is read; a key has no meaning.
+        envelope.idempotency_key = None;
+        let arguments = json!({self.argument: id}).to_string();
+        let origin = Origin {
+            surface: Surface::Http,
+            call_id: None,
+        };
+        let principal = caller.principal.clone();
+        let call = ToolCall::new(self.tool, arguments, principal)
+            .envelope(envelope)
+            .origin(origin);
+        Ok(match headers::trace(headers) {
+            Some(trace) => call.trace(trace),
+            None => call,
+        })
+    }
+
+    fn page(&self, gateway: &Gateway, id: &str, reply: &ReplyEnvelope) -> Response {
+        let url = gateway.settings().checkout_url.as_ref();
+        let page = Page {
+            continue_url: url.map(|url| url.replace("{id}", id)),
+        };
+        let Some(body) = (self.body)(&reply.data, &page) else {
+            return self.not_understood(gateway, reply);
+        };
+        let mut response = outcome::written(StatusCode::OK, &body);
+        let headers = response.headers_mut();
+        outcome::named(headers, &reply.request_id);
+        // It is about one person, and another one in a minute.
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// The tool answers something else than the page is made for: a defect, and none of the caller's.
+    fn not_understood(&self, gateway: &Gateway, reply: &ReplyEnvelope) -> Response {
+        tracing::error!(
+            tool = self.tool,
+            "no page can be made of what the tool answers"
+        );
+        let error = ErrorBody::new(ErrorCode::UpstreamError, "the page could not be made")
+            .source(FaultSource::Tool);
+        let outcome = match self.profile {
+            Profile::Acp => acp::outcome(&error),
+            Profile::Ucp => ucp::outcome(&error),
+        };
+        call::failure(self.profile, gateway, reply, (&error, None), &outcome)
+    }
+}
+
+/// The language that the client likes best.
+fn language(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(ACCEPT_LANGUAGE)?.to_str().ok()?;
+    let first = text.split([',', ';']).next()?.trim();
+    let is_tag = (2..=35).contains(&first.len())
+        && first
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_alphanumeric());
+    is_tag.then(|| first.to_owned())
+}
