@@ -26,7 +26,7 @@ async fn a_cart_is_filled_and_emptied() {
     insta::assert_json_snapshot!(ok(&added), @r#"
     {
       "basket": "sha256:eb0c8fac21ec6e8e299240b00bcc37bb5e98e25e91d7dd71cbd967c828d5471e",
-      "cart_id": "cart_0000000700000008",
+      "cart_id": "cart_003g000000000008",
       "currency": "EUR",
       "lines": [
         {

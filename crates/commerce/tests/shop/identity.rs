@@ -59,7 +59,7 @@ async fn the_first_address_is_the_default_one() {
         "postal_code": "10557",
         "recipient": "Erika Mustermann"
       },
-      "address_id": "addr_0000000700000008",
+      "address_id": "addr_003g000000000008",
       "destination": {
         "country": "DE",
         "postal_code": "10557",

@@ -14,8 +14,6 @@ mod identity;
 mod mission;
 mod obs;
 mod pricing;
-mod pricing;
-mod rulebook;
 mod rulebook;
 mod shipping;
 mod tax;

@@ -46,7 +46,7 @@ async fn a_mission_is_written_down_and_found_again() {
       "deadline": "2027-01-31T12:00:00Z",
       "destination_country": "DE",
       "goal": "a warm jacket for a trip to Norway",
-      "mission_id": "mis_0000000700000008",
+      "mission_id": "mis_003g000000000008",
       "status": "open",
       "updated_at": "2026-11-16T12:00:00Z",
       "version": 1
@@ -80,14 +80,14 @@ async fn a_mission_goes_on() {
         "amount": 30000,
         "currency": "EUR"
       },
-      "cart_id": "cart_0000000s0000000t",
+      "cart_id": "cart_00cg00000000000t",
       "constraints": [
         "no fur"
       ],
       "created_at": "2026-11-16T12:00:00Z",
       "destination_country": "DE",
       "goal": "a warm jacket for a trip to Norway",
-      "mission_id": "mis_0000000700000008",
+      "mission_id": "mis_003g000000000008",
       "notes": [
         {
           "at": "2026-11-16T12:01:00Z",

@@ -73,7 +73,7 @@ async fn a_quote_in_the_currency_of_the_request() {
             }
           }
         ],
-        "quote_id": "quote_0000000700000008",
+        "quote_id": "quote_003g000000000008",
         "rates": [
           {
             "date": "2026-10-30",
