@@ -1,8 +1,49 @@
-//! From a cart to a draft order.
+//! From a cart to a draft order, and no further.
+//!
+//! Read `total` first (the one computation), then `grounds` (what it rests on), `compute`, `draft` and `lock`.
+//! `again` and `changed` are about what became of a promise, `gate` about what keeps an order from being made.
 
 use countersign::catalog::CatalogBuilder;
+
+mod again;
+mod changed;
+mod compute;
+mod confirm;
+mod draft;
+mod gate;
+mod grounds;
+mod lock;
+mod order;
+mod part;
+mod select;
+mod summary;
+mod total;
+
+pub use compute::Total;
+pub use confirm::{ConfirmationItem, ConfirmationKind, Policy, PolicyAck};
+pub(crate) use grounds::{Grounds, Pointers};
+pub use lock::{Locked, LockedItem};
+pub(crate) use order::Kept;
+pub use order::{
+    ComplianceSummary, DraftOrder, OrderFinding, OrderItem, OrderLock, OrderState, RuleUsed,
+    TaxSummary,
+};
+pub use part::{GroundIds, Part};
+pub use summary::OrderSummary;
+pub use total::Breakdown;
+
+/// The tool whose evidence a draft order rests on, besides those of the areas.
+pub const TOTAL_TOOL: &str = "checkout.compute_total";
+
+/// The tool that makes draft orders.
+pub const DRAFT_ORDER_TOOL: &str = "checkout.create_draft_order";
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
     builder
+        .tool(select::SelectShippingOption)
+        .tool(compute::ComputeTotal)
+        .tool(draft::CreateDraftOrder)
+        .tool(summary::GetDraftOrderSummary)
+        .tool(lock::LockPriceAndStock)
 }

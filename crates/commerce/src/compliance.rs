@@ -24,6 +24,7 @@ mod policy;
 mod version;
 
 pub use answer::{ComplianceLine, ComplianceReport, Decision, Finding, Severity};
+pub use check::check;
 pub use policy::Policy;
 pub use version::{PolicyCounts, PolicyVersion, RulesetVersion};
 

@@ -4,7 +4,10 @@
 //! from there: of the same user, of the right tool, a real one and no dry run. The link becomes part of the
 //! record, so that a decision can be walked back to what it rests on.
 
+use std::collections::BTreeMap;
+
 use countersign::contract::{Parameter, RecordKind, SnapshotId, ValueKind};
+use countersign::state::Linked;
 use countersign::{ArgValue, CallContext, ToolError};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -19,6 +22,12 @@ impl EvidenceId {
     /// The name as it was sent.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<&SnapshotId> for EvidenceId {
+    fn from(id: &SnapshotId) -> Self {
+        Self(id.to_string())
     }
 }
 
@@ -41,6 +50,8 @@ pub struct Ground<T> {
     pub answer: T,
     /// Until when that may be relied on (A8).
     pub valid_until: Option<Timestamp>,
+    /// The rule sets that it came from: name and version (A15).
+    pub rules: BTreeMap<String, String>,
 }
 
 impl<T> Ground<T> {
@@ -57,34 +68,13 @@ pub async fn read<T: DeserializeOwned>(
     id: &EvidenceId,
     tool: &str,
 ) -> Result<Ground<T>, ToolError> {
-    let refused = |message: String| {
-        ToolError::invalid(pointer, message)
-            .hint(format!("give evidence.snapshot_id of a reply of {tool}"))
-    };
-    let id: SnapshotId = id
-        .as_str()
-        .parse()
-        .map_err(|_| refused("this is no name of evidence".to_owned()))?;
-    let linked = ctx.link(&id).await.map_err(|error| {
-        // Whether it is somebody else's or nobody's is not said.
-        error.field(pointer).hint(format!(
-            "call {tool} and give evidence.snapshot_id of its reply"
-        ))
-    })?;
-    let record = &linked.record;
-    let of = record.tool.as_ref().map(|of| of.name.as_str());
-    if record.kind != RecordKind::Call || of != Some(tool) {
+    let hint = format!("call {tool} and give evidence.snapshot_id of its reply");
+    let (id, linked) = rest_on(ctx, pointer, id, &hint).await?;
+    let of = tool_of(&linked);
+    if of != Some(tool) {
         let of = of.unwrap_or("no call");
-        return Err(refused(format!("this is evidence of {of}, not of {tool}")));
-    }
-    if record.dry_run
-        || record
-            .reply
-            .as_ref()
-            .is_none_or(|reply| reply.code.is_some())
-    {
-        let message = "this call did not succeed, or was a dry run; nothing can rest on it";
-        return Err(refused(message.to_owned()));
+        let message = format!("this is evidence of {of}, not of {tool}");
+        return Err(ToolError::invalid(pointer, message).hint(hint));
     }
     let answer = serde_json::from_value(linked.data).map_err(|error| {
         ToolError::not_found("what this call answered is no longer kept")
@@ -96,5 +86,39 @@ pub async fn read<T: DeserializeOwned>(
         id,
         answer,
         valid_until: linked.valid_until,
+        rules: linked.record.rules,
     })
+}
+
+/// Rests this call on the one that the evidence at this JSON pointer of the arguments names, whatever tool it
+/// was: of the same user, a call that worked and was no dry run.
+pub async fn rest_on(
+    ctx: &CallContext,
+    pointer: &str,
+    id: &EvidenceId,
+    hint: &str,
+) -> Result<(SnapshotId, Linked), ToolError> {
+    let refused = |message: &str| ToolError::invalid(pointer, message).hint(hint);
+    let id: SnapshotId = id
+        .as_str()
+        .parse()
+        .map_err(|_| refused("this is no name of evidence"))?;
+    // Whether it is somebody else's or nobody's is not said.
+    let linked = ctx.link(&id).await;
+    let linked = linked.map_err(|error| error.field(pointer).hint(hint))?;
+    let record = &linked.record;
+    if record.kind != RecordKind::Call {
+        return Err(refused("this is no evidence of a call"));
+    }
+    let reply = record.reply.as_ref();
+    if record.dry_run || reply.is_none_or(|reply| reply.code.is_some()) {
+        let message = "this call did not succeed, or was a dry run; nothing can rest on it";
+        return Err(refused(message));
+    }
+    Ok((id, linked))
+}
+
+/// The tool that was called.
+pub fn tool_of(linked: &Linked) -> Option<&str> {
+    linked.record.tool.as_ref().map(|of| of.name.as_str())
 }

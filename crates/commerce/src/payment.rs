@@ -1,8 +1,161 @@
-//! Payment intents: a person still has to pay.
+//! Payments, as far as an agent may go: it can prepare one. A person makes it, elsewhere; no tool here takes money,
+//! and none ever will (A13).
 
 use countersign::catalog::CatalogBuilder;
+use countersign::contract::tool::{Ceiling, Confirmation, Payment, Terms};
+use countersign::contract::{Behaviour, ConflictReason, ErrorCode, Retention};
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::behaviour;
+use crate::checkout::{Grounds, Kept, Pointers};
+use crate::money::{CurrencyCode, Money};
+
+/// A payment that a person can make, as long as the things are held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentIntent {
+    /// Its name.
+    pub payment_intent_id: String,
+    /// What is paid for.
+    pub draft_order_id: String,
+    /// The lock that it was made under; with it ends what it is for.
+    pub lock_id: String,
+    /// How much, and not a cent more.
+    pub amount: Money,
+    /// How it stands.
+    pub status: PaymentStatus,
+    /// Always: the buyer has to do the rest.
+    pub requires_user_action: bool,
+    /// Until when it can be paid.
+    pub expires_at: Timestamp,
+}
+
+/// How a payment stands, as far as this side knows it. There is no status after this one here: what follows is
+/// between the buyer and whoever takes the money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaymentStatus {
+    /// The buyer has to pay.
+    RequiresUserAction,
+}
+
+/// The tool.
+struct CreatePaymentIntent;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+struct CreatePaymentIntentArgs {
+    /// The order, as `checkout.create_draft_order` named it; `checkout.lock_price_and_stock` has to hold it.
+    #[arg(example = "order_0123456789abcdef", max_length = 64)]
+    draft_order_id: String,
+    /// The total of the order, a whole number of the smallest unit of its currency. The user confirms it.
+    #[arg(min = 0, max = 9_007_199_254_740_991)]
+    amount: i64,
+    /// The currency of the order.
+    #[arg(example = "EUR")]
+    currency: CurrencyCode,
+}
+
+impl Tool for CreatePaymentIntent {
+    const NAME: &'static str = "payment.create_payment_intent";
+    const DESCRIPTION: &'static str = "Prepares the payment of a draft order that is locked. The user has to confirm \
+        the amount first, and pays it elsewhere: this takes no money.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = CreatePaymentIntentArgs;
+    type Output = PaymentIntent;
+
+    // No key is derived: an intent ends with its lock, and a later one is another intent. As long as one can be
+    // paid, the order has no second one.
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            confirmation: Confirmation::Terms(Terms {
+                exact: vec!["/draft_order_id".to_owned()],
+                ceiling: Ceiling {
+                    amount: "/amount".to_owned(),
+                    currency: "/currency".to_owned(),
+                },
+            }),
+            payment: Payment::Intent,
+            retention: Retention::Long,
+            ..behaviour::write()
+        }
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: CreatePaymentIntentArgs,
+    ) -> Result<PaymentIntent, ToolError> {
+        let now = ctx.now();
+        let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
+        kept.check_valid(ctx)?;
+        same_total(&kept, &Money::new(args.amount, &args.currency.code()))?;
+        recompute(ctx, &kept).await?;
+        let Some(lock) = kept.held(now) else {
+            let message = "nothing is held for this draft order, or not any more";
+            return Err(ToolError::conflict(ConflictReason::Stock, message)
+                .field("/draft_order_id")
+                .hint("call checkout.lock_price_and_stock for it, then this again"));
+        };
+        if let Some(intent) = kept.payable(now) {
+            return Ok(intent.clone());
+        }
+        let intent = PaymentIntent {
+            payment_intent_id: ctx.new_id("pi_"),
+            draft_order_id: args.draft_order_id,
+            lock_id: lock.lock_id.clone(),
+            amount: kept.order.pricing_breakdown.total.clone(),
+            status: PaymentStatus::RequiresUserAction,
+            requires_user_action: true,
+            expires_at: lock.expires_at,
+        };
+        kept.intent = Some(intent.clone());
+        kept.keep(ctx).await?;
+        Ok(intent)
+    }
+}
+
+/// What the user has confirmed has to be what the order costs, neither more nor less.
+fn same_total(kept: &Kept, confirmed: &Money) -> Result<(), ToolError> {
+    let total = &kept.order.pricing_breakdown.total;
+    if confirmed == total {
+        return Ok(());
+    }
+    let field = if confirmed.currency == total.currency {
+        "/amount"
+    } else {
+        "/currency"
+    };
+    let message = format!("the order costs {total}, not {confirmed}");
+    Err(ToolError::new(ErrorCode::PriceChanged, message)
+        .field(field)
+        .hint("show the user the total of the order and let the user confirm that")
+        .detail("old", json!(confirmed))
+        .detail("new", json!(total)))
+}
+
+/// The total once more, from the answers that the order rests on; they become links of this call's record.
+async fn recompute(ctx: &CallContext, kept: &Kept) -> Result<(), ToolError> {
+    const AT: Pointers = Pointers::all("/draft_order_id");
+    let order = &kept.order;
+    let grounds = Grounds::read(ctx, &order.grounds, &AT).await?;
+    let option = grounds.option(&order.shipping_option_id, &AT)?;
+    let again = grounds.breakdown(option)?;
+    if again == order.pricing_breakdown {
+        return Ok(());
+    }
+    let message = "the total of the order does not follow from what it rests on";
+    Err(ToolError::new(ErrorCode::PriceChanged, message)
+        .field("/draft_order_id")
+        .hint("make a new draft order")
+        .detail("old", json!(order.pricing_breakdown))
+        .detail("new", json!(again)))
+}
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
-    builder
+    builder.tool(CreatePaymentIntent)
 }

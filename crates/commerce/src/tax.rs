@@ -27,6 +27,7 @@ mod laws;
 
 pub use answer::{Confidence, Fee, Incoterm, Method, TaxEstimate, TaxLine};
 pub use estimate::EstimateArgs;
+pub(crate) use estimate::again;
 pub use rules::TaxRules;
 
 /// The tool whose evidence a total rests on.

@@ -47,39 +47,61 @@ impl Tool for CheckItem {
         ctx: &CallContext,
         args: CheckArgs,
     ) -> Result<ComplianceReport, ToolError> {
-        let policy = Policy::of(ctx)?;
-        let version = ctx.rules(Policy::NAME)?.version;
-        let shop = Shop::of(ctx)?;
         let basket = Basket::of(&args.items, "/items")?;
-        let destination = args.destination.normalized();
-        let is_chinese = is_chinese(ctx.request().locale.as_deref());
-        let mut lines = Vec::with_capacity(basket.len());
-        for (sku, quantity) in basket.lines() {
+        let pointer = |sku: &str| {
             let at = args.items.iter().position(|item| item.sku == sku);
-            let pointer = format!("/items/{}/sku", at.unwrap_or_default());
-            let (offer, variant) = shop.known(sku, &pointer)?;
-            let thing = judge::Thing {
-                offer,
-                weight_g: variant.weight_g,
-                quantity,
-            };
-            let findings = judge::findings(&policy, &thing, &destination, is_chinese);
-            lines.push(ComplianceLine {
-                sku: sku.to_owned(),
-                category: offer.category.clone(),
-                decision: Decision::of(&findings),
-                findings,
-            });
-        }
-        let worst = lines.iter().map(|line| line.decision).max();
-        Ok(ComplianceReport {
-            cart_id: args.cart_id,
-            basket: basket.digest().map_err(without_form)?,
-            destination,
-            // There is at least one line; were there none, nothing would have been checked.
-            decision: worst.unwrap_or(Decision::Blocked),
-            lines,
-            ruleset_version: version.to_string(),
-        })
+            format!("/items/{}/sku", at.unwrap_or_default())
+        };
+        decide(ctx, &basket, &args.destination, args.cart_id, pointer)
     }
+}
+
+/// Whether a basket may go somewhere, by the rules in force. A checkout asks this again before it believes an older
+/// answer.
+pub fn check(
+    ctx: &CallContext,
+    basket: &Basket,
+    destination: &Destination,
+) -> Result<ComplianceReport, ToolError> {
+    decide(ctx, basket, destination, None, |_| "/cart_id".to_owned())
+}
+
+fn decide(
+    ctx: &CallContext,
+    basket: &Basket,
+    destination: &Destination,
+    cart_id: Option<String>,
+    pointer: impl Fn(&str) -> String,
+) -> Result<ComplianceReport, ToolError> {
+    let policy = Policy::of(ctx)?;
+    let version = ctx.rules(Policy::NAME)?.version;
+    let shop = Shop::of(ctx)?;
+    let destination = destination.normalized();
+    let is_chinese = is_chinese(ctx.request().locale.as_deref());
+    let mut lines = Vec::with_capacity(basket.len());
+    for (sku, quantity) in basket.lines() {
+        let (offer, variant) = shop.known(sku, &pointer(sku))?;
+        let thing = judge::Thing {
+            offer,
+            weight_g: variant.weight_g,
+            quantity,
+        };
+        let findings = judge::findings(&policy, &thing, &destination, is_chinese);
+        lines.push(ComplianceLine {
+            sku: sku.to_owned(),
+            category: offer.category.clone(),
+            decision: Decision::of(&findings),
+            findings,
+        });
+    }
+    let worst = lines.iter().map(|line| line.decision).max();
+    Ok(ComplianceReport {
+        cart_id,
+        basket: basket.digest().map_err(without_form)?,
+        destination,
+        // There is at least one line; were there none, nothing would have been checked.
+        decision: worst.unwrap_or(Decision::Blocked),
+        lines,
+        ruleset_version: version.to_string(),
+    })
 }

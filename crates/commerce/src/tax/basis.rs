@@ -11,8 +11,8 @@ use crate::fx::{self, RateUsed, Rates};
 use crate::ground::{self, EvidenceId, Ground};
 use crate::item::{Basket, Item};
 use crate::money::CurrencyCode;
-use crate::pricing::{QUOTE_TOOL, Quote};
-use crate::shipping::{Parcel, SHIPPING_TOOL, ShippingQuote};
+use crate::pricing::{self, QUOTE_TOOL, Quote, QuoteLine};
+use crate::shipping::{Parcel, SHIPPING_TOOL, ShippingOption, ShippingQuote};
 use crate::shop::{Offer, Shop};
 
 /// What is bought, and for how much.
@@ -95,19 +95,7 @@ impl Priced {
                 .hint("leave it out, or quote again in the other currency"));
         }
         let cart_id = same_cart(args.cart_id.as_ref(), quote.cart_id.as_ref(), "the quote")?;
-        let shop = Shop::of(ctx)?;
-        let mut goods = Vec::with_capacity(quote.lines.len());
-        for line in quote.lines {
-            let (offer, _) = shop.known(&line.sku, "/quote_snapshot_id")?;
-            goods.push(Goods {
-                sku: line.sku,
-                hs_code: offer.hs_code.clone(),
-                origin: offer.origin.clone(),
-                sender: sender(offer),
-                quantity: line.quantity,
-                value: line.line_total,
-            });
-        }
+        let goods = goods(ctx, &quote.lines, "/quote_snapshot_id")?;
         Ok(Self {
             cart_id,
             basket: quote.basket,
@@ -117,9 +105,38 @@ impl Priced {
         })
     }
 
+    /// Prices as they are now.
+    pub(super) fn now(ctx: &CallContext, priced: &pricing::Priced) -> Result<Self, ToolError> {
+        Ok(Self {
+            cart_id: None,
+            basket: priced.basket,
+            currency: priced.currency.clone(),
+            goods: goods(ctx, &priced.lines, "/cart_id")?,
+            rates: priced.rates.clone(),
+        })
+    }
+
     fn used(&mut self, rate: Option<RateUsed>) {
         self.rates.extend(rate);
     }
+}
+
+/// Priced things, as customs see them.
+fn goods(ctx: &CallContext, lines: &[QuoteLine], pointer: &str) -> Result<Vec<Goods>, ToolError> {
+    let shop = Shop::of(ctx)?;
+    let mut goods = Vec::with_capacity(lines.len());
+    for line in lines {
+        let (offer, _) = shop.known(&line.sku, pointer)?;
+        goods.push(Goods {
+            sku: line.sku.clone(),
+            hs_code: offer.hs_code.clone(),
+            origin: offer.origin.clone(),
+            sender: sender(offer),
+            quantity: line.quantity,
+            value: line.line_total.clone(),
+        });
+    }
+    Ok(goods)
 }
 
 /// How it gets there, and for how much.
@@ -131,6 +148,19 @@ pub(super) struct Shipping {
 }
 
 impl Shipping {
+    /// An option as it is offered now, in the currency of the prices.
+    pub(super) fn now(option: &ShippingOption) -> Self {
+        Self {
+            option_id: option.option_id.clone(),
+            freight: Freight {
+                price: option.price.clone(),
+                parcels: option.parcels.iter().map(weighed).collect(),
+            },
+            cart_id: None,
+            rate: None,
+        }
+    }
+
     pub(super) async fn of(
         ctx: &CallContext,
         args: &EstimateArgs,

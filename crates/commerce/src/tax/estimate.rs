@@ -16,6 +16,8 @@ use crate::fx::Rates;
 use crate::ground::EvidenceId;
 use crate::item::Item;
 use crate::money::{CurrencyCode, Money};
+use crate::pricing;
+use crate::shipping::ShippingOption;
 use crate::shop;
 
 /// What is estimated.
@@ -61,27 +63,50 @@ impl Tool for Estimate {
     async fn call(&self, ctx: &CallContext, args: EstimateArgs) -> Result<TaxEstimate, ToolError> {
         let priced = Priced::of(ctx, &args).await?;
         let shipping = Shipping::of(ctx, &args, &priced).await?;
-        let rules = BOOK.get(ctx)?;
-        let rates = Rates::of(ctx)?;
-        let destination = args.destination.normalized();
-        let case = Case {
-            rules: &rules,
-            rates: &rates,
-            place: Place::find(&rules, &destination.country, destination.region.as_deref())?,
-            currency: &priced.currency,
-            goods: &priced.goods,
-            shipping: shipping.as_ref().map(|shipping| &shipping.freight),
-            is_chinese: shop::is_chinese(ctx.request().locale.as_deref()),
-        };
-        let mut due = compute(&case)?;
-        due.note(Note::Payer(args.incoterm));
-        let shown = Shown {
-            destination,
-            incoterm: args.incoterm,
-            locale: ctx.request().locale.as_deref(),
-        };
-        shown.estimate(priced, shipping, due)
+        computed(ctx, priced, shipping, &args.destination, args.incoterm)
     }
+}
+
+/// What is due now on what a basket and its way cost now, by the rules in force. A checkout asks this again before
+/// it believes an older answer.
+pub(crate) fn again(
+    ctx: &CallContext,
+    priced: &pricing::Priced,
+    option: &ShippingOption,
+    destination: &Destination,
+    incoterm: Incoterm,
+) -> Result<TaxEstimate, ToolError> {
+    let (priced, shipping) = (Priced::now(ctx, priced)?, Shipping::now(option));
+    computed(ctx, priced, Some(shipping), destination, incoterm)
+}
+
+fn computed(
+    ctx: &CallContext,
+    priced: Priced,
+    shipping: Option<Shipping>,
+    destination: &Destination,
+    incoterm: Incoterm,
+) -> Result<TaxEstimate, ToolError> {
+    let rules = BOOK.get(ctx)?;
+    let rates = Rates::of(ctx)?;
+    let destination = destination.normalized();
+    let case = Case {
+        rules: &rules,
+        rates: &rates,
+        place: Place::find(&rules, &destination.country, destination.region.as_deref())?,
+        currency: &priced.currency,
+        goods: &priced.goods,
+        shipping: shipping.as_ref().map(|shipping| &shipping.freight),
+        is_chinese: shop::is_chinese(ctx.request().locale.as_deref()),
+    };
+    let mut due = compute(&case)?;
+    due.note(Note::Payer(incoterm));
+    let shown = Shown {
+        destination,
+        incoterm,
+        locale: ctx.request().locale.as_deref(),
+    };
+    shown.estimate(priced, shipping, due)
 }
 
 /// How an estimate is put before people.

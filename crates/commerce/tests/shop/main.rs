@@ -9,10 +9,13 @@
 
 mod cart;
 mod catalog;
+mod checkout;
 mod compliance;
+mod flow;
 mod identity;
 mod mission;
 mod obs;
+mod payment;
 mod pricing;
 mod rulebook;
 mod shipping;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use countersign::approve::Wanted;
 use countersign::clock::ManualClock;
-use countersign::contract::RequestEnvelope;
+use countersign::contract::{ApprovalState, RequestEnvelope};
 use countersign::executor::ExecutorBuilder;
-use countersign::ids::SequentialIds;
+use countersign::ids::{RandomIds, SequentialIds};
 use countersign::ledger::{MemoryStore, Store};
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use countersign_commerce::rulebook::RuleFiles;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 pub(crate) struct World {
     pub(crate) executor: Executor,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
@@ -35,15 +37,54 @@ impl World {
             .build()
             .unwrap();
         let builder = Executor::builder(catalog)
-            .store(store)
+            .store(store.clone())
             .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
             .clock(clock.clone())
             .ids(Arc::new(SequentialIds::new()))
             .rules(RuleFiles::embedded().unwrap().rules().unwrap());
         Self {
             executor: change(builder).build(),
+            store,
             clock,
         }
+    }
+
+    /// The same shop after its operator has changed a file of rules: the same store, the same moment.
+    pub(crate) fn with_rules(&self, name: &str, text: String) -> Self {
+        let files = RuleFiles::embedded().unwrap();
+        let rules = files
+            .with(name, "9999-12-31", text)
+            .unwrap()
+            .rules()
+            .unwrap();
+        Self::on(self.store.clone(), self.clock.clone(), |builder| {
+            let ids = Arc::new(RandomIds::new(self.clock.clone()));
+            builder.rules(rules).ids(ids)
+        })
+    }
+
+    /// The user says yes to everything that is asked.
+    pub(crate) async fn approve_all(&self, user: &str) {
+        let by = Principal::user(user);
+        let approvals = self.executor.approvals();
+        let pending = Wanted {
+            state: Some(ApprovalState::Pending),
+            ..Wanted::default()
+        };
+        let asked = approvals.list(&by, &pending).await.unwrap();
+        for approval in asked {
+            approvals.approve(&approval.id, &by, None).await.unwrap();
+        }
+    }
+
+    /// The record of a call, as it is in the log.
+    pub(crate) async fn record(&self, snapshot_id: &str) -> Value {
+        let stored = self
+            .store
+            .record(&snapshot_id.parse().unwrap())
+            .await
+            .unwrap();
+        serde_json::from_slice(&stored.unwrap().leaf).unwrap()
     }
 
     /// The whole reply to a call of user `u_1`.
@@ -99,5 +140,20 @@ pub(crate) fn check_error(reply: &Value, code: &str, details: &Value) {
             reply["error"]["details"][name], *expected,
             "{name} of {reply:#}"
         );
+    }
+}
+
+/// The same without digests of rules and shop, which have versions of their own to be tested.
+pub(crate) fn without_digests(mut value: Value) -> Value {
+    match &mut value {
+        Value::String(text) if text.starts_with("sha256:") => json!("[digest]"),
+        Value::Array(values) => values.drain(..).map(without_digests).collect(),
+        Value::Object(members) => {
+            for member in members.values_mut() {
+                *member = without_digests(member.take());
+            }
+            value
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }

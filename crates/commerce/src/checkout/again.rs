@@ -1,0 +1,49 @@
+//! What a cart would cost now: the computations of the other areas, made again by the rules in force.
+
+use countersign::{CallContext, ToolError};
+
+use super::total::{self, Breakdown};
+use crate::destination::Destination;
+use crate::item::Basket;
+use crate::pricing::{self, Priced};
+use crate::shipping;
+use crate::tax::{self, Incoterm};
+
+/// What is asked for again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) basket: &'a Basket,
+    pub(super) currency: &'a str,
+    pub(super) destination: &'a Destination,
+    pub(super) option_id: &'a str,
+    pub(super) incoterm: Incoterm,
+}
+
+/// What it costs now.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) priced: Priced,
+    pub(super) breakdown: Breakdown,
+}
+
+impl Again {
+    /// Computes all of it; an error where it cannot be had any more, at any price.
+    pub(super) fn of(ctx: &CallContext, wanted: &Wanted<'_>) -> Result<Self, ToolError> {
+        let Wanted {
+            basket,
+            currency,
+            destination,
+            option_id,
+            incoterm,
+        } = *wanted;
+        let priced = pricing::price(ctx, basket, currency)?;
+        let offered = shipping::quote(ctx, basket, destination, currency, None)?;
+        let mut options = offered.options.iter();
+        let option = options.find(|option| option.option_id == option_id);
+        let option = option
+            .ok_or_else(|| ToolError::not_found(format!("{option_id} is not offered any more")))?;
+        let tax = tax::again(ctx, &priced, option, destination, incoterm)?;
+        let breakdown = total::breakdown(&priced.lines, &priced.subtotal, option, &tax)?;
+        Ok(Self { priced, breakdown })
+    }
+}

@@ -1,0 +1,185 @@
+//! `checkout.compute_total`: what everything costs, from four answers that are fresh and fit together.
+
+use countersign::contract::{Behaviour, Digest};
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::changed::Changed;
+use super::gate;
+use super::grounds::{CHOOSE, Grounds, Pointers, Subject};
+use super::part::{GroundIds, Part};
+use super::total::Breakdown;
+use crate::behaviour::{self, TOTAL_SECONDS};
+use crate::cart::{Cart, without_form};
+use crate::compliance::Decision;
+use crate::destination::Destination;
+use crate::ground::EvidenceId;
+use crate::tax::Incoterm;
+
+/// What a cart costs, for as long as the reply's window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// The cart.
+    pub cart_id: String,
+    /// In this version: a later change makes this the total of something else.
+    pub cart_version: u64,
+    /// What is in it.
+    pub basket: Digest,
+    /// In this currency.
+    pub currency: String,
+    /// Where it goes.
+    pub destination: Destination,
+    /// By which way.
+    pub shipping_option_id: String,
+    /// Who pays the duties.
+    pub incoterm: Incoterm,
+    /// What it costs, part by part.
+    pub breakdown: Breakdown,
+    /// Whether it may go there.
+    pub compliance: Decision,
+    /// What it rests on.
+    #[serde(flatten)]
+    pub grounds: GroundIds,
+    /// Until when it holds, RFC 3339.
+    pub expires_at: String,
+}
+
+/// The tool.
+pub(super) struct ComputeTotal;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "these are the names of the arguments"
+)]
+pub(super) struct ComputeTotalArgs {
+    /// The cart, with the shipping option that was chosen for it.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+    /// `evidence.snapshot_id` of the reply of `pricing.get_realtime_quote`.
+    quote_snapshot_id: EvidenceId,
+    /// `evidence.snapshot_id` of the reply of `tax.estimate_duties_and_taxes`.
+    tax_snapshot_id: EvidenceId,
+    /// `evidence.snapshot_id` of the reply of `compliance.check_item`.
+    compliance_snapshot_id: EvidenceId,
+}
+
+const AT: Pointers = Pointers {
+    quote: "/quote_snapshot_id",
+    shipping: "/cart_id",
+    tax: "/tax_snapshot_id",
+    compliance: "/compliance_snapshot_id",
+};
+
+impl Tool for ComputeTotal {
+    const NAME: &'static str = super::TOTAL_TOOL;
+    const DESCRIPTION: &'static str = "What a cart costs in all: items, shipping, duty, tax and fees, and what is \
+        due on delivery. Rests on the quote, the duties and taxes and the compliance check that are named, and on \
+        the shipping option that was chosen for the cart; all of them have to be fresh and about this cart. Holds \
+        for a minute.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = ComputeTotalArgs;
+    type Output = Total;
+
+    fn behaviour() -> Behaviour {
+        behaviour::asks(TOTAL_SECONDS)
+    }
+
+    async fn call(&self, ctx: &CallContext, args: ComputeTotalArgs) -> Result<Total, ToolError> {
+        let now = ctx.now();
+        let cart = Cart::of(ctx, &args.cart_id).await?;
+        if cart.basket.is_empty() {
+            return Err(
+                ToolError::invalid("/cart_id", "there is nothing in this cart")
+                    .hint("cart.add_item puts something into it"),
+            );
+        }
+        let Some(chosen) = &cart.shipping else {
+            let message = "no shipping option is chosen for this cart as it is now";
+            return Err(ToolError::invalid("/cart_id", message).hint(CHOOSE));
+        };
+        let ids = GroundIds {
+            quote_snapshot_id: named(&args.quote_snapshot_id, AT.quote, Part::Quote)?,
+            shipping_snapshot_id: chosen.snapshot_id.clone(),
+            tax_snapshot_id: named(&args.tax_snapshot_id, AT.tax, Part::Tax)?,
+            compliance_snapshot_id: named(
+                &args.compliance_snapshot_id,
+                AT.compliance,
+                Part::Compliance,
+            )?,
+        };
+        let grounds = Grounds::read(ctx, &ids, &AT).await?;
+        let subject = Subject {
+            cart_id: &args.cart_id,
+            basket: cart.basket.digest().map_err(without_form)?,
+            currency: cart.currency.as_deref(),
+            destination: &chosen.destination,
+            option_id: &chosen.option_id,
+        };
+        grounds.check(&subject, &AT)?;
+        let breakdown = grounds.breakdown(grounds.option(&chosen.option_id, &AT)?)?;
+        gate::may_go(&grounds.compliance.answer, AT.compliance)?;
+        let expired = grounds.expired(now);
+        if !expired.is_empty() {
+            let pointer = pointer_of(expired.first().copied());
+            let mut changed = Changed::of(ctx, &cart, &breakdown, &grounds);
+            changed.expired(expired);
+            return Err(changed.error(pointer));
+        }
+        let seconds = left(&grounds, now);
+        ctx.fresh_for(seconds);
+        let tax = &grounds.tax.answer;
+        Ok(Total {
+            cart_version: cart.version,
+            basket: subject.basket,
+            currency: breakdown.total.currency.clone(),
+            destination: chosen.destination.clone(),
+            shipping_option_id: chosen.option_id.clone(),
+            incoterm: tax.incoterm,
+            compliance: grounds.compliance.answer.decision,
+            breakdown,
+            grounds: ids,
+            expires_at: later(now, seconds).to_string(),
+            cart_id: args.cart_id,
+        })
+    }
+}
+
+/// So many seconds later.
+pub(crate) fn later(now: Timestamp, seconds: u32) -> Timestamp {
+    let after = now.checked_add(SignedDuration::from_secs(seconds.into()));
+    after.unwrap_or(Timestamp::MAX)
+}
+
+/// A total never holds longer than what it rests on.
+fn left(grounds: &Grounds, now: Timestamp) -> u32 {
+    let left = grounds.valid_until().map(|until| until.duration_since(now));
+    let seconds = left.map_or(i64::MAX, |left| left.as_secs());
+    u32::try_from(seconds.max(0))
+        .unwrap_or(u32::MAX)
+        .min(TOTAL_SECONDS)
+}
+
+/// The argument that names an answer.
+fn pointer_of(part: Option<Part>) -> &'static str {
+    match part {
+        Some(Part::Quote) => AT.quote,
+        Some(Part::Tax) => AT.tax,
+        Some(Part::Compliance) => AT.compliance,
+        Some(Part::Shipping | Part::Total | Part::Cart | Part::DraftOrder) | None => AT.shipping,
+    }
+}
+
+/// A name of evidence that could be one.
+fn named(
+    id: &EvidenceId,
+    pointer: &str,
+    part: Part,
+) -> Result<countersign::contract::SnapshotId, ToolError> {
+    id.as_str().parse().map_err(|_| {
+        let hint = format!("give evidence.snapshot_id of a reply of {}", part.tool());
+        ToolError::invalid(pointer, "this is no name of evidence").hint(hint)
+    })
+}

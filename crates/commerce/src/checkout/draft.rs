@@ -1,0 +1,309 @@
+//! `checkout.create_draft_order`: an order from five answers of the same user, cart and items, all of them fresh.
+//!
+//! Nothing that an agent says goes into it but two names: the cart, and the evidence. Everything else is read from
+//! there, computed again, and refused where it does not agree.
+
+use countersign::contract::tool::Payment;
+use countersign::contract::{Behaviour, Retention, SnapshotId};
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::changed::Changed;
+use super::compute::{Total, later};
+use super::grounds::{Grounds, Pointers, Subject};
+use super::order::{
+    ComplianceSummary, DraftOrder, Kept, OrderFinding, OrderItem, RuleUsed, TaxSummary,
+};
+use super::part::{GroundIds, Part};
+use super::total::Breakdown;
+use super::{confirm, gate};
+use crate::behaviour::{self, DRAFT_ORDER_SECONDS};
+use crate::cart::Cart;
+use crate::compliance::{self, ComplianceReport};
+use crate::evidence::{EvidenceSnapshot, SNAPSHOT_TOOL};
+use crate::ground::{self, EvidenceId, Ground};
+use crate::item::Basket;
+use crate::shop::Shop;
+
+/// The tool.
+pub(super) struct CreateDraftOrder;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct CreateDraftOrderArgs {
+    /// The cart that is ordered.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+    /// `evidence.snapshot_id` of the reply of `evidence.create_snapshot`, which has to name one quote, one answer about
+    /// shipping, one about duties and taxes, one about compliance, and the total that rests on them.
+    evidence_snapshot_id: EvidenceId,
+}
+
+/// The argument that names everything.
+const POINTER: &str = "/evidence_snapshot_id";
+const AT: Pointers = Pointers::all(POINTER);
+
+/// A20: keys are kept a day beyond the time that the order is valid.
+const KEY_SECONDS: u64 = 24 * 60 * 60;
+
+impl Tool for CreateDraftOrder {
+    const NAME: &'static str = super::DRAFT_ORDER_TOOL;
+    const DESCRIPTION: &'static str = "Makes a draft order of a cart from evidence: the prices, the way, duties and \
+        taxes, compliance and the total, all fresh and of this cart. It is valid for 30 minutes and costs nothing: a \
+        person pays for it later. PRICE_CHANGED says what was and what is now.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = CreateDraftOrderArgs;
+    type Output = DraftOrder;
+
+    fn behaviour() -> Behaviour {
+        let mut behaviour = Behaviour {
+            ttl_seconds: Some(DRAFT_ORDER_SECONDS),
+            payment: Payment::Intent,
+            retention: Retention::Long,
+            ..behaviour::write_once()
+        };
+        behaviour.idempotency.retention_seconds = KEY_SECONDS;
+        behaviour
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: CreateDraftOrderArgs,
+    ) -> Result<DraftOrder, ToolError> {
+        let now = ctx.now();
+        let cart = Cart::of(ctx, &args.cart_id).await?;
+        let basis = Basis::read(ctx, &args).await?;
+        basis.check(&args.cart_id)?;
+        let breakdown = basis.breakdown()?;
+        let mut changed = Changed::of(ctx, &cart, &breakdown, &basis.grounds);
+        changed.expired(basis.expired(now));
+        if cart.version != basis.total.answer.cart_version {
+            changed.moved(Part::Cart);
+            return Err(changed.error(POINTER));
+        }
+        let report = basis.comply_now(ctx, &cart.basket)?;
+        changed.compare();
+        if !changed.is_nothing() {
+            return Err(changed.error(POINTER));
+        }
+        let shop = Shop::of(ctx)?;
+        gate::in_stock(ctx, &shop, &cart.basket, "/cart_id").await?;
+        let order = basis.order(ctx, &cart, &shop, breakdown, &report)?;
+        let kept = Kept {
+            order,
+            request_id: ctx.request_id().to_string(),
+            lock: None,
+            intent: None,
+            attached: Vec::new(),
+        };
+        kept.keep(ctx).await?;
+        Ok(kept.order)
+    }
+}
+
+/// Everything that an order rests on.
+struct Basis {
+    bundle: SnapshotId,
+    total: Ground<Total>,
+    grounds: Grounds,
+}
+
+impl Basis {
+    async fn read(ctx: &CallContext, args: &CreateDraftOrderArgs) -> Result<Self, ToolError> {
+        let id = &args.evidence_snapshot_id;
+        let bundle: Ground<EvidenceSnapshot> =
+            ground::read(ctx, POINTER, id, SNAPSHOT_TOOL).await?;
+        let mut ids = Vec::with_capacity(Part::ANSWERS.len());
+        for part in Part::ANSWERS {
+            ids.push(only(&bundle.answer, part)?);
+        }
+        let Ok([quote, shipping, tax, compliance, total]) = <[SnapshotId; 5]>::try_from(ids) else {
+            return Err(ToolError::invalid(POINTER, "the snapshot is not complete"));
+        };
+        let ids = GroundIds {
+            quote_snapshot_id: quote,
+            shipping_snapshot_id: shipping,
+            tax_snapshot_id: tax,
+            compliance_snapshot_id: compliance,
+        };
+        let grounds = Grounds::read(ctx, &ids, &AT).await?;
+        let total: Ground<Total> =
+            ground::read(ctx, POINTER, &EvidenceId::from(&total), Part::Total.tool()).await?;
+        if total.answer.grounds != ids {
+            let message = "the total rests on other answers than those in the snapshot";
+            return Err(ToolError::invalid(POINTER, message).hint(
+                "bundle the very quote, shipping, taxes and compliance that the total was computed from",
+            ));
+        }
+        Ok(Self {
+            bundle: bundle.id,
+            total,
+            grounds,
+        })
+    }
+
+    /// Whether all of it is about this cart, as the total says that it was.
+    fn check(&self, cart_id: &str) -> Result<(), ToolError> {
+        let total = &self.total.answer;
+        if total.cart_id != cart_id {
+            let message = "this is the total of another cart";
+            return Err(ToolError::invalid(POINTER, message)
+                .hint("call checkout.compute_total for this cart"));
+        }
+        let subject = Subject {
+            cart_id,
+            basket: total.basket,
+            currency: Some(&total.currency),
+            destination: &total.destination,
+            option_id: &total.shipping_option_id,
+        };
+        self.grounds.check(&subject, &AT)
+    }
+
+    /// The total, made again from what it rests on: the very same, or nothing goes on.
+    fn breakdown(&self) -> Result<Breakdown, ToolError> {
+        let total = &self.total.answer;
+        let option = self.grounds.option(&total.shipping_option_id, &AT)?;
+        let again = self.grounds.breakdown(option)?;
+        if again == total.breakdown {
+            return Ok(again);
+        }
+        let message = "the total does not follow from what it rests on";
+        Err(ToolError::invalid(POINTER, message).hint("call checkout.compute_total again"))
+    }
+
+    fn expired(&self, now: Timestamp) -> Vec<Part> {
+        let mut parts = self.grounds.expired(now);
+        if !self.total.is_fresh(now) {
+            parts.push(Part::Total);
+        }
+        parts
+    }
+
+    /// A check holds for an hour, a rule may change any minute: what goes out has to be allowed by both.
+    fn comply_now(
+        &self,
+        ctx: &CallContext,
+        basket: &Basket,
+    ) -> Result<ComplianceReport, ToolError> {
+        gate::may_go(&self.grounds.compliance.answer, POINTER)?;
+        let destination = &self.total.answer.destination;
+        let report = compliance::check(ctx, basket, destination)?;
+        gate::may_go(&report, POINTER)?;
+        Ok(report)
+    }
+
+    fn order(
+        &self,
+        ctx: &CallContext,
+        cart: &Cart,
+        shop: &Shop,
+        breakdown: Breakdown,
+        report: &ComplianceReport,
+    ) -> Result<DraftOrder, ToolError> {
+        let (total, now) = (&self.total.answer, ctx.now());
+        let option = self.grounds.option(&total.shipping_option_id, &AT)?;
+        let tax = &self.grounds.tax.answer;
+        let mut order = DraftOrder {
+            draft_order_id: ctx.new_id("order_"),
+            created_at: now,
+            expires_at: later(now, DRAFT_ORDER_SECONDS),
+            cart_id: total.cart_id.clone(),
+            cart_version: total.cart_version,
+            basket: total.basket,
+            items: self.items(shop)?,
+            destination: total.destination.clone(),
+            address_id: cart
+                .shipping
+                .as_ref()
+                .and_then(|chosen| chosen.address_id.clone()),
+            shipping_option_id: option.option_id.clone(),
+            carrier: option.carrier.clone(),
+            service: option.service.clone(),
+            sla: option.sla.clone(),
+            route_limits: option.restrictions.clone(),
+            pricing_breakdown: breakdown,
+            tax_summary: TaxSummary {
+                incoterm: tax.incoterm,
+                method: tax.method.clone(),
+                confidence: tax.confidence,
+                notes: tax.notes.clone(),
+            },
+            compliance_summary: summary(report),
+            policy_ack_required: Vec::new(),
+            confirmation_items: Vec::new(),
+            evidence_snapshot_id: self.bundle.clone(),
+            grounds: total.grounds.clone(),
+            total_snapshot_id: self.total.id.clone(),
+            rules: self.rules(),
+        };
+        let locale = ctx.request().locale.as_deref();
+        order.policy_ack_required = confirm::policies(&order, locale);
+        order.confirmation_items = confirm::items(&order, locale);
+        Ok(order)
+    }
+
+    fn items(&self, shop: &Shop) -> Result<Vec<OrderItem>, ToolError> {
+        let mut items = Vec::new();
+        for line in &self.grounds.quote.answer.lines {
+            let (offer, _) = shop.known(&line.sku, POINTER)?;
+            items.push(OrderItem {
+                sku: line.sku.clone(),
+                offer_id: line.offer_id.clone(),
+                title: line.title.clone(),
+                quantity: line.quantity,
+                unit_price: line.unit_price.clone(),
+                line_total: line.line_total.clone(),
+                hs_code: offer.hs_code.clone(),
+                origin: offer.origin.clone(),
+                ships_from: offer.ships_from.clone(),
+                returns: offer.returns.clone(),
+            });
+        }
+        Ok(items)
+    }
+
+    fn rules(&self) -> Vec<RuleUsed> {
+        let rules = self.grounds.rules().into_iter();
+        rules
+            .map(|(name, version)| RuleUsed { name, version })
+            .collect()
+    }
+}
+
+fn summary(report: &ComplianceReport) -> ComplianceSummary {
+    let findings = report.lines.iter().flat_map(|line| {
+        line.findings.iter().map(|finding| OrderFinding {
+            sku: line.sku.clone(),
+            finding: finding.clone(),
+        })
+    });
+    ComplianceSummary {
+        decision: report.decision,
+        ruleset_version: report.ruleset_version.clone(),
+        findings: findings.collect(),
+    }
+}
+
+/// The one answer of this kind that the snapshot names.
+fn only(snapshot: &EvidenceSnapshot, part: Part) -> Result<SnapshotId, ToolError> {
+    let of_part = snapshot
+        .entries
+        .iter()
+        .filter(|entry| entry.tool == part.tool());
+    let ids: Vec<&SnapshotId> = of_part.map(|entry| &entry.snapshot_id).collect();
+    match ids.as_slice() {
+        [id] => Ok((*id).clone()),
+        others => {
+            let (count, tool) = (others.len(), part.tool());
+            let message = format!("the snapshot names {count} answers of {tool}, and it takes one");
+            Err(ToolError::invalid(POINTER, message)
+                .hint("call evidence.create_snapshot with the five answers that the order rests on")
+                .detail("part", json!(part)))
+        }
+    }
+}

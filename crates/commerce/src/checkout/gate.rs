@@ -1,0 +1,126 @@
+//! What keeps an order from being made, whatever it costs: it may not go there, or there are not enough.
+
+use countersign::contract::ErrorCode;
+use countersign::{CallContext, ToolError};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::compliance::{ComplianceReport, Decision, Finding};
+use crate::item::Basket;
+use crate::shop::{Offer, Shop, Variant};
+use crate::stock::Stock;
+
+/// How many alternatives are offered.
+const ALTERNATIVES_MAX: usize = 5;
+
+/// How many things are looked at for them.
+const LOOKED_AT_MAX: usize = 25;
+
+/// Whether everything may go where it is to go. A refusal says what was found and what can be done about it.
+pub(super) fn may_go(report: &ComplianceReport, pointer: &str) -> Result<(), ToolError> {
+    match report.decision {
+        Decision::Allowed | Decision::Conditional => return Ok(()),
+        Decision::Blocked => {}
+    }
+    let blocked = report.lines.iter();
+    let blocked = blocked.filter(|line| line.decision == Decision::Blocked);
+    let skus: Vec<&str> = blocked.clone().map(|line| line.sku.as_str()).collect();
+    let country = report.destination.country();
+    let message = format!("{} may not be sent to {country}", skus.join(", "));
+    let findings: Vec<Found<'_>> = blocked
+        .flat_map(|line| {
+            let sku = line.sku.as_str();
+            line.findings
+                .iter()
+                .map(move |finding| Found { sku, finding })
+        })
+        .collect();
+    let mut mitigations: Vec<&str> = Vec::new();
+    for mitigation in findings.iter().flat_map(|found| &found.finding.mitigations) {
+        if !mitigations.contains(&mitigation.as_str()) {
+            mitigations.push(mitigation);
+        }
+    }
+    Err(ToolError::new(ErrorCode::ComplianceBlocked, message)
+        .field(pointer)
+        .hint("tell the user what was found and what can be done about it")
+        .detail("skus", json!(skus))
+        .detail("findings", json!(findings))
+        .detail("mitigations", json!(mitigations))
+        .detail("ruleset_version", report.ruleset_version.as_str()))
+}
+
+/// A finding and the thing that it is about.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    sku: &'a str,
+    #[serde(flatten)]
+    finding: &'a Finding,
+}
+
+/// Whether there is enough of everything now. Nothing is held by asking.
+pub(super) async fn in_stock(
+    ctx: &CallContext,
+    shop: &Shop,
+    basket: &Basket,
+    pointer: &str,
+) -> Result<(), ToolError> {
+    for (sku, quantity) in basket.lines() {
+        let (offer, variant) = shop.known(sku, pointer)?;
+        let stock = Stock::of(ctx, variant).await?;
+        if let Err(error) = stock.check(sku, quantity, ctx.now(), pointer) {
+            return Err(with_alternatives(ctx, shop, (offer, variant), quantity, error).await?);
+        }
+    }
+    Ok(())
+}
+
+/// Something alike that there is enough of.
+#[derive(Debug, Serialize)]
+struct Alternative<'a> {
+    sku: &'a str,
+    offer_id: &'a str,
+    title: &'a str,
+    available: u32,
+}
+
+/// Adds what could be had instead to a refusal: other variants of the same offer, then offers of its category.
+pub(super) async fn with_alternatives(
+    ctx: &CallContext,
+    shop: &Shop,
+    (offer, short): (&Offer, &Variant),
+    quantity: u32,
+    error: ToolError,
+) -> Result<ToolError, ToolError> {
+    let locale = ctx.request().locale.as_deref();
+    let mut alternatives = Vec::new();
+    for (offer, variant) in alike(shop, offer, short) {
+        let available = Stock::of(ctx, variant).await?.available();
+        if available >= quantity {
+            alternatives.push(Alternative {
+                sku: &variant.sku,
+                offer_id: &offer.offer_id,
+                title: offer.title.for_locale(locale),
+                available,
+            });
+        }
+        if alternatives.len() >= ALTERNATIVES_MAX {
+            break;
+        }
+    }
+    Ok(error.detail("alternatives", json!(alternatives)))
+}
+
+/// What is most alike first.
+fn alike<'a>(shop: &'a Shop, of: &'a Offer, short: &Variant) -> Vec<(&'a Offer, &'a Variant)> {
+    let others = shop.offers.iter();
+    let others =
+        others.filter(|other| other.category == of.category && other.offer_id != of.offer_id);
+    let mut alike = Vec::new();
+    for offer in std::iter::once(of).chain(others) {
+        let variants = offer.variants.iter().filter(|it| it.sku != short.sku);
+        alike.extend(variants.map(|variant| (offer, variant)));
+    }
+    alike.truncate(LOOKED_AT_MAX);
+    alike
+}

@@ -1,0 +1,330 @@
+//! The four answers that a total rests on: read by the names of their evidence, and held against the cart and
+//! against each other. What does not fit is refused with the argument that named it.
+
+use countersign::contract::{Digest, SnapshotId};
+use countersign::{CallContext, ToolError};
+use jiff::Timestamp;
+
+use super::part::{GroundIds, Part};
+use super::total::{self, Breakdown};
+use crate::compliance::ComplianceReport;
+use crate::destination::Destination;
+use crate::ground::{self, EvidenceId, Ground};
+use crate::pricing::Quote;
+use crate::shipping::{ShippingOption, ShippingQuote};
+use crate::tax::TaxEstimate;
+
+/// The answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Grounds {
+    pub(crate) quote: Ground<Quote>,
+    pub(crate) shipping: Ground<ShippingQuote>,
+    pub(crate) tax: Ground<TaxEstimate>,
+    pub(crate) compliance: Ground<ComplianceReport>,
+}
+
+/// Which arguments name them, as JSON pointers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pointers {
+    pub(crate) quote: &'static str,
+    pub(crate) shipping: &'static str,
+    pub(crate) tax: &'static str,
+    pub(crate) compliance: &'static str,
+}
+
+impl Pointers {
+    /// All of them are named by one argument.
+    pub(crate) const fn all(pointer: &'static str) -> Self {
+        Self {
+            quote: pointer,
+            shipping: pointer,
+            tax: pointer,
+            compliance: pointer,
+        }
+    }
+}
+
+/// What the answers have to be about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) cart_id: &'a str,
+    pub(crate) basket: Digest,
+    pub(crate) currency: Option<&'a str>,
+    pub(crate) destination: &'a Destination,
+    pub(crate) option_id: &'a str,
+}
+
+impl Grounds {
+    /// Reads all four; each becomes a link of the call's record.
+    pub(crate) async fn read(
+        ctx: &CallContext,
+        ids: &GroundIds,
+        at: &Pointers,
+    ) -> Result<Self, ToolError> {
+        let of = |id: &SnapshotId| EvidenceId::from(id);
+        Ok(Self {
+            quote: ground::read(
+                ctx,
+                at.quote,
+                &of(&ids.quote_snapshot_id),
+                Part::Quote.tool(),
+            )
+            .await?,
+            shipping: ground::read(
+                ctx,
+                at.shipping,
+                &of(&ids.shipping_snapshot_id),
+                Part::Shipping.tool(),
+            )
+            .await?,
+            tax: ground::read(ctx, at.tax, &of(&ids.tax_snapshot_id), Part::Tax.tool()).await?,
+            compliance: ground::read(
+                ctx,
+                at.compliance,
+                &of(&ids.compliance_snapshot_id),
+                Part::Compliance.tool(),
+            )
+            .await?,
+        })
+    }
+
+    /// Those that may no longer be relied on.
+    pub(crate) fn expired(&self, now: Timestamp) -> Vec<Part> {
+        let fresh = [
+            (Part::Quote, self.quote.is_fresh(now)),
+            (Part::Shipping, self.shipping.is_fresh(now)),
+            (Part::Tax, self.tax.is_fresh(now)),
+            (Part::Compliance, self.compliance.is_fresh(now)),
+        ];
+        let expired = fresh.into_iter().filter(|(_, is_fresh)| !is_fresh);
+        expired.map(|(part, _)| part).collect()
+    }
+
+    /// When the first of them stops being fresh.
+    pub(crate) fn valid_until(&self) -> Option<Timestamp> {
+        let all = [
+            self.quote.valid_until,
+            self.shipping.valid_until,
+            self.tax.valid_until,
+            self.compliance.valid_until,
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Whether they are about this cart and about each other.
+    pub(crate) fn check(&self, subject: &Subject<'_>, at: &Pointers) -> Result<(), ToolError> {
+        let (quote, shipping) = (&self.quote.answer, &self.shipping.answer);
+        let (tax, compliance) = (&self.tax.answer, &self.compliance.answer);
+        let seen = [
+            (
+                Part::Shipping,
+                at.shipping,
+                &shipping.cart_id,
+                shipping.basket,
+            ),
+            (Part::Quote, at.quote, &quote.cart_id, quote.basket),
+            (Part::Tax, at.tax, &tax.cart_id, tax.basket),
+            (
+                Part::Compliance,
+                at.compliance,
+                &compliance.cart_id,
+                compliance.basket,
+            ),
+        ];
+        for (part, pointer, cart_id, basket) in seen {
+            check_cart(subject, part, pointer, cart_id.as_deref(), basket)?;
+        }
+        let going = [
+            (Part::Shipping, at.shipping, &shipping.destination),
+            (Part::Tax, at.tax, &tax.destination),
+            (Part::Compliance, at.compliance, &compliance.destination),
+        ];
+        for (part, pointer, destination) in going {
+            check_destination(subject, part, pointer, destination)?;
+        }
+        self.check_currency(subject, at)?;
+        self.check_tax(self.option(subject.option_id, at)?, at)
+    }
+
+    /// The way that was chosen.
+    pub(crate) fn option(
+        &self,
+        option_id: &str,
+        at: &Pointers,
+    ) -> Result<&ShippingOption, ToolError> {
+        let mut options = self.shipping.answer.options.iter();
+        let option = options.find(|option| option.option_id == option_id);
+        option.ok_or_else(|| {
+            let message = format!("the answer does not offer {option_id:?}");
+            ToolError::invalid(at.shipping, message).hint(CHOOSE)
+        })
+    }
+
+    /// What everything costs by these answers.
+    pub(crate) fn breakdown(&self, option: &ShippingOption) -> Result<Breakdown, ToolError> {
+        let quote = &self.quote.answer;
+        let sum = total::breakdown(&quote.lines, &quote.subtotal, option, &self.tax.answer);
+        Ok(sum?)
+    }
+
+    /// The rule sets that they came from, each version once.
+    pub(crate) fn rules(&self) -> Vec<(String, String)> {
+        let all = [
+            &self.quote.rules,
+            &self.shipping.rules,
+            &self.tax.rules,
+            &self.compliance.rules,
+        ];
+        let pairs = all.into_iter().flatten();
+        let mut rules: Vec<_> = pairs
+            .map(|(name, version)| (name.clone(), version.clone()))
+            .collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    }
+
+    fn check_currency(&self, subject: &Subject<'_>, at: &Pointers) -> Result<(), ToolError> {
+        let wanted = &self.quote.answer.currency;
+        if let Some(of_cart) = subject.currency.filter(|of_cart| *of_cart != wanted) {
+            return Err(differs(
+                Part::Quote,
+                at.quote,
+                "the currency of the cart",
+                of_cart,
+                wanted,
+            ));
+        }
+        let others = [
+            (Part::Shipping, at.shipping, &self.shipping.answer.currency),
+            (Part::Tax, at.tax, &self.tax.answer.currency),
+        ];
+        for (part, pointer, currency) in others {
+            if currency != wanted {
+                return Err(differs(
+                    part,
+                    pointer,
+                    "the currency of the quote",
+                    wanted,
+                    currency,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether duties and taxes were computed on what this quote and this way cost.
+    fn check_tax(&self, option: &ShippingOption, at: &Pointers) -> Result<(), ToolError> {
+        let (quote, tax) = (&self.quote.answer, &self.tax.answer);
+        let differs =
+            |what, wanted: &str, found: &str| Err(differs(Part::Tax, at.tax, what, wanted, found));
+        if tax.goods_value != quote.subtotal {
+            let (wanted, found) = (quote.subtotal.to_string(), tax.goods_value.to_string());
+            return differs("the value of the quote", &wanted, &found);
+        }
+        let found = tax.shipping_option_id.as_deref().unwrap_or("none");
+        if found != option.option_id {
+            return differs("the shipping option of the cart", &option.option_id, found);
+        }
+        if tax.shipping_cost != option.price {
+            let (wanted, found) = (option.price.to_string(), tax.shipping_cost.to_string());
+            return differs("the price of the shipping option", &wanted, &found);
+        }
+        let incoterm = tax.incoterm.as_str();
+        if !option.incoterms.iter().any(|offered| offered == incoterm) {
+            let offered = option.incoterms.join(", ");
+            return differs(
+                "the ways to pay duties of the shipping option",
+                &offered,
+                incoterm,
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What to do where no way was chosen, or another one.
+pub(super) const CHOOSE: &str =
+    "call shipping.quote_options for the items of the cart, then checkout.select_shipping_option";
+
+/// Whether two destinations are the same place, as far as rates and rules tell places apart. A postal code counts
+/// where both have one.
+pub(super) fn is_same_place(left: &Destination, right: &Destination) -> bool {
+    let code = |place: &Destination| {
+        let code = place.postal_code.as_deref()?;
+        let letters = code.chars().filter(|letter| letter.is_alphanumeric());
+        Some(letters.collect::<String>().to_uppercase())
+    };
+    let is_same_code = match code(left).zip(code(right)) {
+        Some((left, right)) => left == right,
+        None => true,
+    };
+    left.country() == right.country() && left.region() == right.region() && is_same_code
+}
+
+fn check_cart(
+    subject: &Subject<'_>,
+    part: Part,
+    pointer: &str,
+    cart_id: Option<&str>,
+    basket: Digest,
+) -> Result<(), ToolError> {
+    if cart_id.is_some_and(|cart_id| cart_id != subject.cart_id) {
+        let message = format!("this answer of {} counts for another cart", part.tool());
+        let hint = format!("call {} for this cart", part.tool());
+        return Err(ToolError::invalid(pointer, message).hint(hint));
+    }
+    if basket == subject.basket {
+        return Ok(());
+    }
+    let (wanted, found) = (subject.basket.to_string(), basket.to_string());
+    Err(differs(
+        part,
+        pointer,
+        "the items of the cart",
+        &wanted,
+        &found,
+    ))
+}
+
+fn check_destination(
+    subject: &Subject<'_>,
+    part: Part,
+    pointer: &str,
+    found: &Destination,
+) -> Result<(), ToolError> {
+    if is_same_place(subject.destination, found) {
+        return Ok(());
+    }
+    let (wanted, found) = (area(subject.destination), area(found));
+    Err(differs(
+        part,
+        pointer,
+        "the destination of the cart",
+        &wanted,
+        &found,
+    ))
+}
+
+/// Country and region; postal codes are personal and stay out of errors.
+fn area(place: &Destination) -> String {
+    match place.region() {
+        None => place.country(),
+        Some(region) => format!("{}-{region}", place.country()),
+    }
+}
+
+/// An answer about something else than it has to be about.
+fn differs(part: Part, pointer: &str, what: &str, wanted: &str, found: &str) -> ToolError {
+    let tool = part.tool();
+    ToolError::invalid(
+        pointer,
+        format!("this answer of {tool} is not about {what}"),
+    )
+    .hint(format!(
+        "call {tool} again and use the new evidence.snapshot_id"
+    ))
+    .detail("part", part.as_str())
+    .detail("wanted", wanted)
+    .detail("found", found)
+}

@@ -1,0 +1,120 @@
+//! `checkout.lock_price_and_stock`: holds the things of a draft order for a while, all of them or none. What the
+//! order costs stands in the order, and stands until the lock ends.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::compute::later;
+use super::gate;
+use super::order::{Kept, OrderLock};
+use crate::behaviour::{self, LOCK_SECONDS};
+use crate::money::Money;
+use crate::shop::Shop;
+use crate::stock::{Lock, Stock};
+
+/// What is held, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Locked {
+    /// The order.
+    pub draft_order_id: String,
+    /// The name of the lock; the same one as long as it holds.
+    pub lock_id: String,
+    /// When it ends by itself, and the things can be had by others.
+    pub expires_at: Timestamp,
+    /// What is held.
+    pub items: Vec<LockedItem>,
+    /// What the buyer pays, whatever the things cost by then.
+    pub total: Money,
+}
+
+/// So many of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedItem {
+    /// What.
+    pub sku: String,
+    /// How many.
+    pub quantity: u32,
+}
+
+/// The tool.
+pub(super) struct LockPriceAndStock;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct LockArgs {
+    /// The order, as `checkout.create_draft_order` named it.
+    #[arg(example = "order_0123456789abcdef", max_length = 64)]
+    draft_order_id: String,
+}
+
+impl Tool for LockPriceAndStock {
+    const NAME: &'static str = "checkout.lock_price_and_stock";
+    const DESCRIPTION: &'static str = "Holds the price and the items of a draft order for 15 minutes, never longer \
+        than the order itself; all items or none. Calling it again while it holds gives the same lock.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = LockArgs;
+    type Output = Locked;
+
+    // No key is derived: the same call is the same lock only as long as that one holds.
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            ttl_seconds: Some(LOCK_SECONDS),
+            ..behaviour::write()
+        }
+    }
+
+    async fn call(&self, ctx: &CallContext, args: LockArgs) -> Result<Locked, ToolError> {
+        let now = ctx.now();
+        let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
+        kept.check_valid(ctx)?;
+        let lock = if let Some(lock) = kept.held(now) {
+            lock.clone()
+        } else {
+            let lock = OrderLock {
+                lock_id: ctx.new_id("lock_"),
+                expires_at: later(now, LOCK_SECONDS).min(kept.order.expires_at),
+            };
+            hold(ctx, &kept, &lock).await?;
+            kept.lock = Some(lock.clone());
+            kept.keep(ctx).await?;
+            lock
+        };
+        let left = lock.expires_at.duration_since(now).as_secs();
+        ctx.fresh_for(u32::try_from(left).unwrap_or_default());
+        let items = kept.order.items.iter().map(|item| LockedItem {
+            sku: item.sku.clone(),
+            quantity: item.quantity,
+        });
+        Ok(Locked {
+            lock_id: lock.lock_id,
+            expires_at: lock.expires_at,
+            items: items.collect(),
+            total: kept.order.pricing_breakdown.total.clone(),
+            draft_order_id: args.draft_order_id,
+        })
+    }
+}
+
+/// Takes everything out of the stock for others. Whatever cannot be had ends the call, and nothing is committed.
+async fn hold(ctx: &CallContext, kept: &Kept, lock: &OrderLock) -> Result<(), ToolError> {
+    let shop = Shop::of(ctx)?;
+    let pointer = "/draft_order_id";
+    for item in &kept.order.items {
+        let (offer, variant) = shop.known(&item.sku, pointer)?;
+        let mut stock = Stock::of(ctx, variant).await?;
+        if let Err(error) = stock.check(&item.sku, item.quantity, ctx.now(), pointer) {
+            let short = (offer, variant);
+            return Err(gate::with_alternatives(ctx, &shop, short, item.quantity, error).await?);
+        }
+        stock.locks.push(Lock {
+            lock_id: lock.lock_id.clone(),
+            quantity: item.quantity,
+            expires_at: lock.expires_at,
+        });
+        stock.keep(ctx, &item.sku).await?;
+    }
+    Ok(())
+}

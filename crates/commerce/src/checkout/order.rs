@@ -1,0 +1,254 @@
+//! A draft order: everything that a person has to know before paying, and what it rests on.
+
+use countersign::contract::{Digest, SnapshotId};
+use countersign::state::Collection;
+use countersign::{CallContext, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::changed;
+use super::confirm::{ConfirmationItem, PolicyAck};
+use super::part::GroundIds;
+use super::total::Breakdown;
+use crate::compliance::{Decision, Finding};
+use crate::destination::Destination;
+use crate::evidence::Attached;
+use crate::item::{Basket, Item};
+use crate::money::Money;
+use crate::payment::PaymentIntent;
+use crate::shipping::Sla;
+use crate::shop::Returns;
+use crate::tax::{Confidence, Incoterm};
+
+/// Each user has their own; nobody else finds them.
+const ORDERS: Collection = Collection::of_user("draft_order");
+
+/// An order that is ready to be paid for by a person. Nothing of it changes any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DraftOrder {
+    /// Its name.
+    pub draft_order_id: String,
+    /// When it was made, RFC 3339.
+    pub created_at: Timestamp,
+    /// Until when it can be paid for.
+    pub expires_at: Timestamp,
+    /// The cart that it was made from, which stays as it is.
+    pub cart_id: String,
+    /// In which version.
+    pub cart_version: u64,
+    /// What is in it.
+    pub basket: Digest,
+    /// What is bought, and for how much.
+    pub items: Vec<OrderItem>,
+    /// Where it goes.
+    pub destination: Destination,
+    /// The address of the user that it goes to, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_id: Option<String>,
+    /// By which way.
+    pub shipping_option_id: String,
+    /// Who carries it.
+    pub carrier: String,
+    /// Which of its services.
+    pub service: String,
+    /// How long it takes.
+    pub sla: Sla,
+    /// What this way does not do, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub route_limits: Vec<String>,
+    /// What it costs, part by part.
+    pub pricing_breakdown: Breakdown,
+    /// How sure duties and taxes are.
+    pub tax_summary: TaxSummary,
+    /// Whether it may go there, and under which conditions.
+    pub compliance_summary: ComplianceSummary,
+    /// What the buyer has to acknowledge before paying.
+    pub policy_ack_required: Vec<PolicyAck>,
+    /// What the buyer has to be asked about.
+    pub confirmation_items: Vec<ConfirmationItem>,
+    /// The bundle of everything that it rests on.
+    pub evidence_snapshot_id: SnapshotId,
+    /// The single answers.
+    #[serde(flatten)]
+    pub grounds: GroundIds,
+    /// And their total.
+    pub total_snapshot_id: SnapshotId,
+    /// The rule sets that all of it came from.
+    pub rules: Vec<RuleUsed>,
+}
+
+impl DraftOrder {
+    /// What is bought.
+    pub(super) fn basket(&self) -> Result<Basket, ToolError> {
+        let item = |item: &OrderItem| Item {
+            sku: item.sku.clone(),
+            quantity: item.quantity,
+        };
+        let items: Vec<Item> = self.items.iter().map(item).collect();
+        Basket::of(&items, "/draft_order_id")
+    }
+}
+
+/// So many of one thing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OrderItem {
+    /// What.
+    pub sku: String,
+    /// Its offer.
+    pub offer_id: String,
+    /// What people call it, in the language of the quote.
+    pub title: String,
+    /// How many.
+    pub quantity: u32,
+    /// What one costs.
+    pub unit_price: Money,
+    /// What all of them cost.
+    pub line_total: Money,
+    /// What is declared at customs: Harmonized System, six digits.
+    pub hs_code: String,
+    /// Where it was made.
+    pub origin: String,
+    /// Where it is sent from.
+    pub ships_from: String,
+    /// How it can be sent back.
+    pub returns: Returns,
+}
+
+/// How sure duties and taxes are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaxSummary {
+    /// Who pays the duties.
+    pub incoterm: Incoterm,
+    /// How they were computed.
+    pub method: String,
+    /// How sure they are.
+    pub confidence: Confidence,
+    /// Why they are no surer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Whether an order may go where it goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComplianceSummary {
+    /// Whether it may.
+    pub decision: Decision,
+    /// By the rules of this version, which were asked again when the order was made.
+    pub ruleset_version: String,
+    /// What was found, thing by thing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<OrderFinding>,
+}
+
+/// Something that was found about one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderFinding {
+    /// Which thing.
+    pub sku: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// A rule set that an order rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleUsed {
+    /// Such as `tax`.
+    pub name: String,
+    /// The digest of its file.
+    pub version: String,
+}
+
+/// How an order stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderState {
+    /// It can be locked.
+    Open,
+    /// Its price and its things are held.
+    Locked,
+    /// A person can pay for it now.
+    IntentCreated,
+    /// It is over.
+    Expired,
+}
+
+/// Price and stock of an order, held for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderLock {
+    /// Its name, in the stock as well.
+    pub lock_id: String,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+}
+
+/// A draft order, as it is kept: the order itself, and what has become of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) order: DraftOrder,
+    /// The call that made it; its record is found by this.
+    pub(crate) request_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lock: Option<OrderLock>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) intent: Option<PaymentIntent>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attached: Vec<Attached>,
+}
+
+impl Kept {
+    /// The order of this user that the argument `draft_order_id` names. Whether another user has it is not said.
+    pub(crate) async fn of(ctx: &CallContext, id: &str) -> Result<Self, ToolError> {
+        let kept = ctx.state().get(&ORDERS, id).await?;
+        kept.ok_or_else(|| {
+            ToolError::not_found(format!("there is no draft order {id:?} of this user"))
+                .field("/draft_order_id")
+                .hint("checkout.create_draft_order makes one and answers its draft_order_id")
+        })
+    }
+
+    /// Keeps it with the call.
+    pub(crate) async fn keep(&self, ctx: &CallContext) -> Result<(), ToolError> {
+        let id = &self.order.draft_order_id;
+        ctx.state().put(&ORDERS, id, self).await
+    }
+
+    /// Refuses an order whose time is over, with what it would cost now (A8).
+    pub(crate) fn check_valid(&self, ctx: &CallContext) -> Result<(), ToolError> {
+        if self.is_expired(ctx.now()) {
+            return Err(changed::order_expired(ctx, &self.order));
+        }
+        Ok(())
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        now >= self.order.expires_at
+    }
+
+    /// The lock, as long as it holds; never longer than the order.
+    pub(crate) fn held(&self, now: Timestamp) -> Option<&OrderLock> {
+        let lock = self.lock.as_ref().filter(|_| !self.is_expired(now));
+        lock.filter(|lock| now < lock.expires_at)
+    }
+
+    /// The intent, as long as it can be paid: as long as the lock that it was made under.
+    pub(crate) fn payable(&self, now: Timestamp) -> Option<&PaymentIntent> {
+        let lock = self.held(now)?;
+        let intent = self.intent.as_ref();
+        intent.filter(|intent| intent.lock_id == lock.lock_id)
+    }
+
+    /// How it stands.
+    pub(crate) fn state(&self, now: Timestamp) -> OrderState {
+        if self.is_expired(now) {
+            OrderState::Expired
+        } else if self.payable(now).is_some() {
+            OrderState::IntentCreated
+        } else if self.held(now).is_some() {
+            OrderState::Locked
+        } else {
+            OrderState::Open
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a draft order is made from, by name.
+
+use countersign::contract::SnapshotId;
+use serde::{Deserialize, Serialize};
+
+use crate::compliance::COMPLIANCE_TOOL;
+use crate::pricing::QUOTE_TOOL;
+use crate::shipping::SHIPPING_TOOL;
+use crate::tax::TAX_TOOL;
+
+use super::TOTAL_TOOL;
+
+/// One of the things that a draft order rests on; errors name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What the things cost.
+    Quote,
+    /// What their way costs.
+    Shipping,
+    /// Duties and taxes.
+    Tax,
+    /// Whether they may go there.
+    Compliance,
+    /// All of it together.
+    Total,
+    /// What is bought.
+    Cart,
+    /// The draft order itself.
+    DraftOrder,
+}
+
+impl Part {
+    /// The answers that a draft order rests on.
+    pub const ANSWERS: [Self; 5] = [
+        Self::Quote,
+        Self::Shipping,
+        Self::Tax,
+        Self::Compliance,
+        Self::Total,
+    ];
+
+    /// The tool whose answer it is.
+    pub const fn tool(self) -> &'static str {
+        match self {
+            Self::Quote => QUOTE_TOOL,
+            Self::Shipping => SHIPPING_TOOL,
+            Self::Tax => TAX_TOOL,
+            Self::Compliance => COMPLIANCE_TOOL,
+            Self::Total => TOTAL_TOOL,
+            Self::Cart => "cart.get",
+            Self::DraftOrder => super::DRAFT_ORDER_TOOL,
+        }
+    }
+
+    /// As it is written in `details`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Quote => "quote",
+            Self::Shipping => "shipping",
+            Self::Tax => "tax",
+            Self::Compliance => "compliance",
+            Self::Total => "total",
+            Self::Cart => "cart",
+            Self::DraftOrder => "draft_order",
+        }
+    }
+}
+
+/// The evidence of the answers that a total rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroundIds {
+    /// Of the quote.
+    pub quote_snapshot_id: SnapshotId,
+    /// Of the shipping options.
+    pub shipping_snapshot_id: SnapshotId,
+    /// Of the duties and taxes.
+    pub tax_snapshot_id: SnapshotId,
+    /// Of the compliance check.
+    pub compliance_snapshot_id: SnapshotId,
+}

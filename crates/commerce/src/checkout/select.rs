@@ -1,0 +1,94 @@
+//! `checkout.select_shipping_option`: by which way the items of a cart go.
+
+use countersign::contract::{Behaviour, ErrorCode};
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::grounds::CHOOSE;
+use crate::behaviour;
+use crate::cart::{Cart, CartView, Shipping, without_form};
+use crate::ground::{self, EvidenceId, Ground};
+use crate::shipping::{SHIPPING_TOOL, ShippingQuote};
+
+/// The tool.
+pub(super) struct SelectShippingOption;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "these are the names of the arguments"
+)]
+pub(super) struct SelectArgs {
+    /// The cart, as `cart.create` named it.
+    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
+    cart_id: String,
+    /// `evidence.snapshot_id` of the reply of `shipping.quote_options` for the items of the cart.
+    shipping_snapshot_id: EvidenceId,
+    /// `option_id` of one of its options.
+    #[arg(min_length = 1, max_length = 64, alias = "option_id")]
+    shipping_option_id: String,
+    /// The address of the user that it goes to, as `identity.get_user_addresses` lists it; it has to be where the
+    /// options are for.
+    #[arg(min_length = 1, max_length = 64)]
+    address_id: Option<String>,
+}
+
+impl Tool for SelectShippingOption {
+    const NAME: &'static str = "checkout.select_shipping_option";
+    const DESCRIPTION: &'static str = "Chooses one of the ways that shipping.quote_options offered for the items of \
+        the cart as they are now. A later change of the items drops it.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = SelectArgs;
+    type Output = CartView;
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: SelectArgs) -> Result<CartView, ToolError> {
+        let pointer = "/shipping_snapshot_id";
+        let mut cart = Cart::of(ctx, &args.cart_id).await?;
+        let offered: Ground<ShippingQuote> =
+            ground::read(ctx, pointer, &args.shipping_snapshot_id, SHIPPING_TOOL).await?;
+        let quote = &offered.answer;
+        let of_cart = quote.cart_id.as_deref();
+        if of_cart.is_some_and(|of_cart| of_cart != args.cart_id) {
+            let message = "these shipping options count for another cart";
+            return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
+        }
+        if quote.basket != cart.basket.digest().map_err(without_form)? {
+            let message = "these shipping options are for other items than the cart has now";
+            return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
+        }
+        let mut options = quote.options.iter();
+        let option = options.find(|option| option.option_id == args.shipping_option_id);
+        let Some(option) = option else {
+            let ids = quote.options.iter().map(|option| option.option_id.as_str());
+            let ids: Vec<&str> = ids.collect();
+            let message = format!("there is no shipping option {:?}", args.shipping_option_id);
+            return Err(ToolError::not_found(message)
+                .field("/shipping_option_id")
+                .hint(format!("one of {}", ids.join(", "))));
+        };
+        if !offered.is_fresh(ctx.now()) {
+            let message =
+                "the answer of shipping.quote_options is too old, its prices may have changed";
+            return Err(ToolError::new(ErrorCode::PriceChanged, message)
+                .field(pointer)
+                .hint(CHOOSE)
+                .detail("expired", json!([super::Part::Shipping]))
+                .detail("old", json!(option.price)));
+        }
+        cart.shipping = Some(Shipping {
+            snapshot_id: offered.id.clone(),
+            option_id: option.option_id.clone(),
+            destination: quote.destination.clone(),
+            address_id: args.address_id,
+        });
+        cart.keep(ctx, &args.cart_id).await?;
+        CartView::of(ctx, &args.cart_id, &cart)
+    }
+}

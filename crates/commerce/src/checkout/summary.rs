@@ -1,0 +1,155 @@
+//! `checkout.get_draft_order_summary`: a draft order for the person who is to pay for it.
+
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::confirm::{self, ConfirmationItem, PolicyAck, Words};
+use super::order::{DraftOrder, Kept, OrderLock, OrderState};
+use crate::behaviour;
+use crate::evidence::Attached;
+use crate::money::Money;
+use crate::payment::PaymentIntent;
+use crate::shop::{Shop, is_chinese};
+
+/// An order, how it stands, and what to say about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OrderSummary {
+    /// The order.
+    pub draft_order_id: String,
+    /// How it stands.
+    pub state: OrderState,
+    /// What to tell the buyer, line by line, in the language of the call.
+    pub text: Vec<String>,
+    /// What the buyer pays.
+    pub total: Money,
+    /// Until when the order can be paid for.
+    pub expires_at: Timestamp,
+    /// What the buyer has to acknowledge, in the language of the call.
+    pub policy_ack_required: Vec<PolicyAck>,
+    /// What the buyer has to be asked about, in the language of the call.
+    pub must_confirm: Vec<ConfirmationItem>,
+    /// What is held for it, as long as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<OrderLock>,
+    /// What a person can pay, as long as that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payment_intent: Option<PaymentIntent>,
+    /// What was attached to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attached>,
+    /// The call that made it; its evidence is found by this.
+    pub created_by_request_id: String,
+    /// The whole order, as it was answered when it was made.
+    pub draft_order: DraftOrder,
+}
+
+/// The tool.
+pub(super) struct GetDraftOrderSummary;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct SummaryArgs {
+    /// The order, as `checkout.create_draft_order` named it.
+    #[arg(example = "order_0123456789abcdef", max_length = 64)]
+    draft_order_id: String,
+}
+
+impl Tool for GetDraftOrderSummary {
+    const NAME: &'static str = "checkout.get_draft_order_summary";
+    const DESCRIPTION: &'static str = "A draft order for the person who is to pay for it: what it costs, how it \
+        stands, and what has to be confirmed and acknowledged, in the language of the request.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = SummaryArgs;
+    type Output = OrderSummary;
+
+    fn behaviour() -> Behaviour {
+        behaviour::read()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: SummaryArgs) -> Result<OrderSummary, ToolError> {
+        let now = ctx.now();
+        let kept = Kept::of(ctx, &args.draft_order_id).await?;
+        let locale = ctx.request().locale.as_deref();
+        let state = kept.state(now);
+        let shop = Shop::of(ctx)?;
+        let order = &localized(&shop, &kept.order, locale);
+        Ok(OrderSummary {
+            state,
+            text: text(order, state, locale),
+            total: order.pricing_breakdown.total.clone(),
+            expires_at: order.expires_at,
+            policy_ack_required: confirm::policies(order, locale),
+            must_confirm: confirm::items(order, locale),
+            lock: kept.held(now).cloned(),
+            payment_intent: kept.payable(now).cloned(),
+            attachments: kept.attached,
+            created_by_request_id: kept.request_id,
+            draft_order: kept.order,
+            draft_order_id: args.draft_order_id,
+        })
+    }
+}
+
+/// The order with its things named in the language of the call, as long as they are sold.
+fn localized(shop: &Shop, order: &DraftOrder, locale: Option<&str>) -> DraftOrder {
+    let mut order = order.clone();
+    for item in &mut order.items {
+        if let Some((offer, _)) = shop.variant(&item.sku) {
+            offer.title.for_locale(locale).clone_into(&mut item.title);
+        }
+    }
+    order
+}
+
+fn text(order: &DraftOrder, state: OrderState, locale: Option<&str>) -> Vec<String> {
+    let words = Words {
+        order,
+        is_chinese: is_chinese(locale),
+    };
+    let costs = &order.pricing_breakdown;
+    let items = order.items.iter();
+    let mut text: Vec<String> = items
+        .map(|item| format!("{} × {}: {}", item.quantity, item.title, item.line_total))
+        .collect();
+    let (way, price) = (
+        format!("{} {}", order.carrier, order.service),
+        &costs.shipping,
+    );
+    let (days_min, days_max) = (order.sla.days_min, order.sla.days_max);
+    text.push(words.say(
+        &format!("{way}, {days_min} to {days_max} working days: {price}"),
+        &format!("{way}，{days_min} 至 {days_max} 个工作日：{price}"),
+    ));
+    let (duty, tax, fees) = (&costs.duty, &costs.tax, &costs.fees);
+    text.push(words.say(
+        &format!("Duty {duty}, tax {tax}, fees {fees}"),
+        &format!("关税 {duty}，税款 {tax}，费用 {fees}"),
+    ));
+    let (total, due) = (&costs.total, &costs.due_on_delivery);
+    text.push(words.say(
+        &format!("To pay now: {total}"),
+        &format!("现在支付：{total}"),
+    ));
+    if due.amount > 0 {
+        text.push(words.say(
+            &format!("To pay on delivery: {due}"),
+            &format!("送达时支付：{due}"),
+        ));
+    }
+    let until = order.expires_at;
+    text.push(match state {
+        OrderState::Open => words.say(
+            &format!("Open until {until}; nothing is held yet."),
+            &format!("有效期至 {until}；尚未锁定价格和库存。"),
+        ),
+        OrderState::Locked => words.say("Price and items are held.", "价格和库存已锁定。"),
+        OrderState::IntentCreated => words.say(
+            "Ready to be paid for by you; nobody else can.",
+            "等待您本人付款；他人无法代付。",
+        ),
+        OrderState::Expired => words.say("This order has expired.", "该订单已过期。"),
+    });
+    text
+}

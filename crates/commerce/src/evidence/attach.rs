@@ -1,0 +1,179 @@
+//! `evidence.attach_to_draft_order`: what somebody may ask for later, kept with the order: another answer, or a
+//! document as it is, such as a payment mandate with all its signatures.
+
+use countersign::contract::{Behaviour, Digest, Retention, SnapshotId};
+use countersign::state::Collection;
+use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour;
+use crate::checkout::Kept;
+use crate::ground::{self, EvidenceId};
+
+/// The documents themselves, sealed under the user's key and erased with it.
+const DOCUMENTS: Collection = Collection::of_user("draft_order_attachment");
+
+/// How large a document may be.
+const ATTACHMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// How much can be attached to one order.
+const ATTACHED_MAX: usize = 32;
+
+/// Something that is attached to an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// Its name.
+    pub attachment_id: String,
+    /// The order.
+    pub draft_order_id: String,
+    /// What it is.
+    pub kind: AttachmentKind,
+    /// Of a document: the SHA-256 of its bytes. Of an answer: the hash of its leaf.
+    pub digest: Digest,
+    /// How large a document is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// The evidence of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_id: Option<SnapshotId>,
+    /// When it was attached.
+    pub attached_at: Timestamp,
+}
+
+/// What is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentKind {
+    /// Another answer, by its evidence.
+    Evidence,
+    /// What the buyer has agreed to buy, as AP2 signs it.
+    CheckoutMandate,
+    /// What the buyer has agreed to pay, as AP2 signs it.
+    PaymentMandate,
+    /// What a shop or a bank has answered to a mandate.
+    Receipt,
+    /// What the buyer has said.
+    BuyerConsent,
+    /// Anything else.
+    Other,
+}
+
+/// The tool.
+pub(super) struct AttachToDraftOrder;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct AttachArgs {
+    /// The order, as `checkout.create_draft_order` named it.
+    #[arg(example = "order_0123456789abcdef", max_length = 64)]
+    draft_order_id: String,
+    /// `evidence.snapshot_id` of another reply; either this or `attachment`.
+    snapshot_id: Option<EvidenceId>,
+    /// A document; either this or `snapshot_id`.
+    attachment: Option<Document>,
+}
+
+/// A document.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct Document {
+    /// What it is.
+    kind: AttachmentKind,
+    /// The document as it is, byte for byte; of a mandate the compact serialisation with its disclosures.
+    #[arg(min_length = 1, max_length = 65_536, sensitive = "personal")]
+    text: String,
+}
+
+impl Tool for AttachToDraftOrder {
+    const NAME: &'static str = "evidence.attach_to_draft_order";
+    const DESCRIPTION: &'static str = "Attaches another reply or a document (up to 64 KB, such as a payment mandate) \
+        to a draft order. A document is kept sealed, as it is; its digest is answered.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DRY_RUN: DryRun = DryRun::Simulate;
+    type Args = AttachArgs;
+    type Output = Attached;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            retention: Retention::Long,
+            ..behaviour::write_once()
+        }
+    }
+
+    async fn call(&self, ctx: &CallContext, args: AttachArgs) -> Result<Attached, ToolError> {
+        let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
+        if kept.attached.len() >= ATTACHED_MAX {
+            let message = format!("{ATTACHED_MAX} things are attached to this order already");
+            return Err(ToolError::invalid("/draft_order_id", message));
+        }
+        let attached = match (args.snapshot_id, args.attachment) {
+            (Some(id), None) => answer(ctx, args.draft_order_id, &id).await?,
+            (None, Some(document)) => keep(ctx, args.draft_order_id, document).await?,
+            (Some(_), Some(_)) | (None, None) => {
+                let message = "either snapshot_id or attachment is needed, and not both";
+                return Err(ToolError::invalid("/attachment", message));
+            }
+        };
+        kept.attached.push(attached.clone());
+        kept.keep(ctx).await?;
+        Ok(attached)
+    }
+}
+
+/// Attaches an answer, which becomes a link of this call's record.
+async fn answer(
+    ctx: &CallContext,
+    draft_order_id: String,
+    id: &EvidenceId,
+) -> Result<Attached, ToolError> {
+    let hint = "give evidence.snapshot_id of a reply to this user";
+    let (id, linked) = ground::rest_on(ctx, "/snapshot_id", id, hint).await?;
+    Ok(Attached {
+        attachment_id: ctx.new_id("att_"),
+        draft_order_id,
+        kind: AttachmentKind::Evidence,
+        digest: linked.leaf,
+        bytes: None,
+        snapshot_id: Some(id),
+        attached_at: ctx.now(),
+    })
+}
+
+/// Keeps a document as it is.
+async fn keep(
+    ctx: &CallContext,
+    draft_order_id: String,
+    document: Document,
+) -> Result<Attached, ToolError> {
+    let Document { kind, text } = document;
+    let pointer = "/attachment/text";
+    match kind {
+        AttachmentKind::Evidence => {
+            let message = "evidence is attached by its name, not as a text";
+            return Err(ToolError::invalid("/attachment/kind", message).hint("use snapshot_id"));
+        }
+        AttachmentKind::CheckoutMandate
+        | AttachmentKind::PaymentMandate
+        | AttachmentKind::Receipt
+        | AttachmentKind::BuyerConsent
+        | AttachmentKind::Other => {}
+    }
+    if text.len() > ATTACHMENT_BYTES_MAX {
+        let message = format!("the document has {} bytes", text.len());
+        return Err(ToolError::invalid(pointer, message)
+            .hint(format!("at most {ATTACHMENT_BYTES_MAX} bytes")));
+    }
+    let attached = Attached {
+        attachment_id: ctx.new_id("att_"),
+        draft_order_id,
+        kind,
+        digest: Digest::of_bytes(text.as_bytes()),
+        bytes: Some(text.len()),
+        snapshot_id: None,
+        attached_at: ctx.now(),
+    };
+    ctx.state()
+        .put(&DOCUMENTS, &attached.attachment_id, &text)
+        .await?;
+    Ok(attached)
+}

@@ -1,0 +1,124 @@
+//! `evidence.create_snapshot`: several answers under one name, each with the hash of its leaf.
+
+use countersign::contract::tool::EvidenceRule;
+use countersign::contract::{Behaviour, Digest, Retention, SnapshotId};
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::{Deserialize, Serialize};
+
+use crate::ground::{self, EvidenceId};
+
+/// Answers that belong together. Nothing is copied: each is named, with the hash of its leaf in the log, so that
+/// none can be exchanged for another later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvidenceSnapshot {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Each once, in the order in which they were named.
+    pub entries: Vec<SnapshotEntry>,
+    /// When the first of them stops being fresh, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<String>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotEntry {
+    /// Its evidence.
+    pub snapshot_id: SnapshotId,
+    /// Whose answer it is.
+    pub tool: String,
+    /// When it was asked, RFC 3339.
+    pub at: String,
+    /// The hash of its leaf.
+    pub leaf: Digest,
+    /// What its record commits to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commitment: Option<Digest>,
+    /// Until when it may be relied on, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<String>,
+}
+
+/// What a snapshot is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A draft order is to rest on it.
+    DraftOrder,
+    /// Somebody disagrees about what was said.
+    Dispute,
+    /// To look at.
+    Review,
+}
+
+/// The tool.
+pub(super) struct CreateSnapshot;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct CreateSnapshotArgs {
+    /// `evidence.snapshot_id` of each reply. For a draft order: those of the quote, the shipping options, the
+    /// duties and taxes, the compliance check and the total.
+    #[arg(min_items = 1, max_items = 32, alias = "ids")]
+    snapshot_ids: Vec<EvidenceId>,
+    /// What it is for.
+    #[arg(default = "draft_order")]
+    purpose: Purpose,
+}
+
+impl Tool for CreateSnapshot {
+    const NAME: &'static str = super::SNAPSHOT_TOOL;
+    const DESCRIPTION: &'static str = "Bundles the evidence of earlier replies of the same user under one name, \
+        for checkout.create_draft_order: give the evidence.snapshot_id of the quote, the shipping options, the \
+        duties and taxes, the compliance check and the total, then use evidence.snapshot_id of this reply.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = CreateSnapshotArgs;
+    type Output = EvidenceSnapshot;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            evidence: EvidenceRule::Required,
+            retention: Retention::Long,
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        args: CreateSnapshotArgs,
+    ) -> Result<EvidenceSnapshot, ToolError> {
+        let mut entries: Vec<SnapshotEntry> = Vec::with_capacity(args.snapshot_ids.len());
+        let mut until = None;
+        for (at, id) in args.snapshot_ids.iter().enumerate() {
+            let pointer = format!("/snapshot_ids/{at}");
+            let hint = "give evidence.snapshot_id of a reply to this user";
+            let (id, linked) = ground::rest_on(ctx, &pointer, id, hint).await?;
+            if entries.iter().any(|entry| entry.snapshot_id == id) {
+                continue;
+            }
+            let ends = linked.valid_until;
+            until = ends
+                .map(|ends| until.map_or(ends, |until| ends.min(until)))
+                .or(until);
+            entries.push(SnapshotEntry {
+                snapshot_id: id,
+                tool: ground::tool_of(&linked).unwrap_or_default().to_owned(),
+                leaf: linked.leaf,
+                commitment: linked.record.reply.and_then(|reply| reply.commitment),
+                at: linked.record.at,
+                valid_until: ends.map(|ends| ends.to_string()),
+            });
+        }
+        if until.is_some_and(|until| until <= ctx.now()) {
+            let message =
+                "some of these answers are no longer fresh; no draft order can rest on them";
+            ctx.remark("EVIDENCE_EXPIRED", message);
+        }
+        Ok(EvidenceSnapshot {
+            purpose: args.purpose,
+            entries,
+            valid_until: until.map(|until: jiff::Timestamp| until.to_string()),
+        })
+    }
+}
