@@ -1,0 +1,171 @@
+//! Two users never buy the same thing: whoever races for the last ones, in memory, in SQLite, and in two processes
+//! on one PostgreSQL, not more are held than there are.
+
+use std::sync::Arc;
+
+use countersign::ids::RandomIds;
+use countersign::ledger::{MemoryStore, Store};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_testkit::postgres::shared_postgres;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::flow::Order;
+use crate::world::{World, check_error, clock, ok};
+
+const LOCK: &str = "checkout.lock_price_and_stock";
+
+/// One shop, served by as many executors as there are stores, each as if it were a process of its own.
+fn shop(stores: Vec<Arc<dyn Store>>) -> Vec<Arc<World>> {
+    let clock = clock();
+    let world = |store| {
+        let ids = Arc::new(RandomIds::new(clock.clone()));
+        World::on(store, clock.clone(), |builder| builder.ids(ids))
+    };
+    stores.into_iter().map(world).map(Arc::new).collect()
+}
+
+fn in_memory() -> Vec<Arc<World>> {
+    let store = Arc::new(MemoryStore::with_clock(clock()).keeping_log());
+    shop(vec![store.clone(), store])
+}
+
+/// How many race, for what, and how many of them can have it.
+#[derive(Clone, Copy)]
+struct Race {
+    users: usize,
+    sku: &'static str,
+    quantity: u32,
+    winners: usize,
+}
+
+/// Everybody has a draft order; all of them lock at once, each with two calls.
+async fn run(worlds: &[Arc<World>], race: Race) {
+    let mut drafting = JoinSet::new();
+    for user in 0..race.users {
+        let world = worlds[user % worlds.len()].clone();
+        drafting.spawn(async move {
+            let order = Order::of(race.sku, race.quantity).by(&format!("u_{user}"));
+            let draft = order.draft(&world).await;
+            let id = ok(&draft)["draft_order_id"].clone();
+            (order, json!({"draft_order_id": id}))
+        });
+    }
+    let orders = drafting.join_all().await;
+    let mut locking = JoinSet::new();
+    for (at, (order, arguments)) in orders.iter().enumerate() {
+        for twice in 0..2 {
+            let world = worlds[(at + twice) % worlds.len()].clone();
+            let (order, arguments) = (order.clone(), arguments.clone());
+            locking.spawn(async move {
+                let reply = order.call(&world, LOCK, arguments).await;
+                (order.user.clone(), reply)
+            });
+        }
+    }
+    let replies = locking.join_all().await;
+    check_winners(race, &replies);
+    // Not one of them was a slip: nobody else can have any more, and what is held is held once.
+    let left = available(&worlds[0], race.sku).await;
+    let on_hand = on_hand(&worlds[0], race.sku);
+    let held = u32::try_from(race.winners).unwrap() * race.quantity;
+    assert_eq!(left, on_hand - held);
+    // Everything comes back by itself.
+    worlds[0].advance_seconds(900);
+    assert_eq!(available(&worlds[0], race.sku).await, on_hand);
+}
+
+#[track_caller]
+fn check_winners(race: Race, replies: &[(String, Value)]) {
+    let mut locks: Vec<(&String, &Value)> = Vec::new();
+    for (user, reply) in replies {
+        if reply["ok"] == true {
+            locks.push((user, &reply["data"]["lock_id"]));
+        } else {
+            // Others hold them, or there are fewer than were wanted.
+            let expected = json!({"reason": "stock", "sku": race.sku});
+            check_error(reply, "CONFLICT", &expected);
+        }
+    }
+    locks.sort_by_key(|(user, lock)| (*user, lock.to_string()));
+    locks.dedup();
+    assert_eq!(locks.len(), race.winners, "{locks:#?}");
+    let mut users: Vec<_> = locks.iter().map(|(user, _)| user).collect();
+    users.dedup();
+    assert_eq!(
+        users.len(),
+        race.winners,
+        "both calls of an order are one lock"
+    );
+}
+
+async fn available(world: &World, sku: &str) -> u32 {
+    let arguments = json!({"items": [{"sku": sku, "quantity": 1}]});
+    let reply = world.call("catalog.get_availability", arguments).await;
+    let line = &ok(&reply)["items"][0];
+    u32::try_from(line["available"].as_u64().unwrap()).unwrap()
+}
+
+fn on_hand(world: &World, sku: &str) -> u32 {
+    let shop = world.executor.rules().current("shop").unwrap();
+    let offers = shop.data["offers"].as_array().unwrap().iter();
+    let mut variants = offers.flat_map(|offer| offer["variants"].as_array().unwrap());
+    let variant = variants.find(|variant| variant["sku"] == sku).unwrap();
+    u32::try_from(variant["stock"].as_u64().unwrap()).unwrap()
+}
+
+/// One jacket, three pairs of earbuds, thirty jackets by sevens.
+const RACES: [Race; 3] = [
+    Race {
+        users: 2,
+        sku: "SKU-0012-02",
+        quantity: 1,
+        winners: 1,
+    },
+    Race {
+        users: 50,
+        sku: "SKU-0002-02",
+        quantity: 1,
+        winners: 3,
+    },
+    Race {
+        users: 9,
+        sku: "SKU-0012-01",
+        quantity: 7,
+        winners: 4,
+    },
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_oversells_in_memory() {
+    for _ in 0..10 {
+        run(&in_memory(), RACES[0]).await;
+    }
+    for race in RACES {
+        run(&in_memory(), race).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_oversells_in_sqlite() {
+    for race in RACES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("shop.db");
+        let store = Arc::new(SqliteStore::open(file, SqliteOptions::default()).unwrap());
+        run(&shop(vec![store.clone(), store]), race).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_oversells_in_two_processes_on_postgres() {
+    for race in RACES {
+        let url = shared_postgres().fresh_database();
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..2 {
+            let options = PostgresOptions::new(&url).connections_max(6);
+            stores.push(Arc::new(PostgresStore::open(options).await.unwrap()));
+        }
+        run(&shop(stores), race).await;
+    }
+}
