@@ -1,6 +1,6 @@
 //! What every test here stands on: all tools, the rules that come with the program, an executor that is exact.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use countersign::approve::Wanted;
 use countersign::clock::ManualClock;
@@ -8,10 +8,14 @@ use countersign::contract::{ApprovalState, RequestEnvelope};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{RandomIds, SequentialIds};
 use countersign::ledger::{MemoryStore, Store};
+use countersign::rules::Rules;
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use countersign_commerce::rulebook::RuleFiles;
 use countersign_evidence::seal::MasterKey;
 use serde_json::{Value, json};
+
+/// Read once for all tests.
+static RULES: LazyLock<Rules> = LazyLock::new(|| RuleFiles::embedded().unwrap().rules().unwrap());
 
 pub(crate) struct World {
     pub(crate) executor: Executor,
@@ -41,7 +45,7 @@ impl World {
             .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
             .clock(clock.clone())
             .ids(Arc::new(SequentialIds::new()))
-            .rules(RuleFiles::embedded().unwrap().rules().unwrap());
+            .rules(RULES.clone());
         Self {
             executor: change(builder).build(),
             store,
