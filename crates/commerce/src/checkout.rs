@@ -5,6 +5,7 @@
 
 use countersign::catalog::CatalogBuilder;
 
+mod address;
 mod again;
 mod changed;
 mod compute;

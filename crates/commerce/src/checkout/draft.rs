@@ -18,7 +18,7 @@ use super::order::{
 };
 use super::part::{GroundIds, Part};
 use super::total::Breakdown;
-use super::{confirm, gate};
+use super::{address, confirm, gate};
 use crate::behaviour::{self, DRAFT_ORDER_SECONDS};
 use crate::cart::Cart;
 use crate::compliance::{self, ComplianceReport};
@@ -89,6 +89,12 @@ impl Tool for CreateDraftOrder {
         changed.compare();
         if !changed.is_nothing() {
             return Err(changed.error(POINTER));
+        }
+        let chosen = cart.shipping.as_ref();
+        if let Some(address_id) = chosen.and_then(|chosen| chosen.address_id.as_deref()) {
+            // The user may have moved since it was chosen.
+            let destination = &basis.total.answer.destination;
+            address::check(ctx, address_id, destination, "/cart_id").await?;
         }
         let shop = Shop::of(ctx)?;
         gate::in_stock(ctx, &shop, &cart.basket, "/cart_id").await?;

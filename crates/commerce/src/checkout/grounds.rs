@@ -247,19 +247,24 @@ impl Grounds {
 pub(super) const CHOOSE: &str =
     "call shipping.quote_options for the items of the cart, then checkout.select_shipping_option";
 
-/// Whether two destinations are the same place, as far as rates and rules tell places apart. A postal code counts
-/// where both have one.
-pub(super) fn is_same_place(left: &Destination, right: &Destination) -> bool {
+/// Whether two destinations are the same place, as far as rates and rules tell places apart.
+fn is_same_place(left: &Destination, right: &Destination) -> bool {
+    left.country() == right.country()
+        && left.region() == right.region()
+        && is_same_code(left, right)
+}
+
+/// Whether their postal codes are the same, however they are written. They count where both have one.
+pub(super) fn is_same_code(left: &Destination, right: &Destination) -> bool {
     let code = |place: &Destination| {
         let code = place.postal_code.as_deref()?;
         let letters = code.chars().filter(|letter| letter.is_alphanumeric());
         Some(letters.collect::<String>().to_uppercase())
     };
-    let is_same_code = match code(left).zip(code(right)) {
+    match code(left).zip(code(right)) {
         Some((left, right)) => left == right,
         None => true,
-    };
-    left.country() == right.country() && left.region() == right.region() && is_same_code
+    }
 }
 
 fn check_cart(

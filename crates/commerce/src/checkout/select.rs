@@ -5,6 +5,7 @@ use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::address;
 use super::grounds::CHOOSE;
 use crate::behaviour;
 use crate::cart::{Cart, CartView, Shipping, without_form};
@@ -81,6 +82,9 @@ impl Tool for SelectShippingOption {
                 .hint(CHOOSE)
                 .detail("expired", json!([super::Part::Shipping]))
                 .detail("old", json!(option.price)));
+        }
+        if let Some(address_id) = &args.address_id {
+            address::check(ctx, address_id, &quote.destination, "/address_id").await?;
         }
         cart.shipping = Some(Shipping {
             snapshot_id: offered.id.clone(),

@@ -163,6 +163,24 @@ async fn what_cannot_be_in_a_cart_is_refused_with_its_field() {
     assert_eq!(ok(&after)["version"], 2, "a refusal changes nothing");
 }
 
+#[tokio::test]
+async fn a_cart_holds_fifty_different_things() {
+    let world = World::new();
+    let shop = world.executor.rules().current("shop").unwrap();
+    let offers = shop.data["offers"].as_array().unwrap().iter();
+    let skus: Vec<&Value> = offers.map(|offer| &offer["variants"][0]["sku"]).collect();
+    let cart_id = cart_of(&world, "u_1").await;
+    for sku in skus.iter().take(50) {
+        let add = json!({"cart_id": cart_id, "sku": sku});
+        ok(&world.call("cart.add_item", add).await);
+    }
+    let add = json!({"cart_id": cart_id, "sku": skus[50]});
+    let refused = world.call("cart.add_item", add).await;
+    check_error(&refused, "INVALID_ARGUMENT", &json!({"field": "/sku"}));
+    let more = json!({"cart_id": cart_id, "sku": skus[0]});
+    ok(&world.call("cart.add_item", more).await);
+}
+
 /// Somebody else's cart and no cart at all are the same answer.
 #[tokio::test]
 async fn nobody_reaches_the_cart_of_another() {

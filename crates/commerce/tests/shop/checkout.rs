@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::flow::Order;
+use crate::flow::{Order, Prepared};
 use crate::world::{World, check_error, evidence, ok, without_digests};
 
 /// The whole way. Everything that a buyer has to know is in the draft order.
@@ -954,4 +954,89 @@ async fn a_summary_speaks_the_language_of_the_call() {
     let foreign = json!({"draft_order_id": id});
     let foreign = world.call_as("u_2", tool, foreign, json!({})).await;
     check_error(&foreign, "NOT_FOUND", &json!({"field": "/draft_order_id"}));
+}
+
+/// An order goes to an address of the user, and only where the shipping options were asked for.
+#[tokio::test]
+async fn an_address_is_the_users_own_and_where_it_was_asked_for() {
+    let world = World::new();
+    let order = Order::new();
+    let cart_id = order.cart(&world).await;
+    let add = async |user: &str, country: &str, city: &str, code: &str, id: Option<&Value>| {
+        let mut arguments = json!({"address": {
+            "recipient": "Erika Mustermann",
+            "lines": ["Heidestraße 17"],
+            "city": city,
+            "postal_code": code,
+            "country": country,
+        }});
+        if let Some(id) = id {
+            arguments["address_id"] = id.clone();
+        }
+        let kept = world
+            .call_as(user, "identity.add_or_update_address", arguments, json!({}))
+            .await;
+        ok(&kept)["address_id"].clone()
+    };
+    let berlin = add("u_1", "DE", "Berlin", "10115", None).await;
+    let munich = add("u_1", "DE", "München", "80331", None).await;
+    let vienna = add("u_1", "AT", "Wien", "1010", None).await;
+    let foreign = add("u_2", "DE", "Berlin", "10115", None).await;
+    let shipping = order.shipping(&world).await;
+    let anywhere = Order {
+        destination: json!({"country": "DE"}),
+        ..order.clone()
+    };
+    let anywhere = anywhere.shipping(&world).await;
+    let select = async |shipping: &Value, address_id: &Value| {
+        let arguments = json!({
+            "cart_id": cart_id,
+            "shipping_snapshot_id": evidence(shipping),
+            "shipping_option_id": order.option(shipping),
+            "address_id": address_id,
+        });
+        world
+            .call("checkout.select_shipping_option", arguments)
+            .await
+    };
+    let differs = |part: &str| json!({"field": "/address_id", "differs": part});
+    check_error(
+        &select(&shipping, &vienna).await,
+        "ADDRESS_INVALID",
+        &differs("country"),
+    );
+    check_error(
+        &select(&shipping, &munich).await,
+        "ADDRESS_INVALID",
+        &differs("postal_code"),
+    );
+    check_error(
+        &select(&anywhere, &berlin).await,
+        "ADDRESS_INVALID",
+        &differs("postal_code"),
+    );
+    let not_found = json!({"field": "/address_id"});
+    check_error(&select(&shipping, &foreign).await, "NOT_FOUND", &not_found);
+    let chosen = select(&shipping, &berlin).await;
+    assert_eq!(ok(&chosen)["shipping"]["address_id"], berlin);
+    // It becomes part of the order, unless the user has moved meanwhile.
+    let quote = order.quote(&world).await;
+    let prepared = Prepared {
+        quote: evidence(&quote),
+        shipping: evidence(&shipping),
+        tax: evidence(&order.tax(&world, &quote, &shipping).await),
+        compliance: evidence(&order.compliance(&world).await),
+        cart_id: cart_id.clone(),
+        order: order.clone(),
+    };
+    let total = prepared.total(&world).await;
+    let bundled = prepared.bundle(&world, &total).await;
+    let draft = bundled.draft(&world).await;
+    assert_eq!(ok(&draft)["address_id"], berlin);
+    add("u_1", "DE", "Hamburg", "20095", Some(&berlin)).await;
+    let moved = json!({"idempotency_key": "after"});
+    let tool = "checkout.create_draft_order";
+    let moved = world.call_as("u_1", tool, bundled.arguments(), moved).await;
+    let expected = json!({"field": "/cart_id", "differs": "postal_code"});
+    check_error(&moved, "ADDRESS_INVALID", &expected);
 }

@@ -31,6 +31,22 @@ fn in_memory() -> Vec<Arc<World>> {
     shop(vec![store.clone(), store])
 }
 
+fn in_sqlite(folder: &tempfile::TempDir) -> Vec<Arc<World>> {
+    let file = folder.path().join("shop.db");
+    let store = Arc::new(SqliteStore::open(file, SqliteOptions::default()).unwrap());
+    shop(vec![store.clone(), store])
+}
+
+async fn on_postgres() -> Vec<Arc<World>> {
+    let url = shared_postgres().fresh_database();
+    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    for _ in 0..2 {
+        let options = PostgresOptions::new(&url).connections_max(6);
+        stores.push(Arc::new(PostgresStore::open(options).await.unwrap()));
+    }
+    shop(stores)
+}
+
 /// How many race, for what, and how many of them can have it.
 #[derive(Clone, Copy)]
 struct Race {
@@ -151,21 +167,64 @@ async fn nobody_oversells_in_memory() {
 async fn nobody_oversells_in_sqlite() {
     for race in RACES {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("shop.db");
-        let store = Arc::new(SqliteStore::open(file, SqliteOptions::default()).unwrap());
-        run(&shop(vec![store.clone(), store]), race).await;
+        run(&in_sqlite(&folder), race).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nobody_oversells_in_two_processes_on_postgres() {
     for race in RACES {
-        let url = shared_postgres().fresh_database();
-        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
-        for _ in 0..2 {
-            let options = PostgresOptions::new(&url).connections_max(6);
-            stores.push(Arc::new(PostgresStore::open(options).await.unwrap()));
+        run(&on_postgres().await, race).await;
+    }
+}
+
+/// A18, A19: ten parallel orders with one key, through both processes: one order, and no other answer than it or
+/// that it is being made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_key_is_one_order_in_every_store() {
+    let folder = tempfile::tempdir().unwrap();
+    for worlds in [in_memory(), in_sqlite(&folder), on_postgres().await] {
+        let bundled = Arc::new(Order::new().bundle(&worlds[0]).await);
+        let mut drafting = JoinSet::new();
+        for at in 0..10 {
+            let (world, bundled) = (worlds[at % worlds.len()].clone(), bundled.clone());
+            drafting.spawn(async move {
+                let key = json!({"idempotency_key": "k1"});
+                let tool = "checkout.create_draft_order";
+                world.call_as("u_1", tool, bundled.arguments(), key).await
+            });
         }
-        run(&shop(stores), race).await;
+        let mut orders = Vec::new();
+        for reply in drafting.join_all().await {
+            if reply["ok"] == true {
+                orders.push(reply["data"]["draft_order_id"].clone());
+            } else {
+                check_error(&reply, "CONFLICT", &json!({"reason": "in_flight"}));
+            }
+        }
+        orders.dedup();
+        assert_eq!(orders.len(), 1, "{orders:?}");
+    }
+}
+
+/// No update of one cart is lost, through both processes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn twenty_adds_are_twenty_in_every_store() {
+    let folder = tempfile::tempdir().unwrap();
+    for worlds in [in_memory(), in_sqlite(&folder), on_postgres().await] {
+        let made = worlds[0].call("cart.create", json!({})).await;
+        let add = json!({"cart_id": ok(&made)["cart_id"], "sku": "SKU-0003-01"});
+        let mut adding = JoinSet::new();
+        for at in 0..20 {
+            let (world, add) = (worlds[at % worlds.len()].clone(), add.clone());
+            adding.spawn(async move { world.call("cart.add_item", add).await });
+        }
+        for reply in adding.join_all().await {
+            ok(&reply);
+        }
+        let get = json!({"cart_id": add["cart_id"]});
+        let cart = worlds[1].call("cart.get", get).await;
+        assert_eq!(ok(&cart)["lines"][0]["quantity"], 20);
+        assert_eq!(cart["data"]["version"], 21);
     }
 }

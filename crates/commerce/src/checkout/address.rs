@@ -1,0 +1,46 @@
+//! The address that an order goes to: one of the user's own, and where the rates and rules were asked for.
+
+use countersign::contract::ErrorCode;
+use countersign::{CallContext, ToolError};
+
+use super::grounds;
+use crate::destination::Destination;
+use crate::identity::KeptAddress;
+
+/// Whether this address of the user is where the shipping options are for; the pointer names the argument.
+pub(super) async fn check(
+    ctx: &CallContext,
+    address_id: &str,
+    quoted: &Destination,
+    pointer: &str,
+) -> Result<(), ToolError> {
+    let kept = KeptAddress::load(ctx, address_id, pointer).await?;
+    let address = kept.destination();
+    let problem = if address.country() != quoted.country() {
+        "country"
+    } else if is_other_region(&address, quoted) {
+        "region"
+    } else if !grounds::is_same_code(&address, quoted) || is_code_missing(&address, quoted) {
+        "postal_code"
+    } else {
+        return Ok(());
+    };
+    // Which part, and not what it says: that is personal.
+    let message =
+        format!("the shipping options were asked for another {problem} than this address has");
+    Err(ToolError::new(ErrorCode::AddressInvalid, message)
+        .field(pointer)
+        .hint("call shipping.quote_options with the country, region and postal code of the address")
+        .detail("differs", problem))
+}
+
+/// Regions are often left out, where the postal code says it.
+fn is_other_region(address: &Destination, quoted: &Destination) -> bool {
+    let regions = address.region().zip(quoted.region());
+    regions.is_some_and(|(address, quoted)| address != quoted)
+}
+
+/// The price of a way depends on the postal code, so an answer without it is not about this address.
+fn is_code_missing(address: &Destination, quoted: &Destination) -> bool {
+    address.postal_code.is_some() && quoted.postal_code.is_none()
+}
