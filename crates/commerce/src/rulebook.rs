@@ -116,6 +116,8 @@ const AREAS: &[Area] = &[
     Area::new::<crate::fx::Rates>(crate::fx::RULES),
     Area::new::<crate::pricing::Prices>(crate::pricing::RULES),
     Area::new::<crate::shipping::Tariff>(crate::shipping::RULES),
+    // The one that comes with the program is made from a seed.
+    Area::new::<shop::Shop>(&[]),
     Area::new::<crate::tax::TaxRules>(crate::tax::RULES),
 ];
 

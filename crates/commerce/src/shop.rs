@@ -8,7 +8,7 @@ use countersign::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::money::Money;
+use crate::money::{AMOUNT_MAX, Money, exponent};
 use crate::rulebook::{Book, RuleData};
 
 mod generate;
@@ -184,6 +184,15 @@ pub struct Variant {
 
 impl RuleData for Shop {
     const NAME: &'static str = NAME;
+
+    fn check(&self) -> Result<(), String> {
+        let variants = self.offers.iter().map(|offer| offer.variants.len());
+        if self.by_offer.len() != self.offers.len() || self.by_sku.len() != variants.sum::<usize>()
+        {
+            return Err("an offer_id or a sku is there twice".to_owned());
+        }
+        self.offers.iter().try_for_each(Offer::check)
+    }
 }
 
 impl From<Stock> for Shop {
@@ -272,6 +281,38 @@ impl Shop {
 }
 
 impl Offer {
+    /// What the types cannot say.
+    fn check(&self) -> Result<(), String> {
+        let id = &self.offer_id;
+        exponent(&self.currency).map_err(|error| format!("{id}: {error}"))?;
+        if self.hs_code.len() != 6 || !self.hs_code.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Err(format!("{id}: hs_code has to be six digits"));
+        }
+        let is_country = |code: &String| {
+            code.len() == 2 && code.bytes().all(|letter| letter.is_ascii_uppercase())
+        };
+        let mut countries = [&self.ships_from, &self.origin]
+            .into_iter()
+            .chain(&self.ships_to);
+        if !countries.all(is_country) {
+            return Err(format!("{id}: a country has to be two capital letters"));
+        }
+        if self.variants.is_empty() {
+            return Err(format!("{id}: an offer needs at least one variant"));
+        }
+        for variant in &self.variants {
+            let sides = variant.dimensions_mm.map(u64::from);
+            let is_real = (1..=AMOUNT_MAX).contains(&variant.price) && variant.weight_g > 0;
+            if !is_real || sides.contains(&0) {
+                let sku = &variant.sku;
+                return Err(format!(
+                    "{sku}: price, weight and size have to be above zero"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// What a variant costs in the shop, before anybody asks for another currency.
     pub fn price_of(&self, variant: &Variant) -> Money {
         Money::new(variant.price, &self.currency)

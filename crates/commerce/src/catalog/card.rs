@@ -11,7 +11,7 @@ use super::range::PriceRange;
 use crate::fx;
 use crate::money::CurrencyCode;
 use crate::pricing::{PriceRules, PromotionApplied};
-use crate::shop::{Battery, Offer, Returns};
+use crate::shop::{Battery, Offer, Returns, categories, path_of};
 
 /// The tool.
 pub(super) struct GetOfferCard;
@@ -38,6 +38,9 @@ pub struct OfferCard {
     pub description: String,
     /// Its category, as a path.
     pub category: String,
+    /// The names of the categories on that path, in the language of the call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub category_names: Vec<String>,
     /// Who makes it.
     pub brand: String,
     /// Who sells it.
@@ -96,6 +99,7 @@ impl Tool for GetOfferCard {
             title: offer.title.for_locale(pricer.locale).to_owned(),
             description: offer.description.for_locale(pricer.locale).to_owned(),
             category: offer.category.clone(),
+            category_names: category_names(offer, pricer.locale),
             brand: offer.brand.clone(),
             merchant_id: offer.merchant_id.clone(),
             ships_from: offer.ships_from.clone(),
@@ -116,6 +120,13 @@ impl Tool for GetOfferCard {
                 .collect(),
         })
     }
+}
+
+fn category_names(offer: &Offer, locale: Option<&str>) -> Vec<String> {
+    let known = path_of(&offer.category).filter_map(|path| categories().get(path));
+    known
+        .map(|name| name.for_locale(locale).to_owned())
+        .collect()
 }
 
 /// What the variants of an offer differ by, with all values in the order of the variants.

@@ -10,7 +10,25 @@ use crate::fx::DEFAULT_CURRENCY;
 use crate::money::exponent;
 
 fn shop() -> Shop {
-    Shop::deserialize(&data().unwrap()).unwrap()
+    let shop = Shop::deserialize(&data().unwrap()).unwrap();
+    assert_eq!(shop.check(), Ok(()));
+    shop
+}
+
+/// The page for people lists the categories as they are.
+#[test]
+fn the_page_names_every_category() {
+    let page = include_str!("../../../../docs/shop.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: Vec<String> = rows.map(|row| format!("| `{row}")).collect();
+    let rows = categories().iter().map(|(path, name)| {
+        let plan = kinds::plan().unwrap();
+        let kind = plan.kinds.iter().find(|kind| kind.category == *path);
+        let hs_code = kind.map_or("", |kind| kind.hs_code.as_str());
+        format!("| `{path}` | {} | {} | {hs_code} |", name.en, name.zh)
+    });
+    let expected: Vec<String> = rows.collect();
+    assert_eq!(listed, expected, "\n{}", expected.join("\n"));
 }
 
 /// The version of the shop. It changes with `shop/landmarks.toml`, `shop/kinds.toml`, the seed and the generator, on

@@ -1,9 +1,17 @@
 //! What is sold: search in two languages, cards, variants, and how many there are.
 
+use countersign::contract::Behaviour;
+use countersign::{CallContext, Catalog, Executor, Tool, ToolArgs, ToolError};
+use countersign_commerce::behaviour;
+use countersign_commerce::rulebook::RuleFiles;
+use countersign_commerce::shop::Shop;
+use countersign_commerce::stock::{Lock, Stock};
 use insta::assert_json_snapshot;
+use jiff::SignedDuration;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::world::{World, check_error, ok};
+use crate::world::{World, check_error, clock, ok};
 
 const SEARCH: &str = "catalog.search_offers";
 
@@ -188,6 +196,11 @@ async fn a_card_in_chinese() {
       },
       "brand": "VoltPeak",
       "category": "electronics/power/power_bank",
+      "category_names": [
+        "电子产品",
+        "电源",
+        "移动电源"
+      ],
       "certificates": [
         "CE",
         "FCC",
@@ -373,4 +386,128 @@ async fn availability_is_data() {
     check_error(&reply, "NOT_FOUND", &details);
     let reply = world.call(availability, json!({})).await;
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/items"}));
+}
+
+/// Holds some of a thing, as checkout does.
+struct Hold;
+
+#[derive(Deserialize, ToolArgs)]
+struct HoldArgs {
+    /// How many.
+    quantity: u32,
+}
+
+impl Tool for Hold {
+    const NAME: &'static str = "test.hold";
+    const DESCRIPTION: &'static str = "Holds some of SKU-0012-01 for a minute.";
+    type Args = HoldArgs;
+    type Output = ();
+
+    fn behaviour() -> Behaviour {
+        behaviour::write()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: HoldArgs) -> Result<(), ToolError> {
+        let shop = Shop::of(ctx)?;
+        let (_, variant) = shop.known("SKU-0012-01", "")?;
+        let mut stock = Stock::of(ctx, variant).await?;
+        stock.locks.push(Lock {
+            lock_id: ctx.new_id("lock_"),
+            quantity: args.quantity,
+            expires_at: ctx.now() + SignedDuration::from_secs(60),
+        });
+        stock.keep(ctx, &variant.sku).await
+    }
+}
+
+/// What others hold cannot be had, until their lock ends.
+#[tokio::test]
+async fn held_items_are_not_available() {
+    let clock = clock();
+    let catalog = countersign_commerce::tools(Catalog::builder()).tool(Hold);
+    let executor = Executor::builder(catalog.build().unwrap())
+        .clock(clock.clone())
+        .rules(RuleFiles::embedded().unwrap().rules().unwrap())
+        .build();
+    let world = World { executor, clock };
+    let held = world
+        .call_as("u_2", "test.hold", json!({"quantity": 28}), json!({}))
+        .await;
+    assert_eq!(held["ok"], true, "{held:#}");
+    let wanted = json!({"items": [{"sku": "SKU-0012-01", "quantity": 2}]});
+    let reply = world.call("catalog.get_availability", wanted.clone()).await;
+    assert_json_snapshot!(ok(&reply)["items"][0], @r#"
+    {
+      "available": 2,
+      "held": 28,
+      "next_release_at": "2026-11-16T12:01:00Z",
+      "offer_id": "OFR-0012",
+      "requested": 2,
+      "sku": "SKU-0012-01",
+      "status": "low",
+      "title": "Down jacket Fjell"
+    }
+    "#);
+    world.advance_seconds(60);
+    let reply = world.call("catalog.get_availability", wanted).await;
+    assert_eq!(ok(&reply)["items"][0]["available"], 30);
+}
+
+/// The whole shop is searched, not the offers alone that were written by hand.
+#[tokio::test]
+async fn things_are_found_by_what_people_call_them() {
+    let world = World::new();
+    for (query, category) in [
+        ("trainers", "apparel/footwear/sneaker"),
+        ("手机", "electronics/phones/smartphone"),
+        ("充电宝", "electronics/power/power_bank"),
+        ("noise cancelling earbuds", "electronics/audio/earbuds"),
+        ("teapots", "home/kitchen/porcelain"),
+        ("茶壶", "home/kitchen/porcelain"),
+        ("kids jigsaw puzzles", "toys/games/puzzle"),
+        ("露营 帐篷", "sports/camping/tent"),
+        ("extra virgin olive oil 500 ml", "food/oil/olive_oil"),
+        ("smart watch with GPS", "electronics/wearables/smartwatch"),
+    ] {
+        let reply = world.call(SEARCH, json!({"query": query})).await;
+        assert_eq!(
+            ok(&reply)["offers"][0]["category"],
+            category,
+            "{query}: {reply:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_seller_sends_there() {
+    let world = World::new();
+    let ham = |to: &str| json!({"category": "food/meat", "ships_to": to});
+    assert_eq!(ids(&world, ham("de")).await.len(), 3);
+    assert_eq!(ids(&world, ham("US")).await.len(), 0);
+}
+
+/// Nothing that search finds is a dead end.
+#[tokio::test]
+async fn every_item_has_a_card_and_a_variant() {
+    let world = World::new();
+    let mut skus = 0;
+    for offset in (0..450).step_by(50) {
+        for id in ids(&world, json!({"limit": 50, "offset": offset})).await {
+            let card = world
+                .call("catalog.get_offer_card", json!({"offer_id": id}))
+                .await;
+            let variants = world
+                .call("catalog.get_offer_variants", json!({"offer_id": id}))
+                .await;
+            let listed = ok(&variants)["variants"].as_array().unwrap();
+            let names: Vec<Value> = listed
+                .iter()
+                .map(|variant| variant["sku"].clone())
+                .collect();
+            assert_eq!(ok(&card)["skus"], json!(names));
+            assert_eq!(ok(&card)["category_names"].as_array().unwrap().len(), 3);
+            skus += names.len();
+        }
+    }
+    assert_eq!(skus, 1_220);
 }

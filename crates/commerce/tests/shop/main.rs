@@ -20,6 +20,7 @@ mod mission;
 mod obs;
 mod oversell;
 mod payment;
+mod prices;
 mod pricing;
 mod rulebook;
 mod shipping;

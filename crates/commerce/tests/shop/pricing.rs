@@ -10,7 +10,7 @@ use countersign::{Catalog, Principal};
 use countersign_commerce::rulebook::RuleFiles;
 use countersign_evidence::seal::MasterKey;
 use insta::assert_json_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{World, check_error, clock, evidence, ok};
 
@@ -187,6 +187,46 @@ async fn a_flash_sale_ends() {
     world.advance_seconds(120);
     let reply = world.call(QUOTE, items).await;
     assert_eq!(ok(&reply)["lines"][0]["unit_price"]["amount"], 12_900);
+}
+
+/// What an existing implementation made 32 of: a text and a number of the same thing are five of it.
+#[tokio::test]
+async fn quantities_are_added_as_numbers() {
+    let world = World::new();
+    let items = json!({"items": [
+        {"sku": "SKU-0003-01", "quantity": 3},
+        {"sku": "SKU-0003-01", "quantity": "2"},
+    ], "currency": "EUR"});
+    let reply = world.call(QUOTE, items).await;
+    let lines = ok(&reply)["lines"].as_array().unwrap();
+    assert_eq!((lines.len(), &lines[0]["quantity"]), (1, &json!(5)));
+    assert_eq!(
+        ok(&reply)["subtotal"],
+        json!({"amount": 12_450, "currency": "EUR"})
+    );
+    assert_eq!(reply["warnings"][0]["code"], "TEXT_TO_INTEGER");
+}
+
+/// What an existing implementation made −99.94999999999999 of: every number of a quote is whole.
+#[tokio::test]
+async fn amounts_are_whole_numbers() {
+    fn check(value: &Value) {
+        match value {
+            Value::Number(number) => assert!(number.is_i64(), "{number}"),
+            Value::Array(values) => values.iter().for_each(check),
+            Value::Object(members) => members.values().for_each(check),
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    let world = World::new();
+    for currency in ["USD", "JPY", "KRW", "HUF", "INR"] {
+        let items = json!({"items": [
+            {"sku": "SKU-0004-01", "quantity": 7},
+            {"sku": "SKU-0008-01", "quantity": 3},
+            {"sku": "SKU-0011-01", "quantity": 999},
+        ], "currency": currency});
+        check(ok(&world.call(QUOTE, items).await));
+    }
 }
 
 /// What an existing implementation made a quote of −99.95 of.
