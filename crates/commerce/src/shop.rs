@@ -16,9 +16,11 @@ mod kinds;
 mod landmarks;
 mod nearest;
 mod search;
+mod words;
 
 pub use kinds::{categories, path_of};
 use search::{Hits, Index};
+pub use words::{means, word};
 
 /// The name of the rule set.
 pub const NAME: &str = "shop";

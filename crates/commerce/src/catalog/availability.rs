@@ -5,7 +5,7 @@ use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour;
-use crate::item::{ITEMS_MAX, Item};
+use crate::item::{Basket, Item};
 use crate::shop::Shop;
 use crate::stock::Stock;
 
@@ -31,7 +31,7 @@ pub(super) struct AvailabilityArgs {
 pub struct Availability {
     /// Whether all of them can be had in the quantities that were asked for.
     pub is_complete: bool,
-    /// In the order of the question.
+    /// By stock keeping unit, each once.
     pub items: Vec<ItemAvailability>,
     /// When it was looked, RFC 3339.
     pub checked_at: String,
@@ -90,23 +90,26 @@ impl Tool for GetAvailability {
         ctx: &CallContext,
         args: AvailabilityArgs,
     ) -> Result<Availability, ToolError> {
-        let (items, pointers) = asked(args)?;
+        let asked = asked(args)?;
         let shop = Shop::of(ctx)?;
-        let mut answers = Vec::with_capacity(items.len());
-        for (item, pointer) in items.iter().zip(pointers) {
-            let (offer, variant) = shop.known(&item.sku, &pointer)?;
+        for (item, pointer) in &asked {
+            shop.known(&item.sku, pointer)?;
+        }
+        let items: Vec<Item> = asked.into_iter().map(|(item, _)| item).collect();
+        let basket = Basket::of(&items, "/items")?;
+        let mut answers = Vec::with_capacity(basket.len());
+        for (sku, requested) in basket.lines() {
+            let (offer, variant) = shop.known(sku, "/items")?;
             let stock = Stock::of(ctx, variant).await?;
             let available = stock.available();
             let first = stock.locks.iter().map(|lock| lock.expires_at).min();
+            let title = offer.title.for_locale(ctx.request().locale.as_deref());
             answers.push(ItemAvailability {
                 sku: variant.sku.clone(),
                 offer_id: offer.offer_id.clone(),
-                title: offer
-                    .title
-                    .for_locale(ctx.request().locale.as_deref())
-                    .to_owned(),
-                status: StockStatus::of(available, item.quantity),
-                requested: item.quantity,
+                title: title.to_owned(),
+                status: StockStatus::of(available, requested),
+                requested,
                 available,
                 held: stock.on_hand.saturating_sub(available),
                 next_release_at: first.map(|at| at.to_string()),
@@ -132,30 +135,28 @@ impl StockStatus {
 }
 
 /// Items, each with the JSON pointer of its name.
-fn asked(args: AvailabilityArgs) -> Result<(Vec<Item>, Vec<String>), ToolError> {
-    let (items, pointers): (Vec<Item>, Vec<String>) = match (args.items, args.skus) {
+fn asked(args: AvailabilityArgs) -> Result<Vec<(Item, String)>, ToolError> {
+    match (args.items, args.skus) {
         (Some(items), None) => {
-            let pointers = (0..items.len()).map(|at| format!("/items/{at}/sku"));
-            let pointers = pointers.collect();
-            (items, pointers)
+            let items = items.into_iter().enumerate();
+            Ok(items
+                .map(|(at, item)| (item, format!("/items/{at}/sku")))
+                .collect())
         }
         (None, Some(skus)) => {
-            let pointers = (0..skus.len()).map(|at| format!("/skus/{at}")).collect();
             let items = skus.into_iter().map(|sku| Item { sku, quantity: 1 });
-            (items.collect(), pointers)
+            let items = items.enumerate();
+            Ok(items
+                .map(|(at, item)| (item, format!("/skus/{at}")))
+                .collect())
         }
         (Some(_), Some(_)) => {
             let message = "items and skus ask for the same";
-            return Err(ToolError::invalid("/skus", message).hint("give one of them"));
+            Err(ToolError::invalid("/skus", message).hint("give one of them"))
         }
         (None, None) => {
             let message = "nothing is asked for";
-            return Err(ToolError::invalid("/items", message).hint("give items or skus"));
+            Err(ToolError::invalid("/items", message).hint("give items or skus"))
         }
-    };
-    if items.is_empty() || items.len() > ITEMS_MAX {
-        let message = format!("between 1 and {ITEMS_MAX} items are needed");
-        return Err(ToolError::invalid("/items", message));
     }
-    Ok((items, pointers))
 }

@@ -10,7 +10,7 @@ use super::card::options;
 use crate::fx;
 use crate::money::{CurrencyCode, Money};
 use crate::pricing::{PriceRules, Pricer};
-use crate::shop::{Offer, Variant};
+use crate::shop::{Offer, Variant, means};
 
 /// The tool.
 pub(super) struct GetOfferVariants;
@@ -21,7 +21,7 @@ pub(super) struct VariantsArgs {
     /// The offer, as `catalog.search_offers` names it.
     #[arg(example = "OFR-0003", min_length = 1, max_length = 64)]
     offer_id: String,
-    /// Only variants with these values, such as {"colour": "navy", "size": "L"}.
+    /// Only variants with these values, in English or Chinese, such as {"colour": "navy", "size": "L"}.
     #[arg(example = {"size": "L"})]
     options: Option<BTreeMap<String, String>>,
     /// The currency of the prices, such as EUR. Without it that of the request, else USD.
@@ -49,6 +49,8 @@ pub struct VariantShown {
     pub sku: String,
     /// What makes it differ.
     pub options: BTreeMap<String, String>,
+    /// The same in one line, in the language of the call.
+    pub label: String,
     /// What one costs where it is sold, without promotions.
     pub list_price: Money,
     /// What one costs now, in the currency of the answer.
@@ -103,6 +105,7 @@ fn shown(pricer: &Pricer<'_>, offer: &Offer, variant: &Variant) -> Result<Varian
     Ok(VariantShown {
         sku: variant.sku.clone(),
         options: variant.options.clone(),
+        label: variant.label(pricer.locale),
         list_price: Money::new(
             pricer.prices.list_price(variant, pricer.now),
             &offer.currency,
@@ -122,16 +125,14 @@ fn wanted(
     let mut wanted = BTreeMap::new();
     for (name, value) in asked {
         let mut known = options.iter();
-        let found = known.find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
+        let found = known.find(|(known, _)| means(&name, known));
         let Some((known_name, values)) = found else {
             let names: Vec<&str> = options.keys().map(String::as_str).collect();
             let message = format!("the variants do not differ by {name:?}");
             return Err(ToolError::invalid(pointer(&name), message)
                 .hint(format!("they differ by: {}", names.join(", "))));
         };
-        let known = values
-            .iter()
-            .find(|known| known.eq_ignore_ascii_case(value.trim()));
+        let known = values.iter().find(|known| means(&value, known));
         let Some(known) = known else {
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
             let message = format!("no variant has the {known_name} {value:?}");

@@ -130,6 +130,20 @@ fn check_variant(offer: &Offer, variant: &Variant) {
     }
 }
 
+/// Every word that a variant differs by has a Chinese one, but for sizes, plugs and the like.
+#[test]
+fn options_are_shown_in_chinese() {
+    let shop = shop();
+    let variants = shop.offers.iter().flat_map(|offer| &offer.variants);
+    for (name, value) in variants.flat_map(|variant| &variant.options) {
+        assert_ne!(word(name, Some("zh")), name, "{name}");
+        let has_word = value
+            .split(' ')
+            .any(|part| part.len() > 3 && part.bytes().all(|letter| letter.is_ascii_lowercase()));
+        assert!(!has_word || word(value, Some("zh")) != value, "{value}");
+    }
+}
+
 /// What is written by hand stays as it is: others name it.
 #[test]
 fn landmarks_come_first() {

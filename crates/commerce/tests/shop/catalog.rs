@@ -287,6 +287,7 @@ async fn variants_by_their_options() {
             250,
             20
           ],
+          "label": "navy, L",
           "list_price": {
             "amount": 2490,
             "currency": "EUR"
@@ -305,6 +306,11 @@ async fn variants_by_their_options() {
       ]
     }
     "#);
+    let arguments = json!({"offer_id": "OFR-0003", "options": {"颜色": "藏青", "size": "m"}});
+    let zh = json!({"locale": "zh"});
+    let reply = world.call_as("u_1", variants, arguments, zh).await;
+    assert_eq!(ok(&reply)["variants"][0]["sku"], "SKU-0003-01");
+    assert_eq!(ok(&reply)["variants"][0]["label"], "藏青，M");
     let arguments = json!({"offer_id": "OFR-0003", "options": {"size": "M", "colour": "white"}});
     let reply = world.call(variants, arguments).await;
     assert_eq!(ok(&reply)["variants"], json!([]));
@@ -355,15 +361,6 @@ async fn availability_is_data() {
           "title": "AirTone wireless earbuds"
         },
         {
-          "available": 1,
-          "held": 0,
-          "offer_id": "OFR-0012",
-          "requested": 2,
-          "sku": "SKU-0012-02",
-          "status": "insufficient",
-          "title": "Down jacket Fjell"
-        },
-        {
           "available": 0,
           "held": 0,
           "offer_id": "OFR-0003",
@@ -371,6 +368,15 @@ async fn availability_is_data() {
           "sku": "SKU-0003-03",
           "status": "out_of_stock",
           "title": "Harbour cotton T-shirt"
+        },
+        {
+          "available": 1,
+          "held": 0,
+          "offer_id": "OFR-0012",
+          "requested": 2,
+          "sku": "SKU-0012-02",
+          "status": "insufficient",
+          "title": "Down jacket Fjell"
         }
       ]
     }
@@ -384,6 +390,12 @@ async fn availability_is_data() {
         .await;
     let details = json!({"field": "/skus/1", "suggestion": "SKU-0001-01"});
     check_error(&reply, "NOT_FOUND", &details);
+    let twice = json!({"items": [
+        {"sku": "SKU-0012-02", "quantity": 1},
+        {"sku": "SKU-0012-02", "quantity": 1},
+    ]});
+    let reply = world.call(availability, twice).await;
+    assert_eq!(ok(&reply)["is_complete"], false, "there is one");
     let reply = world.call(availability, json!({})).await;
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/items"}));
 }
