@@ -301,6 +301,9 @@ pub struct Preference {
     pub chapter_first: u8,
     /// The last one.
     pub chapter_last: u8,
+    /// Chapters between them that it does not free, or not yet.
+    #[serde(default)]
+    pub except_chapters: Vec<u8>,
     /// The duty instead, as a decimal.
     pub rate: Decimal,
     /// A name in [`TaxRules::sources`].

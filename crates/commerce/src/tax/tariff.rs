@@ -129,6 +129,7 @@ fn is_preferred(
         && is_party(asked.ships_from)
         && chapter.is_some_and(|chapter: u8| {
             (preference.chapter_first..=preference.chapter_last).contains(&chapter)
+                && !preference.except_chapters.contains(&chapter)
         })
 }
 
