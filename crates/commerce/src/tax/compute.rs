@@ -122,6 +122,11 @@ pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
         due.at_most(Confidence::Low);
         due.note(Note::NoShipping);
     }
+    let is_excisable = |goods: &Goods| tariff::has_code(&case.rules.excisable, &goods.hs_code);
+    if case.goods.iter().any(is_excisable) {
+        due.at_most(Confidence::Low);
+        due.note(Note::Excise);
+    }
     let freight = shares(case);
     let mut consignments: BTreeMap<&Sender, Vec<Piece<'_>>> = BTreeMap::new();
     for (at, (goods, freight)) in case.goods.iter().zip(&freight).enumerate() {

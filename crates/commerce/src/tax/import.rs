@@ -148,7 +148,8 @@ fn is_below(
         }
     };
     let measured = case.into(due, &measured, &limit.currency)?;
-    let most = limit.amount * Decimal::from(count);
+    let most = limit.amount.checked_mul(Decimal::from(count));
+    let most = most.ok_or(MoneyError::TooLarge)?;
     Ok(measured < most || (limit.is_inclusive && measured == most))
 }
 

@@ -12,6 +12,8 @@ pub(super) enum Note {
     ChapterRate(String),
     /// No rate of this code is known.
     UnknownCode(String),
+    /// There is an excise that the rules do not have.
+    Excise,
     /// No region was named.
     RegionAssumed,
     /// Towns and counties may add to it.
@@ -39,6 +41,10 @@ impl Note {
             Self::UnknownCode(code) => (
                 format!("No duty of the code {code} is known; an average was assumed."),
                 format!("税号 {code} 的税率未知，按平均税率估算。"),
+            ),
+            Self::Excise => (
+                "Excise on alcohol and tobacco is not included.".to_owned(),
+                "未计入烟酒消费税。".to_owned(),
             ),
             Self::RegionAssumed => (
                 "No region was named, so the highest rate of all regions was assumed.".to_owned(),

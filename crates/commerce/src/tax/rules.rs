@@ -22,6 +22,9 @@ pub struct TaxRules {
     pub notice: String,
     /// The day from which it is in force here.
     pub date: String,
+    /// Codes on which countries take an excise that is not part of these rules.
+    #[serde(default)]
+    pub excisable: Vec<String>,
     /// Where the figures come from, by the names that entries use.
     pub sources: BTreeMap<String, String>,
     /// Customs territories, such as `EU`.

@@ -232,6 +232,16 @@ const UNITED_KINGDOM: &[Example] = &[
         shipping: Some(999),
         expected: "import_vat_on_cif_plus_duty: duty 1740, tax 3248, fees 800; at sale 0; high",
     },
+    // Wine is never of low value: no duty by the agreement, VAT 20 % of 50.00 + 10.00: 12.00, Royal Mail 8.00. Excise
+    // on it is not in the rules, so the estimate is not sure.
+    Example {
+        rules: NEW,
+        to: "GB",
+        currency: "GBP",
+        goods: &[("220421", "FR", "FR", 4, 5000)],
+        shipping: Some(1000),
+        expected: "import_vat_on_cif_plus_duty: duty 0, tax 1200, fees 800; at sale 0; low",
+    },
     // Books for 150.00 + 10.00: neither duty nor VAT, so there is nothing to collect and no fee for it.
     Example {
         rules: NEW,

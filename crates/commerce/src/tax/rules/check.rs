@@ -12,6 +12,7 @@ impl RuleData for TaxRules {
 
     fn check(&self) -> Result<(), String> {
         date(&self.date)?;
+        codes(&self.excisable)?;
         for (code, territory) in &self.territories {
             let within = |problem: String| format!("territory {code}: {problem}");
             self.check_territory(territory).map_err(within)?;
