@@ -6,6 +6,7 @@ use rust_decimal::Decimal;
 use super::allot::allot;
 use super::answer::{Fee, TaxLine};
 use super::compute::{Case, Due};
+use super::note::Note;
 use super::rules::{FeeRule, Regime};
 use super::tariff::{self, Asked};
 use crate::money::{Money, MoneyError};
@@ -54,6 +55,9 @@ fn add(
     let is_preferred = lines
         .iter()
         .all(|(_, line)| tariff::preference(case.rules, case.place, Asked::of(line)).is_some());
+    if is_collected && !case.place.country.fees.is_empty() {
+        due.note(Note::PostFees);
+    }
     let all = regime.fees.iter().chain(of_country);
     for fee in all.filter(|fee| is_taken(fee, from)) {
         if fee.is_waived_by_preference && is_preferred {

@@ -12,6 +12,8 @@ pub(super) enum Note {
     ChapterRate(String),
     /// No rate of this code is known.
     UnknownCode(String),
+    /// Fees are those of the national post.
+    PostFees,
     /// There is an excise that the rules do not have.
     Excise,
     /// No region was named.
@@ -41,6 +43,10 @@ impl Note {
             Self::UnknownCode(code) => (
                 format!("No duty of the code {code} is known; an average was assumed."),
                 format!("税号 {code} 的税率未知，按平均税率估算。"),
+            ),
+            Self::PostFees => (
+                "The fee for clearance is that of the national post; other carriers take their own.".to_owned(),
+                "清关费按当地邮政标准估算，其他承运人收费可能不同。".to_owned(),
             ),
             Self::Excise => (
                 "Excise on alcohol and tobacco is not included.".to_owned(),

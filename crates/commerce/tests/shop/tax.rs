@@ -189,6 +189,7 @@ async fn germany_by_quote_and_shipping() {
         ],
         "method": "several",
         "notes": [
+          "The fee for clearance is that of the national post; other carriers take their own.",
           "Duties, taxes and fees are paid with the order (DDP)."
         ],
         "rates": [
@@ -486,6 +487,7 @@ async fn japan_in_yen() {
         "method": "several",
         "notes": [
           "Shipping is not known yet, so it is not part of the values: name a shipping option for a surer estimate.",
+          "The fee for clearance is that of the national post; other carriers take their own.",
           "For personal use customs may count 60 % of the retail price; then less is due than is said here.",
           "Duties, taxes and fees are paid with the order (DDP)."
         ],
