@@ -117,3 +117,6 @@ impl fmt::Debug for Address {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

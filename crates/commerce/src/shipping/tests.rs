@@ -1,6 +1,7 @@
 //! Worked examples: each price is computed by hand beside it, from the tariff of 2026-11-01 unless it says otherwise.
 //! The things are made up for the purpose, so that their weights stand on this page.
 
+use countersign::ToolError;
 use serde_json::{Value, json};
 
 use super::{Cause, Offered, Question, ShippingOption, Tariff};
@@ -10,6 +11,7 @@ use crate::item::Basket;
 use crate::shop::Shop;
 
 mod laws;
+mod rules;
 
 const TARIFF: &str = include_str!("../../rules/shipping/2026-11-01.toml");
 const OLD_TARIFF: &str = include_str!("../../rules/shipping/2025-07-01.toml");
@@ -111,7 +113,23 @@ struct Asked<'a> {
     tariff: &'a str,
 }
 
-fn ask(asked: &Asked<'_>) -> Result<Offered, countersign::ToolError> {
+fn ask(asked: &Asked<'_>) -> Result<Offered, ToolError> {
+    ask_of(&shop(), asked)
+}
+
+/// In dollars, by the newest tariff.
+fn ask_for(shop: &Shop, items: &[(&str, u32)], to: (&str, &str)) -> Result<Offered, ToolError> {
+    let (currency, tariff) = ("USD", TARIFF);
+    let asked = Asked {
+        items,
+        to,
+        currency,
+        tariff,
+    };
+    ask_of(shop, &asked)
+}
+
+fn ask_of(shop: &Shop, asked: &Asked<'_>) -> Result<Offered, ToolError> {
     let tariff: Tariff = toml::from_str(asked.tariff).unwrap();
     let rates: Rates = toml::from_str(RATES).unwrap();
     let mut basket = Basket::default();
@@ -123,16 +141,16 @@ fn ask(asked: &Asked<'_>) -> Result<Offered, countersign::ToolError> {
         region: None,
         postal_code: (!asked.to.1.is_empty()).then(|| asked.to.1.to_owned()),
     };
-    Question {
-        shop: &shop(),
+    let question = Question {
+        shop,
         tariff: &tariff,
         rates: &rates,
         basket: &basket,
         destination: &destination,
         currency: asked.currency,
         locale: None,
-    }
-    .answer()
+    };
+    question.answer()
 }
 
 fn option(asked: &Asked<'_>, id: &str) -> ShippingOption {

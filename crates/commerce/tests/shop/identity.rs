@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use countersign::ids::RandomIds;
-use countersign::ledger::MemoryStore;
+use countersign::ledger::{Log, MemoryStore};
+use countersign::sequencer::{LastStop, Sequencer, Tick};
+use countersign_evidence::note::SigningKey;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 
@@ -237,4 +240,68 @@ async fn the_fifty_first_address_is_refused() {
         false,
         "a known one is still known"
     );
+}
+
+/// A21, A22: an address goes by every way through the tools, well and badly written; then the database and the log
+/// are searched for it, byte for byte. It is in the replies, so it was there to be found.
+#[tokio::test]
+async fn no_address_is_readable_in_what_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    let store = Arc::new(SqliteStore::open(file, SqliteOptions::default()).unwrap());
+    let world = World::on(store.clone(), clock(), |builder| builder);
+    let good = json!({
+        "recipient": "Wilhelmina Raritätová", "lines": ["Quellnymphenweg 7788"], "city": "Oberunterhausen",
+        "postal_code": "D-98765", "phone": "+49 171 5550199", "country": "DE",
+    });
+    let mut bad = good.clone();
+    bad["postal_code"] = json!("98765-4321-77");
+    bad["phone"] = json!("Quellnymphenfon");
+    let destination = json!({"country": "DE", "region": "Raritätsland", "postal_code": "98765"});
+    let items = json!([{"sku": "SKU-0002-01"}]);
+    let calls = [
+        ("shipping.validate_address", json!({"address": good})),
+        ("shipping.validate_address", json!({"address": bad})),
+        (ADD, json!({"address": good, "label": "Quellnymphenheim"})),
+        (ADD, json!({"address": bad})),
+        (ADD, json!({"address": "Quellnymphenweg 7788"})),
+        (LIST, json!({})),
+        (PROFILE, json!({})),
+        (
+            "shipping.quote_options",
+            json!({"items": items, "destination": destination}),
+        ),
+    ];
+    let mut replies = String::new();
+    for (tool, arguments) in calls {
+        replies.push_str(&world.call(tool, arguments).await.to_string());
+    }
+    let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+    let sequencer = Sequencer::builder(store.clone(), key);
+    let mut sequencer = sequencer.start(LastStop::default()).await.unwrap();
+    while matches!(sequencer.tick().await.unwrap(), Tick::Grown { .. }) {}
+    let size = store.head().await.unwrap().size;
+    let leaves = store.leaves(0, size as usize).await.unwrap();
+    let mut kept: Vec<u8> = leaves.into_iter().flat_map(|leaf| leaf.bytes).collect();
+    let leaf_bytes = kept.len();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        kept.extend(std::fs::read(entry.unwrap().path()).unwrap());
+    }
+    let is_in =
+        |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|at| at == text.as_bytes());
+    for tool in ["shipping.validate_address", ADD, "shipping.quote_options"] {
+        assert!(is_in(&kept[..leaf_bytes], tool), "{tool} is recorded");
+    }
+    for personal in [
+        "Wilhelmina",
+        "Quellnymphen",
+        "Oberunterhausen",
+        "98765",
+        "5550199",
+    ] {
+        assert!(!is_in(&kept, personal), "{personal} is readable");
+    }
+    for answered in ["Wilhelmina", "Quellnymphenweg", "98765"] {
+        assert!(replies.contains(answered), "{answered} was never answered");
+    }
 }

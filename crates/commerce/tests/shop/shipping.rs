@@ -1,9 +1,18 @@
 //! Shipping as a caller sees it. The arithmetic of prices is shown beside the code, in worked examples.
 
+use std::sync::Arc;
+
+use countersign::ids::SequentialIds;
+use countersign::ledger::MemoryStore;
+use countersign::replay::{Replayer, RulesAt, Verdict};
+use countersign::vault::Vault;
+use countersign::{Catalog, Principal};
+use countersign_commerce::rulebook::RuleFiles;
+use countersign_evidence::seal::MasterKey;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 
-use crate::world::{World, check_error, ok};
+use crate::world::{World, check_error, clock, evidence, ok};
 
 const TOOL: &str = "shipping.quote_options";
 
@@ -384,4 +393,49 @@ async fn an_address_with_several_faults() {
         reply["error"]["message"],
         "邮政编码不符合该国家或地区的格式"
     );
+}
+
+/// A16: an old answer can be computed again, and what other rules would have said is shown beside it.
+#[tokio::test]
+async fn options_can_be_computed_again() {
+    let clock = clock();
+    let store = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+    let world = World::on(store.clone(), clock.clone(), |builder| builder);
+    let arguments = json!({
+        "items": [{"sku": "SKU-0003-01", "quantity": 2}],
+        "destination": {"country": "GB", "postal_code": "IV2 3BW"},
+        "currency": "USD",
+    });
+    let envelope = json!({"locale": "zh-CN"});
+    let reply = world.call_as("u_1", TOOL, arguments, envelope).await;
+    world.advance_seconds(86_400);
+
+    let ids = Arc::new(SequentialIds::new());
+    let master = Arc::new(MasterKey::from_bytes(&[7; 32]));
+    let vault = Arc::new(Vault::new(store.clone(), master, clock, ids));
+    let auditor = Principal::user("auditor").scope("evidence:open");
+    let replayer = Replayer::new(store, vault, auditor).unwrap();
+    let catalog = countersign_commerce::tools(Catalog::builder());
+    let catalog = catalog.build().unwrap();
+    let newest = include_str!("../../rules/shipping/2026-11-01.toml");
+    let dearer = newest.replace("fuel_rate = \"0.2750\"", "fuel_rate = \"0.3000\"");
+    let files = RuleFiles::embedded().unwrap();
+    let files = files.with("shipping", "2026-12-01", dearer).unwrap();
+    let rules = files.rules().unwrap();
+    let id = evidence(&reply).parse().unwrap();
+
+    let then = replayer.local(catalog.clone(), rules.clone(), RulesAt::Recorded);
+    let again = replayer.replay(&id, &then).await.unwrap();
+    assert_eq!(again.verdict, Verdict::Identical);
+    let now = replayer.local(catalog, rules, RulesAt::InForce);
+    let again = replayer.replay(&id, &now).await.unwrap();
+    let differences = again.verdict.into_differences();
+    let paths: Vec<&str> = differences.iter().map(|one| one.path.as_str()).collect();
+    // Express is the dearest of five: its fuel and what follows from it, and nothing else.
+    let expected = [
+        "/options/4/parcels/0/fuel/amount",
+        "/options/4/parcels/0/price/amount",
+        "/options/4/price/amount",
+    ];
+    assert_eq!(paths, expected);
 }
