@@ -50,7 +50,7 @@ impl Question<'_> {
     pub fn answer(&self) -> Result<Offered, ToolError> {
         let loads = weigh::loads(self.shop, self.basket, "/items")?;
         let to = self.destination.country();
-        if !self.tariff.served().contains(to.as_str()) {
+        if !self.tariff.serves(&to) {
             return Err(self.unserved());
         }
         let mut offered = Offered {

@@ -158,9 +158,17 @@ impl Tariff {
         countries.flatten().map(String::as_str).collect()
     }
 
+    /// Whether something can be sent to a country.
+    pub(super) fn serves(&self, country: &str) -> bool {
+        let Some(group) = self.group(country) else {
+            return false;
+        };
+        self.zones.values().any(|row| row.contains_key(group))
+    }
+
     /// The zone of a way from one country to another.
     pub(super) fn zone(&self, from: &str, to: &str) -> Option<&str> {
-        if from == to && self.served().contains(to) {
+        if from == to && self.serves(to) {
             return Some(&self.domestic_zone);
         }
         let row = self.zones.get(self.group(from)?)?;

@@ -1,6 +1,8 @@
 //! Worked examples: each price is computed by hand beside it, from the tariff of 2026-11-01 unless it says otherwise.
 //! The things are made up for the purpose, so that their weights stand on this page.
 
+use std::sync::LazyLock;
+
 use countersign::ToolError;
 use serde_json::{Value, json};
 
@@ -10,12 +12,17 @@ use crate::fx::Rates;
 use crate::item::Basket;
 use crate::shop::Shop;
 
+mod catalogue;
 mod laws;
 mod rules;
 
-const TARIFF: &str = include_str!("../../rules/shipping/2026-11-01.toml");
-const OLD_TARIFF: &str = include_str!("../../rules/shipping/2025-07-01.toml");
-const RATES: &str = include_str!("../../rules/fx/2024-12-31.toml");
+const TARIFF_TEXT: &str = include_str!("../../rules/shipping/2026-11-01.toml");
+
+static TARIFF: LazyLock<Tariff> = LazyLock::new(|| toml::from_str(TARIFF_TEXT).unwrap());
+static OLD_TARIFF: LazyLock<Tariff> =
+    LazyLock::new(|| toml::from_str(include_str!("../../rules/shipping/2025-07-01.toml")).unwrap());
+static RATES: LazyLock<Rates> =
+    LazyLock::new(|| toml::from_str(include_str!("../../rules/fx/2024-12-31.toml")).unwrap());
 
 /// One thing: merchant, country, grams, millimetres, and what rules ask about.
 fn thing(
@@ -110,7 +117,7 @@ struct Asked<'a> {
     items: &'a [(&'a str, u32)],
     to: (&'a str, &'a str),
     currency: &'a str,
-    tariff: &'a str,
+    tariff: &'a Tariff,
 }
 
 fn ask(asked: &Asked<'_>) -> Result<Offered, ToolError> {
@@ -119,7 +126,7 @@ fn ask(asked: &Asked<'_>) -> Result<Offered, ToolError> {
 
 /// In dollars, by the newest tariff.
 fn ask_for(shop: &Shop, items: &[(&str, u32)], to: (&str, &str)) -> Result<Offered, ToolError> {
-    let (currency, tariff) = ("USD", TARIFF);
+    let (currency, tariff) = ("USD", &*TARIFF);
     let asked = Asked {
         items,
         to,
@@ -130,8 +137,6 @@ fn ask_for(shop: &Shop, items: &[(&str, u32)], to: (&str, &str)) -> Result<Offer
 }
 
 fn ask_of(shop: &Shop, asked: &Asked<'_>) -> Result<Offered, ToolError> {
-    let tariff: Tariff = toml::from_str(asked.tariff).unwrap();
-    let rates: Rates = toml::from_str(RATES).unwrap();
     let mut basket = Basket::default();
     for (sku, quantity) in asked.items {
         basket.add(sku, *quantity).unwrap();
@@ -143,8 +148,8 @@ fn ask_of(shop: &Shop, asked: &Asked<'_>) -> Result<Offered, ToolError> {
     };
     let question = Question {
         shop,
-        tariff: &tariff,
-        rates: &rates,
+        tariff: asked.tariff,
+        rates: &RATES,
         basket: &basket,
         destination: &destination,
         currency: asked.currency,
@@ -162,7 +167,7 @@ fn option(asked: &Asked<'_>, id: &str) -> ShippingOption {
 /// An option's weights (actual, volumetric, chargeable) and its price in dollars.
 #[track_caller]
 fn check(items: &[(&str, u32)], to: (&str, &str), id: &str, grams: [u32; 3], price: &str) {
-    let (currency, tariff) = ("USD", TARIFF);
+    let (currency, tariff) = ("USD", &*TARIFF);
     let asked = Asked {
         items,
         to,
@@ -186,7 +191,7 @@ fn check(items: &[(&str, u32)], to: (&str, &str), id: &str, grams: [u32; 3], pri
 /// The services that are left out, each with its cause and rule.
 #[track_caller]
 fn check_excluded(items: &[(&str, u32)], to: (&str, &str), expected: &[(&str, Cause, &str)]) {
-    let (currency, tariff) = ("USD", TARIFF);
+    let (currency, tariff) = ("USD", &*TARIFF);
     let offered = ask(&Asked {
         items,
         to,
@@ -510,7 +515,7 @@ fn the_older_tariff_has_another_fuel_surcharge() {
         items: &[("BEAR", 1)],
         to: NEW_YORK,
         currency: "USD",
-        tariff: OLD_TARIFF,
+        tariff: &OLD_TARIFF,
     };
     assert_eq!(
         option(&asked, "meridian.express").price.to_string(),
@@ -527,7 +532,7 @@ fn other_currencies() {
             items,
             to,
             currency,
-            tariff: TARIFF,
+            tariff: &TARIFF,
         };
         assert_eq!(option(&asked, id).price.to_string(), expected);
     }
@@ -562,7 +567,7 @@ fn other_currencies() {
 fn where_nothing_is_left() {
     #[track_caller]
     fn check(items: &[(&str, u32)], to: (&str, &str), code: &str, field: &str) -> Value {
-        let (currency, tariff) = ("USD", TARIFF);
+        let (currency, tariff) = ("USD", &*TARIFF);
         let error = ask(&Asked {
             items,
             to,
@@ -614,7 +619,7 @@ fn a_missing_postal_code_is_told() {
         items: &items,
         to,
         currency: "USD",
-        tariff: TARIFF,
+        tariff: &TARIFF,
     };
     let with = option(&asked(NEW_YORK), "meridian.express");
     let without = option(&asked(("US", "")), "meridian.express");

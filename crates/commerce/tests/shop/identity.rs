@@ -246,6 +246,25 @@ async fn the_fifty_first_address_is_refused() {
     );
 }
 
+/// Calls at the same moment are as if one came after the other: one address, and it is the default one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn ten_parallel_adds_of_one_address_are_one() {
+    let world = Arc::new(World::new());
+    let adds = (0..10).map(|_| {
+        let world = world.clone();
+        tokio::spawn(async move { world.call(ADD, json!({"address": berlin()})).await })
+    });
+    let mut news = 0;
+    for add in adds.collect::<Vec<_>>() {
+        let reply = add.await.unwrap();
+        news += usize::from(ok(&reply)["is_new"] == true);
+        assert_eq!(ok(&reply)["is_default"], true);
+    }
+    assert_eq!(news, 1);
+    let listed = world.call(LIST, json!({})).await;
+    assert_eq!(ok(&listed)["addresses"].as_array().unwrap().len(), 1);
+}
+
 /// A21, A22: an address goes by every way through the tools, well and badly written; then the database and the log
 /// are searched for it, byte for byte. It is in the replies, so it was there to be found.
 #[tokio::test]

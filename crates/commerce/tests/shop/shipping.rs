@@ -193,7 +193,7 @@ async fn where_nobody_goes() {
           {
             "cause": "goods",
             "option_id": "meridian.express",
-            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "reason": "it does not take flammable liquids such as perfume (class 3)",
             "rule": "flammable_liquid",
             "skus": [
               "SKU-0006-01"
@@ -202,7 +202,7 @@ async fn where_nobody_goes() {
           {
             "cause": "goods",
             "option_id": "meridian.economy",
-            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "reason": "it does not take flammable liquids such as perfume (class 3)",
             "rule": "flammable_liquid",
             "skus": [
               "SKU-0006-01"
@@ -211,7 +211,7 @@ async fn where_nobody_goes() {
           {
             "cause": "goods",
             "option_id": "unipost.packet",
-            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "reason": "it does not take flammable liquids such as perfume (class 3)",
             "rule": "flammable_liquid",
             "skus": [
               "SKU-0006-01"
@@ -220,7 +220,7 @@ async fn where_nobody_goes() {
           {
             "cause": "goods",
             "option_id": "unipost.parcel",
-            "reason": "it does not take flammable liquids such as perfume and strong alcohol (class 3)",
+            "reason": "it does not take flammable liquids such as perfume (class 3)",
             "rule": "flammable_liquid",
             "skus": [
               "SKU-0006-01"
@@ -408,6 +408,9 @@ async fn options_can_be_computed_again() {
     });
     let envelope = json!({"locale": "zh-CN"});
     let reply = world.call_as("u_1", TOOL, arguments, envelope).await;
+    let express = &ok(&reply)["options"][4];
+    assert_eq!(express["option_id"], "meridian.express");
+    assert_eq!(express["service"], "国际快递", "names follow the locale");
     world.advance_seconds(86_400);
 
     let ids = Arc::new(SequentialIds::new());

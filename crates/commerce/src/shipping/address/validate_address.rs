@@ -156,7 +156,7 @@ fn deliverability(
     Deliverability {
         checked: "format".to_owned(),
         kind,
-        is_served: tariff.served().contains(address.country.as_str()),
+        is_served: tariff.serves(&address.country),
         is_remote_area: tariff.is_remote(&address.country, address.postal_code.as_deref()),
         notes: note.map(str::to_owned).into_iter().collect(),
     }

@@ -1,21 +1,15 @@
 //! What holds for every basket.
 
-use std::sync::LazyLock;
-
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use serde_json::json;
 
 use super::{RATES, TARIFF, thing};
 use crate::destination::Destination;
-use crate::fx::Rates;
 use crate::item::Basket;
 use crate::money::{self, Money};
-use crate::shipping::{Offered, Question, Tariff};
+use crate::shipping::{Offered, Question};
 use crate::shop::Shop;
-
-static READ_TARIFF: LazyLock<Tariff> = LazyLock::new(|| toml::from_str(TARIFF).unwrap());
-static READ_RATES: LazyLock<Rates> = LazyLock::new(|| toml::from_str(RATES).unwrap());
 
 #[derive(Debug, Clone)]
 struct Thing {
@@ -72,8 +66,8 @@ fn ask(things: &[Thing], destination: &Destination, currency: &str) -> Option<Of
     }
     let question = Question {
         shop: &shop,
-        tariff: &READ_TARIFF,
-        rates: &READ_RATES,
+        tariff: &TARIFF,
+        rates: &RATES,
         basket: &basket,
         destination,
         currency,
@@ -142,7 +136,7 @@ proptest! {
     ) {
         let Some(dollars) = ask(&things, &destination, "USD") else { return Ok(()) };
         let other = ask(&things, &destination, currency).unwrap();
-        let rate = |code: &str| READ_RATES.rates.get(code).copied().unwrap_or(Decimal::ONE);
+        let rate = |code: &str| RATES.rates.get(code).copied().unwrap_or(Decimal::ONE);
         let unit = Decimal::new(1, money::exponent(currency).unwrap());
         for option in &dollars.options {
             let mut others = other.options.iter();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{TARIFF, ask_for, thing};
+use super::{TARIFF_TEXT, ask_for, thing};
 use crate::rulebook::RuleFiles;
 
 const ADDRESSES: &str = include_str!("../../../rules/addresses/2026-10-01.toml");
@@ -11,8 +11,7 @@ const ADDRESSES: &str = include_str!("../../../rules/addresses/2026-10-01.toml")
 fn check(name: &str, text: &str, replaced: (&str, &str), expected: &str) {
     assert!(text.contains(replaced.0), "{:?} is not there", replaced.0);
     let text = text.replacen(replaced.0, replaced.1, 1);
-    let files = RuleFiles::embedded().unwrap();
-    let error = files.with(name, "x", text).unwrap_err();
+    let error = RuleFiles::default().with(name, "x", text).unwrap_err();
     let message = error.to_string();
     assert!(message.contains(expected), "{message}");
 }
@@ -20,7 +19,7 @@ fn check(name: &str, text: &str, replaced: (&str, &str), expected: &str) {
 /// A condition that nothing implements must not be skipped: such a file cannot be loaded.
 #[test]
 fn a_tariff_that_cannot_be_used_says_why() {
-    let check = |replaced, expected| check("shipping", TARIFF, replaced, expected);
+    let check = |replaced, expected| check("shipping", TARIFF_TEXT, replaced, expected);
     check(
         ("op = \"above\"", "op = \"beyond\""),
         "unknown variant `beyond`",
@@ -113,14 +112,15 @@ fn formats_of_addresses_that_cannot_be_used_say_why() {
 /// What should be a number and is none may be anything: it is not taken.
 #[test]
 fn what_cannot_be_compared_is_refused() {
-    let rum = |percent| {
-        let more = json!({"attributes": {"alcohol_percent": percent}});
-        let shop = json!({"offers": [thing("RUM", ("m_rum", "DE"), 900, [300, 80, 80], &more)]});
+    let tonic = |percent| {
+        let more = json!({"category": "beauty/hair", "attributes": {"alcohol_percent": percent}});
+        let shop =
+            json!({"offers": [thing("TONIC", ("m_tonic", "DE"), 900, [300, 80, 80], &more)]});
         let shop = serde_json::from_value(shop).unwrap();
-        let offered = ask_for(&shop, &[("RUM", 1)], ("US", "10001")).unwrap_err();
+        let offered = ask_for(&shop, &[("TONIC", 1)], ("US", "10001")).unwrap_err();
         offered.code().to_string()
     };
-    assert_eq!(rum(json!(40)), "COMPLIANCE_BLOCKED");
-    assert_eq!(rum(json!("40")), "COMPLIANCE_BLOCKED");
-    assert_eq!(rum(json!("strong")), "COMPLIANCE_BLOCKED");
+    assert_eq!(tonic(json!(40)), "COMPLIANCE_BLOCKED");
+    assert_eq!(tonic(json!("40")), "COMPLIANCE_BLOCKED");
+    assert_eq!(tonic(json!("strong")), "COMPLIANCE_BLOCKED");
 }

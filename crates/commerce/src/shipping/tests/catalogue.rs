@@ -1,0 +1,40 @@
+//! The tariff and the shop to try fit each other.
+
+use std::collections::BTreeSet;
+
+use super::ask_for;
+use crate::shop::{self, Shop};
+
+/// Each thing goes by itself within its country and to both sides of the Atlantic: but for what no carrier takes,
+/// which is named here, and for places that no carrier serves.
+#[test]
+fn what_is_sold_can_be_sent() {
+    let shop: Shop = serde_json::from_value(shop::data().unwrap()).unwrap();
+    let mut refused = BTreeSet::new();
+    for offer in &shop.offers {
+        let sku = offer.variants.first().unwrap().sku.as_str();
+        for to in [offer.ships_from.as_str(), "DE", "US"] {
+            if let Err(error) = ask_for(&shop, &[(sku, 1)], (to, "")) {
+                let (category, from) = (&offer.category, &offer.ships_from);
+                refused.insert(format!("{category} {from}-{to} {}", error.code()));
+            }
+        }
+    }
+    // Nobody serves India; the rest is dangerous in the air, or a weapon.
+    refused.retain(|refused| !refused.ends_with("IN-IN INVALID_ARGUMENT"));
+    let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+    let expected = [
+        "beauty/fragrance/perfume IT-US COMPLIANCE_BLOCKED",
+        "beauty/nails/nail_polish GB-US COMPLIANCE_BLOCKED",
+        "beauty/nails/nail_polish KR-DE COMPLIANCE_BLOCKED",
+        "beauty/nails/nail_polish KR-US COMPLIANCE_BLOCKED",
+        "sports/camping/stove KR-DE COMPLIANCE_BLOCKED",
+        "sports/camping/stove KR-US COMPLIANCE_BLOCKED",
+        "sports/camping/stove US-DE COMPLIANCE_BLOCKED",
+        "sports/mobility/e_scooter CN-DE COMPLIANCE_BLOCKED",
+        "sports/mobility/e_scooter CN-US COMPLIANCE_BLOCKED",
+        "sports/self_defence/pepper_spray DE-DE COMPLIANCE_BLOCKED",
+        "sports/self_defence/pepper_spray DE-US COMPLIANCE_BLOCKED",
+    ];
+    assert_eq!(refused, expected);
+}
