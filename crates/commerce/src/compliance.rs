@@ -21,6 +21,8 @@ mod answer;
 mod check;
 mod judge;
 mod policy;
+#[cfg(test)]
+mod tests;
 mod version;
 
 pub use answer::{ComplianceLine, ComplianceReport, Decision, Finding, Severity};

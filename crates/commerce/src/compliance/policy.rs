@@ -128,6 +128,18 @@ impl Rule {
     }
 }
 
+#[cfg(test)]
+impl Rule {
+    /// The certificates that it asks about in its condition: with one of them it may speak where it was silent.
+    pub(super) fn claims(&self) -> Vec<String> {
+        let mut claims = Vec::new();
+        if let Some(when) = &self.when {
+            when.claims(true, &mut claims);
+        }
+        claims
+    }
+}
+
 /// Whether a category is this one or one below it.
 pub(super) fn is_at_or_below(category: &str, ancestor: &str) -> bool {
     category

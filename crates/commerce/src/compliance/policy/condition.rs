@@ -18,6 +18,23 @@ pub(super) enum Condition {
     Test { fact: Fact, test: Test },
 }
 
+#[cfg(test)]
+impl Condition {
+    /// The certificates with which it holds and without which it does not.
+    pub(super) fn claims(&self, is_asked: bool, claims: &mut Vec<String>) {
+        match self {
+            Self::All(parts) | Self::Any(parts) => {
+                for part in parts {
+                    part.claims(is_asked, claims);
+                }
+            }
+            Self::Not(part) => part.claims(!is_asked, claims),
+            Self::Certificate(name) if is_asked => claims.push(name.clone()),
+            Self::Certificate(_) | Self::Test { .. } => {}
+        }
+    }
+}
+
 /// What is asked about a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Test {
