@@ -182,13 +182,13 @@ async fn which_rules_are_in_force() {
     insta::assert_json_snapshot!(without_digests(version.clone()), @r#"
     {
       "counts": {
-        "block": 60,
+        "block": 63,
         "categories": 150,
         "countries": 249,
         "groups": 9,
         "info": 8,
-        "rules": 109,
-        "warning": 41
+        "rules": 116,
+        "warning": 45
       },
       "date": "2026-11-01",
       "label": "2026-11-01",
@@ -201,14 +201,14 @@ async fn which_rules_are_in_force() {
           "date": "2025-06-01",
           "in_force": false,
           "label": "2025-06-01",
-          "rules": 105,
+          "rules": 112,
           "version": "sha256:…"
         },
         {
           "date": "2026-11-01",
           "in_force": true,
           "label": "2026-11-01",
-          "rules": 109,
+          "rules": 116,
           "version": "sha256:…"
         }
       ]

@@ -57,7 +57,7 @@ fn tea() {
     tea("NL>DE").origin("CN").allowed("");
 }
 
-/// Vitamins to Japan: two bottles are two months, three are more.
+/// Vitamins to Japan: two bottles are two months, three are more. To Australia they have to be listed.
 #[test]
 fn vitamins() {
     let vitamins = |way| case("health/supplements/vitamin", way);
@@ -67,6 +67,12 @@ fn vitamins() {
         .conditional("warning jp.supplements.two_months");
     vitamins("NO>AU").conditional("warning au.supplements.tga");
     vitamins("NO>AU").certified("AUST-L").allowed("");
+    // Six bottles are personal use in Korea, seven are not; Canada asks for its licence.
+    vitamins("NO>KR").quantity(6).allowed("");
+    vitamins("NO>KR")
+        .quantity(7)
+        .blocked("block kr.supplements.six");
+    vitamins("NO>CA").conditional("warning ca.supplements.npn");
 }
 
 /// Seeds with a phytosanitary certificate: into the US, not into AU and not into CN. Without one: not out at all.

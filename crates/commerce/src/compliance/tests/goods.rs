@@ -161,6 +161,10 @@ fn a_kettle() {
     kettle("DE>JP").blocked("block jp.pse, warning mains.voltage");
     kettle("DE>CN").blocked("block cn.electrical.ccc");
     kettle("DE>FR").allowed("");
+    // CH has the CE that it asks for; CA besides the voltage wants a mark of its own, SG its SAFETY mark.
+    kettle("DE>CH").allowed("");
+    kettle("DE>CA").conditional("warning mains.voltage, warning ca.mains.mark");
+    kettle("DE>SG").blocked("block sg.safety_mark");
 }
 
 /// A plush bear from birth on. AU: under three, so EN71 or a CPC has to be there. US: a CPC is needed, and since
@@ -180,6 +184,10 @@ fn a_plush_bear() {
         .conditional("warning us.toys.efiling");
     // Before that day nobody asked for it.
     bear("SE>US").certified("CPC").before().allowed("");
+    // CH takes CE for toys; KR wants KC, but not of what is for the buyer's own use.
+    bear("SE>CH").blocked("block ch.conformity");
+    bear("SE>CH").certified("CE").allowed("");
+    bear("SE>KR").conditional("warning kr.children.kc");
     // For 13 and older it is no children's product.
     case("toys/games/board_game", "SE>US")
         .with("age_from", 13)
