@@ -80,12 +80,8 @@ fn decide(
     let is_chinese = is_chinese(ctx.request().locale.as_deref());
     let mut lines = Vec::with_capacity(basket.len());
     for (sku, quantity) in basket.lines() {
-        let (offer, variant) = shop.known(sku, &pointer(sku))?;
-        let thing = judge::Thing {
-            offer,
-            weight_g: variant.weight_g,
-            quantity,
-        };
+        let (offer, _) = shop.known(sku, &pointer(sku))?;
+        let thing = judge::Thing { offer, quantity };
         let findings = judge::findings(&policy, &thing, &destination, is_chinese);
         lines.push(ComplianceLine {
             sku: sku.to_owned(),

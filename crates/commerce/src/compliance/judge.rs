@@ -9,8 +9,6 @@ use crate::shop::Offer;
 /// So many of one thing.
 pub(super) struct Thing<'a> {
     pub(super) offer: &'a Offer,
-    /// Of one of them, packed.
-    pub(super) weight_g: u32,
     pub(super) quantity: u32,
 }
 

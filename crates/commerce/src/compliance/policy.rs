@@ -128,6 +128,12 @@ impl Rule {
     }
 }
 
+/// The names of all facts but the attributes.
+#[cfg(test)]
+pub(super) fn fact_names() -> Vec<&'static str> {
+    fact::Fact::names()
+}
+
 #[cfg(test)]
 impl Rule {
     /// The certificates that it asks about in its condition: with one of them it may speak where it was silent.

@@ -103,7 +103,6 @@ impl Case {
     fn judged_by(&self, policy: &Policy) -> (Decision, BTreeMap<String, Severity>) {
         let thing = Thing {
             offer: &self.offer,
-            weight_g: 100,
             quantity: self.quantity,
         };
         let found = findings(policy, &thing, &self.to.normalized(), false);

@@ -2,8 +2,10 @@
 //! again with.
 
 use countersign::contract::Behaviour;
+use countersign::rules::RuleSet;
 use countersign::{CallContext, Tool, ToolError};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::answer::Severity;
 use super::policy::Policy;
@@ -83,20 +85,10 @@ impl Tool for PolicyRulesetVersion {
     async fn call(&self, ctx: &CallContext, (): ()) -> Result<RulesetVersion, ToolError> {
         let policy = Policy::of(ctx)?;
         let set = ctx.rules(Policy::NAME)?;
-        let mut versions: Vec<PolicyVersion> = ctx
-            .rule_versions(Policy::NAME)
+        let loaded = ctx.rule_versions(Policy::NAME);
+        let mut versions: Vec<PolicyVersion> = loaded
             .iter()
-            // What cannot be read cannot be computed with either.
-            .filter_map(|loaded| {
-                let policy = Policy::deserialize(&loaded.data).ok()?;
-                Some(PolicyVersion {
-                    version: loaded.version.to_string(),
-                    rules: policy.rules().len(),
-                    in_force: loaded.version == set.version,
-                    label: policy.label,
-                    date: policy.date,
-                })
-            })
+            .map(|loaded| PolicyVersion::of(loaded, loaded.version == set.version))
             .collect();
         versions.sort_by(|left, right| {
             let key = |version: &PolicyVersion| (version.date.clone(), version.version.clone());
@@ -113,6 +105,24 @@ impl Tool for PolicyRulesetVersion {
             counts: policy.counts(),
             versions,
         })
+    }
+}
+
+impl PolicyVersion {
+    /// What a version says about itself. It was read as a whole when it was loaded; that is not done again.
+    fn of(loaded: &RuleSet, in_force: bool) -> Self {
+        let text = |name: &str| {
+            let text = loaded.data.get(name).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let rules = loaded.data.get("rules").and_then(Value::as_array);
+        Self {
+            version: loaded.version.to_string(),
+            label: text("label"),
+            date: text("date"),
+            rules: rules.map_or(0, Vec::len),
+            in_force,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::shop::{Battery, Chemistry, Packing};
 /// | `hs_code` | six digits |
 /// | `origin`, `ships_from` | two letters |
 /// | `cross_border` | whether it is sent from another country than the one that it goes to |
-/// | `quantity`, `weight_g` | of this thing; the weight of one, packed |
+/// | `quantity` | how many of this thing |
 /// | `battery.present` | always known |
 /// | `battery.chemistry` | `lithium_ion`, `lithium_metal`, `alkaline`; missing without a battery |
 /// | `battery.packing` | `alone`, `with_equipment`, `in_equipment`; missing without a battery |
@@ -36,7 +36,6 @@ pub(super) enum Fact {
     ShipsFrom,
     CrossBorder,
     Quantity,
-    WeightG,
     BatteryPresent,
     BatteryChemistry,
     BatteryPacking,
@@ -66,14 +65,13 @@ pub(super) enum Known<'a> {
 }
 
 impl Fact {
-    const NAMED: [(&'static str, Self); 15] = [
+    const NAMED: [(&'static str, Self); 14] = [
         ("category", Self::Category),
         ("hs_code", Self::HsCode),
         ("origin", Self::Origin),
         ("ships_from", Self::ShipsFrom),
         ("cross_border", Self::CrossBorder),
         ("quantity", Self::Quantity),
-        ("weight_g", Self::WeightG),
         ("battery.present", Self::BatteryPresent),
         ("battery.chemistry", Self::BatteryChemistry),
         ("battery.packing", Self::BatteryPacking),
@@ -83,6 +81,12 @@ impl Fact {
         ("destination.region", Self::Region),
         ("destination.postal_code", Self::PostalCode),
     ];
+
+    /// The names of all but the attributes.
+    #[cfg(test)]
+    pub(super) fn names() -> Vec<&'static str> {
+        Self::NAMED.iter().map(|(name, _)| *name).collect()
+    }
 
     /// By its name; attributes are another matter.
     pub(super) fn named(name: &str) -> Option<Self> {
@@ -108,7 +112,6 @@ impl Fact {
             | Self::PostalCode
             | Self::Attribute(_, AttributeKind::Text) => Kind::Text,
             Self::Quantity
-            | Self::WeightG
             | Self::BatteryWattHours
             | Self::BatteryLithiumMg
             | Self::Attribute(_, AttributeKind::Number) => Kind::Number,
@@ -164,7 +167,6 @@ impl<'a> Facts<'a> {
             Fact::ShipsFrom => text(&offer.ships_from),
             Fact::CrossBorder => Some(Known::Flag(offer.ships_from != self.destination.country)),
             Fact::Quantity => Some(Known::Number(self.thing.quantity.into())),
-            Fact::WeightG => Some(Known::Number(self.thing.weight_g.into())),
             Fact::BatteryPresent => Some(Known::Flag(offer.battery.is_some())),
             Fact::BatteryChemistry => text(chemistry(offer.battery.as_ref()?)),
             Fact::BatteryPacking => text(packing(offer.battery.as_ref()?)),

@@ -1,7 +1,7 @@
 //! What a file can say, each operator with all three answers, and what is refused before anything is decided.
 
 use super::super::answer::Severity;
-use super::super::policy::Policy;
+use super::super::policy::{Policy, fact_names};
 use super::{BEFORE, IN_FORCE, case, policy};
 
 /// A small file with one rule, whose lines are `rule`.
@@ -445,5 +445,21 @@ fn the_files_of_the_program() {
     }
     for rule in before.rules() {
         assert!(rule.date <= before.date, "{} was not in force", rule.id);
+    }
+}
+
+/// The page says every fact and every operator that there is.
+#[test]
+fn the_page_is_complete() {
+    let page = include_str!("../../../../../docs/compliance-rules.md");
+    let unknown = rule(r#"{ fact = "origin", op = "like" }"#);
+    let error = toml::from_str::<Policy>(&unknown).unwrap_err().to_string();
+    let (_, operators) = error.split_once("expected one of ").unwrap();
+    let operators: Vec<&str> = operators.trim().split(", ").collect();
+    assert_eq!(operators.len(), 14);
+    let facts = fact_names().into_iter().map(|name| format!("`{name}`"));
+    for name in facts.chain(operators.iter().map(|name| (*name).to_owned())) {
+        let is_row = |line: &str| line.starts_with("| `") && line.contains(&name);
+        assert!(page.lines().any(is_row), "{name} has no row");
     }
 }
