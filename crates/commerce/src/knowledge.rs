@@ -1,8 +1,47 @@
-//! What the shop knows: full text in Chinese and English, with citations.
+//! What the shop knows: full text in Chinese and English, with citations that can be checked.
+//!
+//! The texts are files, those of [`Library::embedded`] or of a folder of the operator. Together they are a rule set,
+//! so every record names the version that an answer was found in, and an old answer can be computed again. The
+//! index of the store only finds chunks; what is answered is the file. A citation says which bytes of which file
+//! they are, and [`verify`] checks that without us.
 
 use countersign::catalog::CatalogBuilder;
+use countersign::contract::Behaviour;
+use countersign::contract::tool::{EvidenceRule, Replay};
+
+mod answer;
+mod chunking;
+mod citation;
+mod document;
+mod embedded;
+mod get_chunk;
+mod library;
+mod search;
+
+pub use answer::{ChunkAnswer, CorpusUsed, Hit, SearchAnswer};
+pub use citation::{Citation, CitationError, verify};
+pub use document::{Chunk, Document};
+pub use library::{Library, LibraryError};
+
+/// The name of the rule set, and of the corpus.
+pub const NAME: &str = "knowledge";
+
+/// The tool whose answers are cited.
+pub const SEARCH_TOOL: &str = "knowledge.search";
 
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
-    builder
+    builder.tool(search::Search).tool(get_chunk::GetChunk)
+}
+
+/// What is cited leaves evidence (A14). The same question to the same version has the same answer; a text has no
+/// window of validity but its version.
+fn cited() -> Behaviour {
+    Behaviour {
+        evidence: EvidenceRule::Required,
+        replay: Replay::Pure {
+            volatile: Vec::new(),
+        },
+        ..Behaviour::default()
+    }
 }

@@ -15,6 +15,7 @@ use countersign::{CallContext, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::knowledge::{Library, LibraryError};
 use crate::shop;
 
 /// The rules of one area, as a tool reads them.
@@ -177,6 +178,9 @@ pub enum RulesError {
     /// The shop has no canonical form; a bug.
     #[error("the shop cannot be written")]
     Shop(#[from] canonical::Error),
+    /// The texts that come with the program are no library; a bug.
+    #[error(transparent)]
+    Knowledge(#[from] LibraryError),
 }
 
 /// Rules as files, in every version that is at hand.
@@ -194,6 +198,7 @@ pub enum RulesError {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuleFiles {
     files: Vec<RuleText>,
+    knowledge: Vec<Library>,
 }
 
 impl RuleFiles {
@@ -262,12 +267,19 @@ impl RuleFiles {
         Ok(self)
     }
 
+    /// Takes these texts for what the shop knows, in place of those before. They stay loadable, as every version of
+    /// a rule set does.
+    pub fn knowledge(mut self, library: Library) -> Self {
+        self.knowledge.push(library);
+        self
+    }
+
     /// Every version, those in force last of their name.
     pub fn files(&self) -> &[RuleText] {
         &self.files
     }
 
-    /// What an executor is given: all versions, and the shop, which is made from its seed.
+    /// What an executor is given: all versions, the shop, which is made from its seed, and what it knows.
     pub fn rules(&self) -> Result<Rules, RulesError> {
         let shop = shop::data().map_err(|problem| RulesError::Invalid {
             name: shop::NAME.to_owned(),
@@ -275,6 +287,10 @@ impl RuleFiles {
             problem,
         })?;
         let mut rules = Rules::builder().version(shop::NAME, shop)?;
+        rules = Library::embedded()?.add_to(rules);
+        for library in &self.knowledge {
+            rules = library.add_to(rules);
+        }
         for file in &self.files {
             rules = rules.file(&file.name, file.text.as_bytes(), file.data.clone());
         }

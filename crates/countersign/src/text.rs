@@ -22,6 +22,7 @@ mod stem;
 mod words;
 
 pub use excerpt::excerpt;
+pub(crate) use rank::length;
 pub use rank::{Statistics, rank};
 pub use reader::TextReader;
 pub use words::{QUESTION_WORDS_MAX, Word, indexed_words, question_words, words};

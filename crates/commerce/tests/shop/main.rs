@@ -16,6 +16,7 @@ mod flow;
 mod identity;
 mod known_failures;
 mod lock;
+mod knowledge;
 mod mission;
 mod obs;
 mod oversell;

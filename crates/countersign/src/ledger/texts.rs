@@ -11,7 +11,7 @@ use countersign_contract::Digest;
 
 use super::Error;
 use crate::BoxFuture;
-use crate::text::{indexed_words, question_words};
+use crate::text::{indexed_words, length, question_words};
 
 /// Keeps corpora, and finds chunks in them.
 ///
@@ -158,7 +158,7 @@ impl Corpus {
             if !ids.insert(id.clone()) {
                 return Err(CorpusError::Twice { id });
             }
-            words = words.saturating_add(word_count(&chunk.words));
+            words = words.saturating_add(length(&chunk.words));
         }
         Ok(Self {
             id: CorpusId {
@@ -186,7 +186,7 @@ impl Corpus {
         self.ids.contains(id)
     }
 
-    /// How many words its chunks have together.
+    /// How many words its chunks have together; of Chinese, Japanese and Korean the pairs of characters are counted.
     pub fn words(&self) -> u32 {
         self.words
     }
@@ -203,10 +203,6 @@ impl fmt::Debug for Corpus {
 fn is_plain(words: &str) -> bool {
     let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_alphanumeric() || !byte.is_ascii();
     words.bytes().all(is_plain)
-}
-
-fn word_count(words: &str) -> u32 {
-    u32::try_from(words.split(' ').count()).unwrap_or(u32::MAX)
 }
 
 /// A question to a corpus. It is made of words only, whatever was asked: no text is a query of a database.

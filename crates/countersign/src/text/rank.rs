@@ -20,7 +20,7 @@ const LENGTH: f64 = 0.75;
 pub struct Statistics {
     /// How many chunks there are.
     pub chunks: u32,
-    /// How many words they have together.
+    /// How long they are together, as [`Corpus::words`](crate::ledger::Corpus::words) counts.
     pub words: u32,
     /// For each word of the question, in its order, how many chunks have it.
     pub chunks_with: Vec<u32>,
@@ -80,7 +80,7 @@ impl<'q> Weights<'q> {
         let mut counts = vec![0_u32; self.rarity.len()];
         let mut length = 0_u32;
         for word in words.split(' ') {
-            length = length.saturating_add(1);
+            length = length.saturating_add(counted(word));
             let place = self.places.get(word);
             if let Some(count) = place.and_then(|place| counts.get_mut(*place)) {
                 *count += 1;
@@ -96,6 +96,17 @@ impl<'q> Weights<'q> {
         });
         Some(thousandths(parts.sum()))
     }
+}
+
+/// How long a text is to a reader: its words, and the pairs of its characters. The characters are in the pairs.
+pub(crate) fn length(words: &str) -> u32 {
+    let counted = words.split(' ').map(counted);
+    counted.fold(0, u32::saturating_add)
+}
+
+fn counted(word: &str) -> u32 {
+    let is_one_character = !word.is_ascii() && word.chars().nth(1).is_none();
+    u32::from(!is_one_character)
 }
 
 /// Rounded, so that the last bit of a logarithm, which machines disagree about, decides nothing.

@@ -1,5 +1,6 @@
 //! Corpora in memory: every chunk is looked at.
 
+use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::Arc;
 
@@ -53,14 +54,25 @@ impl MemoryStore {
 }
 
 fn search(corpus: &Corpus, query: &TextQuery) -> Vec<TextHit> {
-    let chunks_with = query.words().iter().map(|word| {
-        let has = |chunk: &&TextChunk| chunk.words.split(' ').any(|own| own == word);
-        number(corpus.chunks().iter().filter(has).count())
-    });
+    let places = query.words().iter().enumerate();
+    let places: HashMap<&str, usize> = places.map(|(at, word)| (word.as_str(), at)).collect();
+    let mut chunks_with = vec![0_u32; query.words().len()];
+    for chunk in corpus.chunks() {
+        let has: HashSet<usize> = chunk
+            .words
+            .split(' ')
+            .filter_map(|word| places.get(word).copied())
+            .collect();
+        for at in has {
+            if let Some(count) = chunks_with.get_mut(at) {
+                *count += 1;
+            }
+        }
+    }
     let statistics = Statistics {
-        chunks: number(corpus.chunks().len()),
+        chunks: u32::try_from(corpus.chunks().len()).unwrap_or(u32::MAX),
         words: corpus.words(),
-        chunks_with: chunks_with.collect(),
+        chunks_with,
     };
     let wanted = corpus.chunks().iter().filter(|chunk| {
         let language = query.wanted_language();
@@ -72,8 +84,4 @@ fn search(corpus: &Corpus, query: &TextQuery) -> Vec<TextHit> {
         wanted.cloned(),
         query.hits_max(),
     )
-}
-
-fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }

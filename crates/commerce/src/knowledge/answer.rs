@@ -1,0 +1,78 @@
+//! What is found, and what it is cited by.
+
+use countersign::contract::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::citation::Citation;
+
+/// What a search has found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchAnswer {
+    /// What was searched.
+    pub corpus: CorpusUsed,
+    /// Best first.
+    pub hits: Vec<Hit>,
+}
+
+/// Which texts an answer is from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorpusUsed {
+    /// Its name.
+    pub name: String,
+    /// Its version: one changed byte of one document is another one.
+    pub version: Digest,
+}
+
+/// A part of a document that answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// `knowledge.get_chunk` reads all of it by this.
+    pub chunk_id: String,
+    /// The document.
+    pub document_id: String,
+    /// What it is called.
+    pub title: String,
+    /// The heading that the part stands under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heading: Option<String>,
+    /// Its language.
+    pub language: String,
+    /// The words that were found and what stands around them, as they are written.
+    pub snippet: String,
+    /// How well it answers, in thousandths; only for comparing hits of one answer.
+    pub score: u32,
+    /// Where it stands.
+    pub citation: Citation,
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChunkAnswer {
+    /// What was read.
+    pub corpus: CorpusUsed,
+    /// Its name.
+    pub chunk_id: String,
+    /// The document.
+    pub document_id: String,
+    /// What it is called.
+    pub title: String,
+    /// The heading that the part stands under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heading: Option<String>,
+    /// Its language.
+    pub language: String,
+    /// The day that the document was written or checked.
+    pub date: String,
+    /// Who says so.
+    pub source: String,
+    /// The part, as it is written.
+    pub text: String,
+    /// Where it stands.
+    pub citation: Citation,
+    /// The part before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_chunk_id: Option<String>,
+    /// The part after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_chunk_id: Option<String>,
+}

@@ -1,0 +1,161 @@
+//! `knowledge.search`.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use countersign::contract::Behaviour;
+use countersign::ledger::TextHit;
+use countersign::text::{excerpt, question_words};
+use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use serde::Deserialize;
+
+use super::answer::{CorpusUsed, Hit, SearchAnswer};
+use super::library::Library;
+use super::{NAME, cited, get_chunk};
+use crate::shop::Text;
+
+/// The tool.
+pub(super) struct Search;
+
+/// What it takes.
+#[derive(Deserialize, ToolArgs)]
+pub(super) struct SearchArgs {
+    /// What to look for, in Chinese or English: words or a question. A text is found that has one of the words.
+    #[arg(
+        example = "can I send a power bank by post",
+        min_length = 1,
+        max_length = 500
+    )]
+    query: String,
+    /// Only texts in this language, such as en or zh. Without it texts in every language; those in the language of
+    /// the request, else of the question, come first.
+    #[arg(example = "zh", min_length = 2, max_length = 35)]
+    language: Option<String>,
+    /// How many at most.
+    #[arg(default = 5, min = 1, max = 20)]
+    limit: u32,
+}
+
+/// How long a snippet may be.
+const SNIPPET_CHARS_MAX: usize = 200;
+
+impl Tool for Search {
+    const NAME: &'static str = super::SEARCH_TOOL;
+    const DESCRIPTION: &'static str = "Finds what the shop's own texts say about shipping, duties and taxes, returns, \
+        customs, batteries, payment, privacy, care and more. Each hit has a citation; cite chunk_id and \
+        citation.document_digest with what you tell the user. knowledge.get_chunk reads all of a hit.";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Args = SearchArgs;
+    type Output = SearchAnswer;
+
+    fn behaviour() -> Behaviour {
+        cited()
+    }
+
+    async fn call(&self, ctx: &CallContext, args: SearchArgs) -> Result<SearchAnswer, ToolError> {
+        let library = Library::in_force(ctx)?;
+        let language = wanted(&library, args.language.as_deref())?;
+        let (texts, corpus) = (ctx.texts(), library.corpus());
+        let limit = args.limit as usize;
+        let found = texts.search(corpus, &args.query, language.as_deref(), limit);
+        let mut found = found.await?;
+        if let Some(preferred) = preferred(&library, ctx, &args).filter(|_| language.is_none()) {
+            let more = texts.search(corpus, &args.query, Some(&preferred), limit);
+            found = merged(found, more.await?, &preferred, limit);
+        }
+        if found.is_empty() {
+            nothing_found(ctx);
+        }
+        let words = question_words(&args.query);
+        let hits = found.into_iter().map(|found| hit(&library, &words, found));
+        let hits = hits.collect::<Result<Vec<Hit>, _>>()?;
+        let documents: BTreeSet<&str> = hits.iter().map(|hit| hit.document_id.as_str()).collect();
+        for document in documents.into_iter().filter_map(|id| library.document(id)) {
+            ctx.source(get_chunk::source(ctx, document));
+        }
+        Ok(SearchAnswer {
+            corpus: CorpusUsed {
+                name: NAME.to_owned(),
+                version: library.version(),
+            },
+            hits,
+        })
+    }
+}
+
+/// The language that is asked for, as the documents write it.
+fn wanted(library: &Library, language: Option<&str>) -> Result<Option<String>, ToolError> {
+    let Some(asked) = language else {
+        return Ok(None);
+    };
+    let primary = primary(asked);
+    let known = library.languages();
+    if known.contains(primary.as_str()) {
+        return Ok(Some(primary));
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let message = format!("there are no texts in {asked:?}");
+    let hint = format!("one of {}; or leave it out", known.join(", "));
+    Err(ToolError::invalid("/language", message).hint(hint))
+}
+
+/// The language of the request, else that of the question, where there are texts in it.
+fn preferred(library: &Library, ctx: &CallContext, args: &SearchArgs) -> Option<String> {
+    let locale = ctx.request().locale.as_deref();
+    let is_han = |letter: char| matches!(letter, '\u{3400}'..='\u{9fff}');
+    let of_question = if args.query.contains(is_han) {
+        "zh"
+    } else {
+        "en"
+    };
+    let language = locale.map_or_else(|| of_question.to_owned(), primary);
+    let is_known = library.languages().contains(language.as_str());
+    is_known.then_some(language)
+}
+
+/// The language of a BCP 47 tag.
+fn primary(tag: &str) -> String {
+    let primary = tag.split(['-', '_']).next().unwrap_or_default();
+    primary.to_ascii_lowercase()
+}
+
+/// Both lists in one. What is in the language of the request is worth half as much again: it comes first where it is about
+/// as good, and not where it only has a word in common.
+fn merged(all: Vec<TextHit>, own: Vec<TextHit>, language: &str, limit: usize) -> Vec<TextHit> {
+    let others = all.into_iter().filter(|hit| hit.language != language);
+    let own = own.into_iter().map(|hit| TextHit {
+        score: hit.score.saturating_add(hit.score / 2),
+        ..hit
+    });
+    let mut merged: Vec<TextHit> = own.chain(others).collect();
+    merged.sort_by(|a, b| (Reverse(a.score), &a.id).cmp(&(Reverse(b.score), &b.id)));
+    merged.truncate(limit);
+    merged
+}
+
+fn nothing_found(ctx: &CallContext) {
+    let text = Text {
+        en: "no text has any of these words; ask with other words, or in the other language"
+            .to_owned(),
+        zh: "没有文档包含这些词；请换个说法，或换一种语言再查".to_owned(),
+    };
+    ctx.remark(
+        "NOTHING_FOUND",
+        text.for_locale(ctx.request().locale.as_deref()),
+    );
+}
+
+fn hit(library: &Library, words: &[String], found: TextHit) -> Result<Hit, ToolError> {
+    let (document, chunk, citation) = get_chunk::cited(library, &found.id, &found.text)?;
+    let snippet = excerpt(&found.text, words, SNIPPET_CHARS_MAX);
+    Ok(Hit {
+        chunk_id: found.id,
+        document_id: document.id.clone(),
+        title: document.title.clone(),
+        heading: chunk.heading.clone(),
+        language: found.language,
+        snippet: found.text.get(snippet).unwrap_or_default().to_owned(),
+        score: found.score,
+        citation,
+    })
+}
