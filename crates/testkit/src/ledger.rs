@@ -340,6 +340,7 @@ macro_rules! ledger_contract {
                 chunks_are_read_back
                 hostile_questions_are_only_questions
                 hits_are_bounded
+                a_large_corpus_is_kept_and_searched
                 a_version_is_kept_once_and_never_changes
                 the_newest_versions_stay
                 racing_keepers_and_readers_see_whole_versions

@@ -26,6 +26,18 @@ pub struct Statistics {
     pub chunks_with: Vec<u32>,
 }
 
+impl Statistics {
+    /// How telling each word of the question is: the fewer chunks have it, the more.
+    pub fn rarity(&self) -> Vec<f64> {
+        let chunks = f64::from(self.chunks);
+        let rarity = self.chunks_with.iter().map(|with| {
+            let with = f64::from(*with);
+            (1.0 + (chunks - with + 0.5).max(0.0) / (with + 0.5)).ln()
+        });
+        rarity.collect()
+    }
+}
+
 /// The best of the chunks that were found, by score and then by id, at most `limit`. Those without any of the
 /// words are left out.
 pub fn rank(
@@ -63,14 +75,10 @@ struct Weights<'q> {
 impl<'q> Weights<'q> {
     fn of(question: &'q [String], statistics: &Statistics) -> Self {
         let chunks = f64::from(statistics.chunks);
-        let rarity = statistics.chunks_with.iter().map(|with| {
-            let with = f64::from(*with);
-            (1.0 + (chunks - with + 0.5).max(0.0) / (with + 0.5)).ln()
-        });
         let places = question.iter().enumerate();
         Self {
             places: places.map(|(at, word)| (word.as_str(), at)).collect(),
-            rarity: rarity.collect(),
+            rarity: statistics.rarity(),
             length_mean: (f64::from(statistics.words) / chunks.max(1.0)).max(1.0),
         }
     }

@@ -1,8 +1,9 @@
 //! Texts in PostgreSQL, found by a GIN index over `tsvector`.
 //!
 //! The vectors are written out by us: the parser of the server takes a Chinese sentence for one word, and its idea of
-//! a letter depends on the locale of the database. `ts_rank_cd` only decides which chunks are looked at where there
-//! are very many; what they are worth is computed as for every other store.
+//! a letter depends on the locale of the database. What a chunk is worth is computed as for every other store. Only
+//! where very many chunks have a word of the question does the server choose which of them are looked at: those with
+//! its rare words, which `ts_rank_cd` knows nothing of, and by that rank where they have the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -93,6 +94,7 @@ impl PostgresStore {
             return Ok(None);
         };
         let CorpusId { name, version } = query.corpus();
+        let asked = single_expressions(query.words());
         // A row at least where the corpus is there: it may have gone since its numbers were read.
         let found = self
             .read(
@@ -101,13 +103,18 @@ impl PostgresStore {
                      WHERE c.name = t.name AND c.version = t.version \
                        AND c.vector @@ $3::text::tsquery \
                        AND ($4::text IS NULL OR c.language = $4) \
-                     ORDER BY ts_rank_cd(c.vector, $3::text::tsquery) DESC, c.id LIMIT $5) f ON true \
+                     ORDER BY (SELECT sum(w.rarity) \
+                         FROM unnest($5::text[], $6::float8[]) AS w (word, rarity) \
+                         WHERE c.vector @@ w.word::tsquery) DESC, \
+                       ts_rank_cd(c.vector, $3::text::tsquery) DESC, c.id LIMIT $7) f ON true \
                  WHERE t.name = $1 AND t.version = $2",
                 &[
                     name,
                     &version.as_bytes().as_slice(),
-                    &expression(query.words()),
+                    &asked.join(" | "),
                     &query.wanted_language(),
+                    &asked,
+                    &statistics.rarity(),
                     &rows(CANDIDATES_MAX),
                 ],
             )
@@ -124,11 +131,7 @@ impl PostgresStore {
     /// None where the corpus is not kept.
     async fn statistics(&self, query: &TextQuery) -> Result<Option<Statistics>, Failure> {
         let CorpusId { name, version } = query.corpus();
-        let asked: Vec<String> = query
-            .words()
-            .iter()
-            .map(|word| expression(std::slice::from_ref(word)))
-            .collect();
+        let asked = single_expressions(query.words());
         let found = self
             .read(
                 "SELECT t.chunks, t.words, (SELECT count(*) FROM text_chunk c \
@@ -214,11 +217,10 @@ async fn add(client: &Client, corpus: &CorpusId, chunks: &[TextChunk]) -> Result
     Ok(())
 }
 
-/// Chunks that have one of these words. They have letters and digits only, so there is nothing in them that would
-/// end a quote.
-fn expression(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    words.join(" | ")
+/// For each word the chunks that have it. It has letters and digits only, so there is nothing in it that would end a
+/// quote.
+fn single_expressions(words: &[String]) -> Vec<String> {
+    words.iter().map(|word| format!("'{word}'")).collect()
 }
 
 /// The words with their places, as the text form of a vector.

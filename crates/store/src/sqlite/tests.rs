@@ -4,6 +4,7 @@ mod batches;
 mod clock;
 mod contents;
 mod disk;
+mod texts;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

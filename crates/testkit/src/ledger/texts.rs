@@ -195,6 +195,38 @@ pub(super) async fn hits_are_bounded(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
+/// More than a store writes, removes or looks at in one go. Where very many chunks have a common word, those with the
+/// rare word of a question are still found.
+pub(super) async fn a_large_corpus_is_kept_and_searched(fresh: &Fresh) -> Checked {
+    const CHUNKS: usize = 1_100;
+    let store = &*fresh.store;
+    let large = |version: usize| {
+        let chunks = (0..CHUNKS).map(|n| {
+            let text = match n {
+                700 => "tax on one zebra, and much more about other things".to_owned(),
+                n => format!("tax tax tax duty tax n{n}"),
+            };
+            TextChunk::new(format!("{n:04}"), "en", text, &[])
+        });
+        corpus("large", version, chunks.collect())
+    };
+    // Enough versions for the first of them to be removed.
+    for version in 1..=VERSIONS_KEPT + 1 {
+        store.keep_corpus(&large(version)).await?;
+    }
+    let gone = store.search(&TextQuery::new(large(1).id(), "tax")).await?;
+    assert_eq!(gone, None);
+    let newest = large(VERSIONS_KEPT + 1);
+    let hits = search(store, newest.id(), "tax duty zebra").await?;
+    assert_eq!(hits.first().map(|hit| &*hit.id), Some("0700"));
+    assert_eq!(hits.len(), 10);
+    for n in [0, 199, 200, 499, 500, 1_099] {
+        let hits = search(store, newest.id(), &format!("n{n}")).await?;
+        assert_eq!(ids(&hits), [format!("{n:04}")]);
+    }
+    Ok(())
+}
+
 pub(super) async fn a_version_is_kept_once_and_never_changes(fresh: &Fresh) -> Checked {
     let (store, first) = (&*fresh.store, shop());
     store.keep_corpus(&first).await?;
