@@ -27,7 +27,8 @@ pub trait Source: Send {
 
 /// One row of a store. Closed: a kind of row that is added does not compile until it is moved too.
 ///
-/// What belongs to a running process is not here: the sequencing lease, and whether the store was closed.
+/// What belongs to a running process is not here: the sequencing lease, and whether the store was closed. Nor
+/// are texts that are searched: they are made again from their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
     /// By user.
