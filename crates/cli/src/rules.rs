@@ -100,7 +100,7 @@ impl RuleOptions {
             }
             match file.read() {
                 Ok((version, data)) => {
-                    rules = rules.file(&version.name, version.bytes(), data);
+                    rules = rules.later(&version.name, version.digest, data);
                     known.versions.push(version);
                 }
                 Err(problem) => known.problems.push(problem),
@@ -161,27 +161,20 @@ impl Known {
     }
 }
 
-impl Version {
-    /// What is left to be told by its digest, where that is of a file.
-    fn bytes(&self) -> &[u8] {
-        self.file.as_deref().unwrap_or_default().as_bytes()
-    }
-}
-
 /// The versions that a program and its folder bring.
 fn versions(rules: &Rules, files: &[RuleText], of_program: usize) -> Vec<Version> {
     let mut versions = Vec::new();
     for name in rules.names() {
-        let current = rules.current(name).map(|set| set.version);
-        for set in rules.versions(name) {
-            let is_it = |file: &RuleText| file.name == name && file.version() == set.version;
+        let current = rules.in_force(name);
+        for digest in rules.digests(name) {
+            let is_it = |file: &RuleText| file.name == name && file.version() == digest;
             let at = files.iter().rposition(is_it);
             let file = at.and_then(|at| files.get(at));
             versions.push(Version {
                 name: name.to_owned(),
-                digest: set.version,
+                digest,
                 label: file.map(|file| file.label.clone()),
-                is_in_force: current == Some(set.version),
+                is_in_force: current == Some(digest),
                 origin: match at {
                     Some(at) if at >= of_program => Origin::Folder,
                     Some(_) | None => Origin::Program,

@@ -77,7 +77,7 @@ pub(crate) struct RuleFile {
     text: &'static str,
 }
 
-type Check = fn(&str) -> Result<Value, String>;
+type Check = fn(&str) -> Result<(), String>;
 
 impl RuleFile {
     /// A file by the day from which it holds.
@@ -86,11 +86,10 @@ impl RuleFile {
     }
 }
 
-/// Reads a file as rules of this area and gives it back as data; the error says where it is wrong.
-fn read<T: RuleData>(text: &str) -> Result<Value, String> {
+/// Reads a file as rules of this area; the error says where it is wrong.
+fn check<T: RuleData>(text: &str) -> Result<(), String> {
     let rules: T = toml::from_str(text).map_err(|error| error.to_string())?;
-    rules.check()?;
-    toml::from_str(text).map_err(|error| error.to_string())
+    rules.check()
 }
 
 /// A rule set: how its files are read, and those that come with the program, oldest first.
@@ -104,7 +103,7 @@ impl Area {
     const fn new<T: RuleData>(files: &'static [RuleFile]) -> Self {
         Self {
             name: T::NAME,
-            check: read::<T>,
+            check: check::<T>,
             files,
         }
     }
@@ -131,18 +130,45 @@ pub struct RuleText {
     pub label: String,
     /// The file as it is.
     pub text: Cow<'static, str>,
-    data: Value,
+    version: Digest,
 }
 
 impl RuleText {
-    /// The version: the digest of the file's bytes.
-    pub fn version(&self) -> Digest {
-        Digest::of_bytes(self.text.as_bytes())
+    /// A text as it is: nobody has looked yet whether it can be used.
+    pub fn new(name: &str, label: &str, text: Cow<'static, str>) -> Self {
+        Self {
+            name: name.to_owned(),
+            label: label.to_owned(),
+            version: Digest::of_bytes(text.as_bytes()),
+            text,
+        }
     }
 
-    /// What the file says.
-    pub fn data(&self) -> &Value {
-        &self.data
+    /// The version: the digest of the file's bytes.
+    pub fn version(&self) -> Digest {
+        self.version
+    }
+
+    /// What the file says; nothing where it is no TOML.
+    pub fn data(&self) -> Value {
+        toml::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// Whether it says what its area needs.
+    pub fn check(&self) -> Result<(), RulesError> {
+        let area = AREAS.iter().find(|area| area.name == self.name);
+        let area = area.ok_or_else(|| {
+            let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
+            RulesError::Unknown {
+                name: self.name.clone(),
+                known: known.join(", "),
+            }
+        })?;
+        (area.check)(&self.text).map_err(|problem| RulesError::Invalid {
+            name: self.name.clone(),
+            label: self.label.clone(),
+            problem,
+        })
     }
 }
 
@@ -202,12 +228,14 @@ pub struct RuleFiles {
 }
 
 impl RuleFiles {
-    /// Those that come with the program.
+    /// Those that come with the program. There are many, and a process uses few: each is read when somebody
+    /// asks for it.
     pub fn embedded() -> Result<Self, RulesError> {
         let mut all = Self::default();
         for area in AREAS {
             for file in area.files {
-                all.add(area, file.label, Cow::Borrowed(file.text))?;
+                let text = Cow::Borrowed(file.text);
+                all.files.push(RuleText::new(area.name, file.label, text));
             }
         }
         Ok(all)
@@ -215,36 +243,10 @@ impl RuleFiles {
 
     /// Adds a version, which is then the one in force.
     pub fn with(mut self, name: &str, label: &str, text: String) -> Result<Self, RulesError> {
-        let area = AREAS.iter().find(|area| area.name == name);
-        let area = area.ok_or_else(|| {
-            let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
-            RulesError::Unknown {
-                name: name.to_owned(),
-                known: known.join(", "),
-            }
-        })?;
-        self.add(area, label, Cow::Owned(text))?;
+        let file = RuleText::new(name, label, Cow::Owned(text));
+        file.check()?;
+        self.files.push(file);
         Ok(self)
-    }
-
-    fn add(&mut self, area: &Area, label: &str, text: Cow<'static, str>) -> Result<(), RulesError> {
-        let (name, label) = (area.name.to_owned(), label.to_owned());
-        match (area.check)(&text) {
-            Ok(data) => self.files.push(RuleText {
-                name,
-                label,
-                text,
-                data,
-            }),
-            Err(problem) => {
-                return Err(RulesError::Invalid {
-                    name,
-                    label,
-                    problem,
-                });
-            }
-        }
-        Ok(())
     }
 
     /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels.
@@ -292,7 +294,8 @@ impl RuleFiles {
             rules = library.add_to(rules);
         }
         for file in &self.files {
-            rules = rules.file(&file.name, file.text.as_bytes(), file.data.clone());
+            let (name, version, file) = (file.name.clone(), file.version, file.clone());
+            rules = rules.later(name, version, move || file.data());
         }
         Ok(rules.build())
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use countersign_contract::{Digest, canonical};
 use serde_json::Value;
@@ -38,8 +38,16 @@ pub struct RuleSet {
 /// ```
 #[derive(Clone, Default)]
 pub struct Rules {
-    current: Arc<BTreeMap<String, Arc<RuleSet>>>,
-    known: Arc<HashMap<(String, Digest), Arc<RuleSet>>>,
+    current: Arc<BTreeMap<String, Arc<Known>>>,
+    known: Arc<HashMap<(String, Digest), Arc<Known>>>,
+}
+
+/// A version that is at hand. A program may bring many of which a process uses few, so its data is read when
+/// somebody asks for it.
+struct Known {
+    name: String,
+    version: Digest,
+    set: LazyLock<Arc<RuleSet>, Box<dyn FnOnce() -> Arc<RuleSet> + Send>>,
 }
 
 impl Rules {
@@ -55,18 +63,33 @@ impl Rules {
 
     /// The version in force.
     pub fn current(&self, name: &str) -> Option<Arc<RuleSet>> {
-        self.current.get(name).cloned()
+        self.current.get(name).map(|known| known.set.clone())
+    }
+
+    /// Which version is in force, without reading it.
+    pub fn in_force(&self, name: &str) -> Option<Digest> {
+        self.current.get(name).map(|known| known.version)
     }
 
     /// One version.
     pub fn version(&self, name: &str, version: Digest) -> Option<Arc<RuleSet>> {
-        self.known.get(&(name.to_owned(), version)).cloned()
+        let known = self.known.get(&(name.to_owned(), version));
+        known.map(|known| known.set.clone())
+    }
+
+    /// Which versions are known, without reading them, in no order.
+    pub fn digests(&self, name: &str) -> Vec<Digest> {
+        self.of_name(name).map(|known| known.version).collect()
     }
 
     /// Every version that is known, in no order.
     pub fn versions(&self, name: &str) -> Vec<Arc<RuleSet>> {
-        let of_name = self.known.values().filter(|set| set.name == name);
-        of_name.cloned().collect()
+        self.of_name(name).map(|known| known.set.clone()).collect()
+    }
+
+    fn of_name(&self, name: &str) -> impl Iterator<Item = &Known> {
+        let known = self.known.values().map(|known| &**known);
+        known.filter(move |known| known.name == name)
     }
 }
 
@@ -80,8 +103,8 @@ impl fmt::Debug for Rules {
 /// Gathers rule sets.
 #[derive(Default)]
 pub struct RulesBuilder {
-    current: BTreeMap<String, Arc<RuleSet>>,
-    known: HashMap<(String, Digest), Arc<RuleSet>>,
+    current: BTreeMap<String, Arc<Known>>,
+    known: HashMap<(String, Digest), Arc<Known>>,
 }
 
 impl RulesBuilder {
@@ -92,7 +115,7 @@ impl RulesBuilder {
         data: Value,
     ) -> Result<Self, canonical::Error> {
         let version = Digest::of_canonical(&data)?;
-        self.add(name.into(), version, data);
+        self.add(name.into(), version, move || data);
         Ok(self)
     }
 
@@ -100,6 +123,18 @@ impl RulesBuilder {
     /// byte makes another version and `sha256sum` tells which one a file is.
     pub fn file(mut self, name: impl Into<String>, bytes: &[u8], data: Value) -> Self {
         let version = Digest::of_bytes(bytes);
+        self.add(name.into(), version, move || data);
+        self
+    }
+
+    /// Adds a version whose data is read when somebody asks for it: `version` is the digest of what it is
+    /// read from.
+    pub fn later(
+        mut self,
+        name: impl Into<String>,
+        version: Digest,
+        data: impl FnOnce() -> Value + Send + 'static,
+    ) -> Self {
         self.add(name.into(), version, data);
         self
     }
@@ -117,22 +152,34 @@ impl RulesBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn also(mut self, others: &Rules) -> Self {
-        let clone = |(key, set): (&(String, Digest), &Arc<RuleSet>)| (key.clone(), set.clone());
+        let clone = |(key, known): (&(String, Digest), &Arc<Known>)| (key.clone(), known.clone());
         self.known.extend(others.known.iter().map(clone));
-        let clone = |(name, set): (&String, &Arc<RuleSet>)| (name.clone(), set.clone());
+        let clone = |(name, known): (&String, &Arc<Known>)| (name.clone(), known.clone());
         self.current.extend(others.current.iter().map(clone));
         self
     }
 
-    fn add(&mut self, name: String, version: Digest, data: Value) {
-        let set = Arc::new(RuleSet {
-            name,
+    fn add(
+        &mut self,
+        name: String,
+        version: Digest,
+        data: impl FnOnce() -> Value + Send + 'static,
+    ) {
+        let named = name.clone();
+        let read = move || {
+            Arc::new(RuleSet {
+                name: named,
+                version,
+                data: data(),
+            })
+        };
+        let known = Arc::new(Known {
+            name: name.clone(),
             version,
-            data,
+            set: LazyLock::new(Box::new(read)),
         });
-        let key = (set.name.clone(), set.version);
-        self.known.insert(key, set.clone());
-        self.current.insert(set.name.clone(), set);
+        self.known.insert((name.clone(), version), known.clone());
+        self.current.insert(name, known);
     }
 
     /// The rule sets.

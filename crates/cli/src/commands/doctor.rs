@@ -177,7 +177,7 @@ fn kept_rules(folder: &Folder) -> Result<(Standing, String), Failure> {
     let files = kept::files(folder)?;
     let problems: Vec<String> = files
         .iter()
-        .filter_map(|file| file.checked().err())
+        .filter_map(|file| file.usable().err())
         .collect();
     Ok(if problems.is_empty() {
         (Standing::Ok, counted(files.len(), "version", "versions"))

@@ -1,12 +1,13 @@
 //! What was in force once: `rules/NAME/DIGEST.toml` in the data folder, or `.json` where the rules came from no
 //! file. The name is the digest of the bytes, so a file that was changed is not the one that it says.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use countersign::contract::Digest;
-use countersign_commerce::rulebook::RuleFiles;
+use countersign_commerce::rulebook::RuleText;
 use serde_json::Value;
 
 use super::{Known, Origin, Version};
@@ -67,19 +68,16 @@ pub(crate) fn files(data: &Folder) -> Result<Vec<File>, Failure> {
 }
 
 impl File {
-    /// The version that it is, or why it cannot be used.
-    pub(crate) fn read(self) -> Result<(Version, Value), String> {
-        let path = self.path.display();
+    /// The version that it is with a way to read its data, or why it cannot be used.
+    pub(super) fn read(self) -> Result<(Version, impl FnOnce() -> Value + Send + 'static), String> {
         let text = self.checked()?;
-        let cannot = |problem: &dyn std::fmt::Display| {
-            format!("the kept rules {path} cannot be used by this program: {problem}")
-        };
-        let data = if self.is_toml {
-            let files = RuleFiles::default().with(&self.name, "kept", text.clone());
-            let files = files.map_err(|error| cannot(&error))?;
-            files.files().last().map(|file| file.data().clone())
-        } else {
-            serde_json::from_str(&text).map_err(|error| cannot(&error))?
+        let (name, is_toml, data) = (self.name.clone(), self.is_toml, text.clone());
+        let data = move || {
+            if is_toml {
+                RuleText::new(&name, "", Cow::Owned(data)).data()
+            } else {
+                serde_json::from_str(&data).unwrap_or_default()
+            }
         };
         let version = Version {
             name: self.name,
@@ -89,11 +87,24 @@ impl File {
             origin: Origin::Kept,
             file: Some(text),
         };
-        Ok((version, data.unwrap_or_default()))
+        Ok((version, data))
+    }
+
+    /// Whether this program can still use it, after [`checked`](Self::checked).
+    pub(crate) fn usable(&self) -> Result<(), String> {
+        let text = self.checked()?;
+        if !self.is_toml {
+            return Ok(());
+        }
+        let text = RuleText::new(&self.name, "kept", Cow::Owned(text));
+        text.check().map_err(|error| {
+            let path = self.path.display();
+            format!("the kept rules {path} cannot be used by this program: {error}")
+        })
     }
 
     /// What is in it, where that is what its name says.
-    pub(crate) fn checked(&self) -> Result<String, String> {
+    fn checked(&self) -> Result<String, String> {
         let path = self.path.display();
         let text = bounded(&self.path).map_err(|error| format!("cannot read {path}: {error}"))?;
         if Digest::of_bytes(text.as_bytes()) == self.digest {

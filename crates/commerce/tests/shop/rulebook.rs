@@ -20,6 +20,17 @@ fn a_changed_byte_is_another_version() {
     assert!(changed.version("fx", before).is_some());
 }
 
+/// What comes with the program is not looked at when it starts, so it is looked at here.
+#[test]
+fn every_file_of_the_program_can_be_used() {
+    let embedded = RuleFiles::embedded().unwrap();
+    for file in embedded.files() {
+        file.check().unwrap();
+        assert!(file.data().is_object(), "{}/{}", file.name, file.label);
+    }
+    assert!(embedded.files().len() >= 5);
+}
+
 #[test]
 fn what_cannot_be_used_says_why() {
     #[track_caller]
