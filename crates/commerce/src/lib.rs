@@ -11,6 +11,7 @@
 //! 3. [`catalog`], [`stock`], [`pricing`], [`shipping`], [`tax`], [`compliance`]: what a draft order rests on;
 //! 4. [`ground`]: how one answer rests on another; [`cart`], [`checkout`], [`payment`], [`evidence`]: the
 //!    way to a draft order, and no further: no tool here can take money;
+//!    [`interop`]: a draft order in the words of other standards;
 //! 5. [`identity`], [`knowledge`], [`mission`], [`obs`]: what surrounds it.
 
 pub mod behaviour;
@@ -23,6 +24,7 @@ pub mod evidence;
 pub mod fx;
 pub mod ground;
 pub mod identity;
+pub mod interop;
 pub mod item;
 pub mod knowledge;
 pub mod mission;

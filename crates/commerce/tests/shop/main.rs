@@ -17,6 +17,7 @@ mod identity;
 mod known_failures;
 mod lock;
 mod knowledge;
+mod interop;
 mod mission;
 mod obs;
 mod oversell;
