@@ -222,15 +222,7 @@ fn room(package: &str) -> Option<Room> {
             &["countersign-testkit"],
         ),
         // The reference tools: nothing but what every tool author has.
-        "countersign-commerce" => (
-            Layer::Edge,
-            &["countersign"],
-            &[
-                "countersign-evidence",
-                "countersign-store",
-                "countersign-testkit",
-            ],
-        ),
+        "countersign-commerce" => (Layer::Edge, &["countersign"], ALL),
         // What arrives on a wire; which store is behind it is not its business.
         "countersign-gateway" => (
             Layer::Edge,

@@ -1,6 +1,9 @@
 //! What is sold: search in two languages, cards, variants, and how many there are.
 
+use std::sync::Arc;
+
 use countersign::contract::Behaviour;
+use countersign::ledger::MemoryStore;
 use countersign::{CallContext, Catalog, Executor, Tool, ToolArgs, ToolError};
 use countersign_commerce::behaviour;
 use countersign_commerce::rulebook::RuleFiles;
@@ -437,11 +440,17 @@ impl Tool for Hold {
 async fn held_items_are_not_available() {
     let clock = clock();
     let catalog = countersign_commerce::tools(Catalog::builder()).tool(Hold);
+    let store = Arc::new(MemoryStore::with_clock(clock.clone()));
     let executor = Executor::builder(catalog.build().unwrap())
+        .store(store.clone())
         .clock(clock.clone())
         .rules(RuleFiles::embedded().unwrap().rules().unwrap())
         .build();
-    let world = World { executor, clock };
+    let world = World {
+        executor,
+        store,
+        clock,
+    };
     let held = world
         .call_as("u_2", "test.hold", json!({"quantity": 28}), json!({}))
         .await;
