@@ -46,7 +46,7 @@ pub struct Tax {
     /// Whether towns and counties may add to the rate of a region.
     #[serde(default)]
     pub has_local_rates: bool,
-    /// A name in [`TaxRules::sources`].
+    /// A name in [`TaxRules::sources`](super::TaxRules::sources).
     pub source: String,
     /// The day that the figure is of.
     pub date: String,
@@ -72,7 +72,7 @@ pub struct TaxRate {
     /// How sure an estimate with it may be at most.
     #[serde(default)]
     pub confidence_max: Option<Confidence>,
-    /// A name in [`TaxRules::sources`].
+    /// A name in [`TaxRules::sources`](super::TaxRules::sources).
     pub source: String,
     /// The day that the figure is of.
     pub date: String,
