@@ -27,17 +27,18 @@ pub const NAME: &str = "shop";
 
 static BOOK: Book<Shop> = Book::new();
 
-/// The shop as data, made once.
-static DATA: LazyLock<Result<Value, String>> = LazyLock::new(|| {
+/// Everything that is sold, made once.
+static OFFERS: LazyLock<Result<Vec<Offer>, String>> = LazyLock::new(|| {
     let mut offers = landmarks::offers()?;
     offers.extend(generate::offers(kinds::plan()?, generate::SEED)?);
-    let offers = serde_json::to_value(offers).map_err(|error| error.to_string())?;
-    Ok(json!({ "offers": offers }))
+    Ok(offers)
 });
 
 /// The shop as a rule set: the offers that are written by hand, and those that are made from the seed.
 pub(crate) fn data() -> Result<Value, String> {
-    DATA.clone()
+    let offers = OFFERS.as_ref().map_err(Clone::clone)?;
+    let offers = serde_json::to_value(offers).map_err(|error| error.to_string())?;
+    Ok(json!({ "offers": offers }))
 }
 
 /// Everything that is sold, with a way to find it.
