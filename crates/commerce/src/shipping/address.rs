@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::destination::Destination;
 
 mod check;
+mod fault;
 mod formats;
 mod label;
 mod postal;
 mod text;
 mod validate_address;
 
-pub use check::{Change, Checked, Fault, Faults, Problem, check};
+pub use check::{Checked, check};
+pub use fault::{Change, Fault, Faults, Problem};
 pub use formats::AddressRules;
 pub(crate) use formats::RULES;
 pub(crate) use postal::key as postal_key;

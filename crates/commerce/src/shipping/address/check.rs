@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-use countersign::ToolError;
-use countersign::contract::ErrorCode;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
+use super::fault::{Change, Fault, Faults, Problem};
 use super::formats::{AddressRules, Country, Part, Region};
 use super::{Address, label, postal, text};
 use crate::shop::is_chinese;
@@ -29,59 +25,6 @@ impl fmt::Debug for Checked {
         f.debug_struct("Checked")
             .field("changes", &self.changes)
             .finish_non_exhaustive()
-    }
-}
-
-/// Something that was changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// JSON pointer.
-    pub field: String,
-    /// What was done, as a code that stays: such as `REGION_NAME_TO_CODE`.
-    pub change: String,
-}
-
-/// Something that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
-    /// JSON pointer.
-    pub field: String,
-    /// What kind of fault it is.
-    pub problem: Problem,
-    /// For people; it never quotes the address.
-    pub message: String,
-    /// What to do, with an example.
-    pub hint: String,
-}
-
-/// What is wrong with a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Problem {
-    /// The country needs it.
-    Missing,
-    /// There is no such country or region.
-    Unknown,
-    /// It does not look as it has to.
-    Malformed,
-    /// It does not go with another field.
-    Mismatch,
-}
-
-/// Everything that is wrong with an address; at least one fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Faults(pub Vec<Fault>);
-
-/// `ADDRESS_INVALID` with the first fault in `field` and all of them in `details.faults`.
-impl From<Faults> for ToolError {
-    fn from(Faults(faults): Faults) -> Self {
-        let first = faults.first();
-        let message = first.map_or("the address cannot be used", |fault| &fault.message);
-        let mut error = Self::new(ErrorCode::AddressInvalid, message);
-        if let Some(first) = first {
-            error = error.field(&first.field).hint(&first.hint);
-        }
-        error.detail("faults", json!(faults))
     }
 }
 
@@ -328,15 +271,16 @@ impl Desk<'_> {
             .postal
             .as_ref()
             .map(|postal| postal.example.as_str());
-        let hint = format!(
-            "{} ({}, {})",
-            self.words(
-                "correct the postal code or the region",
-                "请更正邮政编码或省州"
-            ),
+        let example = self.example(&format!(
+            "{}: {}",
             country.region_example,
-            example.unwrap_or_default(),
+            example.unwrap_or_default()
+        ));
+        let hint = self.words(
+            "correct the postal code or the region",
+            "请更正邮政编码或省州",
         );
+        let hint = format!("{hint}, {example}");
         let message = (
             "the postal code is not in this region",
             "邮政编码与省州不符",

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::check::{Faults, Problem, check as check_address};
-use super::{Address, AddressRules, Checked};
+use super::{Address, AddressRules, Checked, Faults, Problem};
 
 const RULES: &str = include_str!("../../../rules/addresses/2026-10-01.toml");
 
@@ -15,7 +14,7 @@ fn ask(address: &Value) -> Result<Checked, Faults> {
     fields.entry("recipient").or_insert(json!("A. Example"));
     fields.entry("lines").or_insert(json!(["1 Test St"]));
     let address: Address = serde_json::from_value(address).unwrap();
-    check_address(&rules, &address, "", None)
+    super::check(&rules, &address, "", None)
 }
 
 /// An address that is fine: its region and postal code in normal form, its label, and the codes of what was changed.

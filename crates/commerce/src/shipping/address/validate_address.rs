@@ -7,7 +7,8 @@ use countersign::contract::tool::Replay;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 
-use super::check::{Change, Checked, check};
+use super::check::{Checked, check};
+use super::fault::Change;
 use super::formats::AddressRules;
 use super::{Address, text};
 use crate::behaviour;
