@@ -87,6 +87,8 @@ fn seeds() {
         .blocked("block anz.plants.forbidden");
     seeds("NL>CN").blocked("block plants.phyto, block cn.plants.forbidden");
     seeds("AU>AU").allowed("");
+    // Where it grew is another matter than which border it crosses now.
+    seeds("AU>AU").origin("NL").allowed("");
 }
 
 /// A T-shirt goes nowhere under an embargo. Coverage is not asked there: the list is left out of it.

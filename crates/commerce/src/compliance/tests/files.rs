@@ -310,6 +310,7 @@ fn a_rule_that_contradicts_itself_is_refused() {
         (number("gt", 5), number("lt", 5)),
         (number("gte", 6), number("lte", 5)),
         (number("gt", 5), number("lte", 5)),
+        (number("gte", 5), number("lt", 5)),
         (number("eq", 5), number("gt", 5)),
         (number("eq", 5), number("eq", 6)),
         (number("eq", 5), number("ne", 5)),
@@ -349,6 +350,11 @@ fn a_rule_that_contradicts_itself_is_refused() {
     let excepted =
         format!("severity = \"block\"\ndestinations = [\"*\"]\nwhen = {ce}\nexceptions = [{ce}]");
     refused(&file(&excepted), "it can never say anything");
+    let never = excepted.replace(
+        &format!("[{ce}]"),
+        &format!("[{{ all = [{ce}, {not_ce}] }}]"),
+    );
+    refused(&file(&never), "an exception can never hold");
 }
 
 #[test]
