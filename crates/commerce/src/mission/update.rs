@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{BudgetArgs, Country, Mission, NOTES_MAX, Note, Status, check_deadline};
 use crate::behaviour;
 use crate::cart::Cart;
+use crate::checkout::Kept;
 
 pub(super) struct Update;
 
@@ -86,6 +87,9 @@ impl Tool for Update {
         check_deadline(ctx, args.deadline)?;
         if let Some(cart_id) = &args.cart_id {
             Cart::of(ctx, cart_id).await?;
+        }
+        if let Some(draft_order_id) = &args.draft_order_id {
+            Kept::of(ctx, draft_order_id).await?;
         }
         let before = mission.clone();
         mission.change(ctx, args)?;

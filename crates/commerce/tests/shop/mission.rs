@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::flow::Order;
 use crate::world::{World, check_error, ok};
 
 async fn mission(world: &World) -> Value {
@@ -15,6 +16,11 @@ async fn mission(world: &World) -> Value {
         "deadline": "2027-01-31T12:00:00Z",
     });
     let reply = world.call("mission.create", arguments).await;
+    ok(&reply).clone()
+}
+
+async fn mission_of(world: &World, goal: &str) -> Value {
+    let reply = world.call("mission.create", json!({"goal": goal})).await;
     ok(&reply).clone()
 }
 
@@ -107,6 +113,23 @@ async fn a_mission_goes_on() {
     assert_eq!(ok(&listed)["missions"][0]["version"], 3);
 }
 
+/// A mission leads to the draft order that came out of it, and only to one of its user.
+#[tokio::test]
+async fn a_mission_names_its_draft_order() {
+    let world = World::new();
+    let made = mission(&world).await;
+    let draft = Order::new().draft(&world).await;
+    let id = &ok(&draft)["draft_order_id"];
+    let change = json!({"draft_order_id": id, "status": "done"});
+    let done = update(&world, &made, change).await;
+    assert_eq!(ok(&done)["draft_order_id"], *id);
+    let other = Order::new().by("u_2").draft(&world).await;
+    let id = &ok(&other)["draft_order_id"];
+    let made = mission_of(&world, "tea").await;
+    let foreign = update(&world, &made, json!({"draft_order_id": id})).await;
+    check_error(&foreign, "NOT_FOUND", &json!({"field": "/draft_order_id"}));
+}
+
 /// Who changes what somebody else has changed is told so, and nothing is lost.
 #[tokio::test]
 async fn a_change_of_an_older_version_is_refused() {
@@ -177,6 +200,8 @@ async fn what_cannot_be_is_refused_with_its_field() {
     }
     check(json!({}), "INVALID_ARGUMENT", "").await;
     check(json!({"cart_id": "cart_none"}), "NOT_FOUND", "/cart_id").await;
+    let order = json!({"draft_order_id": "order_none"});
+    check(order, "NOT_FOUND", "/draft_order_id").await;
     check(
         json!({"deadline": "2026-11-16T11:59:59Z"}),
         "INVALID_ARGUMENT",
