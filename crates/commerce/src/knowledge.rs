@@ -21,6 +21,7 @@ mod search;
 pub use answer::{ChunkAnswer, CorpusUsed, Hit, SearchAnswer};
 pub use citation::{Citation, CitationError, verify};
 pub use document::{Chunk, Document};
+pub(crate) use library::embedded_data;
 pub use library::{Library, LibraryError};
 
 /// The name of the rule set, and of the corpus.

@@ -15,7 +15,7 @@ use countersign::{CallContext, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::knowledge::{Library, LibraryError};
+use crate::knowledge::{self, Library};
 use crate::shop;
 
 /// The rules of one area, as a tool reads them.
@@ -214,9 +214,6 @@ pub enum RulesError {
     /// The shop has no canonical form; a bug.
     #[error("the shop cannot be written")]
     Shop(#[from] canonical::Error),
-    /// The texts that come with the program are no library; a bug.
-    #[error(transparent)]
-    Knowledge(#[from] LibraryError),
 }
 
 /// Rules as files, in every version that is at hand.
@@ -299,9 +296,9 @@ impl RuleFiles {
             problem,
         })?;
         let mut rules = Rules::builder().version(shop::NAME, shop)?;
-        rules = Library::embedded()?.add_to(rules);
+        rules = rules.version(knowledge::NAME, knowledge::embedded_data())?;
         for library in &self.knowledge {
-            rules = library.add_to(rules);
+            rules = rules.version(knowledge::NAME, library.data())?;
         }
         for file in &self.files {
             let (name, version, file) = (file.name.clone(), file.version, file.clone());

@@ -6,12 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use countersign::contract::Digest;
+use countersign::contract::{Digest, canonical};
 use countersign::ledger::{Corpus, CorpusError};
-use countersign::rules::RulesBuilder;
 use countersign::{CallContext, ToolError};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::document::{Chunk, Document};
 use super::{NAME, embedded};
@@ -94,6 +93,9 @@ pub enum LibraryError {
     /// Together they are no corpus.
     #[error("the documents cannot be searched")]
     Corpus(#[from] CorpusError),
+    /// They have no canonical form; a bug.
+    #[error("the documents cannot be written")]
+    Unwritable(#[from] canonical::Error),
 }
 
 impl Library {
@@ -151,7 +153,7 @@ impl Library {
                 chunks.push(document.indexed(chunk));
             }
         }
-        let version = Digest::of_bytes(manifest(&documents).as_bytes());
+        let version = Digest::of_canonical(&data(&documents))?;
         let corpus = Arc::new(Corpus::new(NAME, version, chunks)?);
         Ok(Self {
             documents,
@@ -190,7 +192,7 @@ impl Library {
             .collect()
     }
 
-    /// The version: the digest of what `LC_ALL=C sha256sum *.md` prints in the folder of the files.
+    /// The version: the digest of the canonical JSON of all files with their names.
     pub fn version(&self) -> Digest {
         self.corpus.id().version
     }
@@ -199,15 +201,27 @@ impl Library {
         &self.corpus
     }
 
-    /// Adds this version to the rule sets.
-    pub(crate) fn add_to(&self, rules: RulesBuilder) -> RulesBuilder {
-        let documents = self.documents.iter();
-        let documents: Vec<_> = documents
-            .map(|document| json!({"name": document.file(), "text": document.text()}))
-            .collect();
-        let manifest = manifest(&self.documents);
-        rules.file(NAME, manifest.as_bytes(), json!({ "documents": documents }))
+    /// The library as a rule set.
+    pub(crate) fn data(&self) -> Value {
+        data(&self.documents)
     }
+}
+
+/// What comes with the program as a rule set, without reading it: a process that nobody asks needs none of it.
+pub(crate) fn embedded_data() -> Value {
+    let mut files: Vec<_> = embedded::FILES.to_vec();
+    files.sort_unstable_by_key(|(name, _)| *name);
+    written(files.into_iter())
+}
+
+fn data(documents: &[Document]) -> Value {
+    let documents = documents.iter();
+    written(documents.map(|document| (document.file(), document.text())))
+}
+
+fn written<'f>(files: impl Iterator<Item = (&'f str, &'f str)>) -> Value {
+    let documents = files.map(|(name, text)| json!({ "name": name, "text": text }));
+    json!({ "documents": documents.collect::<Vec<_>>() })
 }
 
 /// The same texts are the same library.
@@ -228,15 +242,4 @@ impl TryFrom<Files> for Library {
 
 impl RuleData for Library {
     const NAME: &'static str = NAME;
-}
-
-/// Each file with its digest, as `sha256sum` prints it.
-fn manifest(documents: &[Document]) -> String {
-    let mut lines = String::new();
-    for document in documents {
-        let digest = document.digest().to_string();
-        let digits = digest.strip_prefix("sha256:").unwrap_or(&digest);
-        lines.extend([digits, "  ", document.file(), "\n"]);
-    }
-    lines
 }

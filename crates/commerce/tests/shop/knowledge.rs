@@ -65,7 +65,7 @@ async fn an_english_question() {
       "data": {
         "corpus": {
           "name": "knowledge",
-          "version": "sha256:b79ba08486968d0fead7676d3d688ba3ffd96ae415c890c67907ada8ebe50268"
+          "version": "sha256:2a5e4a70237f4491c4733907b67b816306c2c9dbcb250b2422d86930c3e6128e"
         },
         "hits": [
           {
@@ -89,13 +89,13 @@ async fn an_english_question() {
         "snapshot_id": "ev_1",
         "sources": [
           {
-            "hash": "sha256:36c9de01b44a48c69353fcc81374179c8b6fcbe3fb49a4867913721eff429efa",
+            "hash": "sha256:989ddd4c7bdd0fba385075fcfb2d7f675a7f2264fd18c532f74e02474c208151",
             "name": "knowledge.search",
             "ts": "2026-11-16T12:00:00Z",
             "type": "tool"
           },
           {
-            "hash": "sha256:b79ba08486968d0fead7676d3d688ba3ffd96ae415c890c67907ada8ebe50268",
+            "hash": "sha256:2a5e4a70237f4491c4733907b67b816306c2c9dbcb250b2422d86930c3e6128e",
             "name": "knowledge",
             "ts": "2026-11-16T12:00:00Z",
             "type": "rule_set"
@@ -239,7 +239,7 @@ async fn a_part_is_read() {
       },
       "corpus": {
         "name": "knowledge",
-        "version": "sha256:b79ba08486968d0fead7676d3d688ba3ffd96ae415c890c67907ada8ebe50268"
+        "version": "sha256:2a5e4a70237f4491c4733907b67b816306c2c9dbcb250b2422d86930c3e6128e"
       },
       "date": "2026-11-16",
       "document_id": "post.en",
@@ -539,7 +539,24 @@ async fn an_answer_can_be_computed_again() {
     );
 }
 
-/// Operators bring their own texts; the version is what `sha256sum` says of them.
+/// A15: the version of the texts is the digest of what is in the rule set, as of every rule set that is no file, so
+/// that whoever keeps it can check it.
+#[test]
+fn the_version_is_the_digest_of_the_rule_set() {
+    let files = RuleFiles::embedded().unwrap();
+    let embedded = files.rules().unwrap().current("knowledge").unwrap();
+    assert_eq!(embedded.version, Library::embedded().unwrap().version());
+    assert_eq!(
+        embedded.version,
+        Digest::of_canonical(&embedded.data).unwrap()
+    );
+    let small = small();
+    let rules = files.knowledge(small.clone()).rules().unwrap();
+    assert_eq!(rules.current("knowledge").unwrap().version, small.version());
+    assert!(rules.version("knowledge", embedded.version).is_some());
+}
+
+/// Operators bring their own texts; each document is named by the digest of its file.
 #[tokio::test]
 async fn a_folder_is_a_library() {
     let folder = tempfile::tempdir().unwrap();
@@ -549,12 +566,8 @@ async fn a_folder_is_a_library() {
     std::fs::write(path("notes.txt"), "not a text of the library").unwrap();
     let library = Library::folder(folder.path()).unwrap();
     assert_eq!(library, small());
-    let printed = std::process::Command::new("sh")
-        .args(["-c", "LC_ALL=C sha256sum *.md"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert_eq!(library.version(), Digest::of_bytes(&printed.stdout));
+    let digest = library.document("post.zh").unwrap().digest();
+    assert_eq!(digest, Digest::of_bytes(POST_ZH.as_bytes()));
     let reply = knowing(&library)
         .call(SEARCH, json!({"query": "lithium"}))
         .await;
