@@ -32,6 +32,7 @@ mod running;
 mod table;
 mod telemetry;
 mod terminal;
+mod views;
 
 /// The tool layer for AI agents: what models write is bound to declared types, run once, and answered
 /// in one envelope.

@@ -14,6 +14,9 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[path = "serve/sessions.rs"]
+mod sessions;
+
 /// A server on a folder of its own.
 struct Running {
     folder: TempDir,

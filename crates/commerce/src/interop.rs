@@ -11,9 +11,11 @@ use crate::money::{Money, MoneyError};
 use crate::shop::is_chinese;
 
 pub mod acp;
+mod order;
 mod totals;
 pub mod ucp;
 
+pub use order::{PageError, SUMMARY_ARGUMENT, SUMMARY_TOOL};
 pub use totals::{Charges, Unbalanced};
 
 /// What both standards show of an order.

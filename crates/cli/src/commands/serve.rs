@@ -31,7 +31,7 @@ use crate::rules::RuleOptions;
 use crate::running::Running;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{catalog, policy};
+use crate::{catalog, policy, views};
 
 mod address;
 mod welcome;
@@ -61,6 +61,14 @@ pub(crate) struct Serve {
     /// Under which address clients reach it, such as <https://tools.example.com>
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+
+    /// The page on which a user answers approvals, such as <https://shop.example.com/approvals/{id}>
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    approvals_url: Option<String>,
+
+    /// The page on which a user goes on with a draft order, such as <https://shop.example.com/orders/{id}>
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    checkout_url: Option<String>,
 
     /// Who may call what [default: everybody everything]
     #[arg(long, value_name = "FILE")]
@@ -225,13 +233,15 @@ impl Serve {
         let executor = policy.controls().install(builder).build();
         let settings = Settings {
             public_url: self.public_url.clone(),
+            approvals_url: self.approvals_url.clone(),
+            checkout_url: self.checkout_url.clone(),
             conformance: self.conformance,
             ..Settings::default()
         };
         let archive = place.archive_with(executor.vault().clone());
         let ids = place.ids.clone();
         let gateway = Gateway::new(executor, archive, ids, identity, settings);
-        gateway.with_metrics(metrics)
+        gateway.with_views(views::all()).with_metrics(metrics)
     }
 }
 

@@ -2,13 +2,17 @@
 
 use countersign_commerce::destination::Destination;
 use countersign_commerce::interop::{
-    Reader, Session, SessionLine, SessionShipping, SessionState, acp, ucp,
+    Reader, SUMMARY_ARGUMENT, SUMMARY_TOOL, Session, SessionLine, SessionShipping, SessionState,
+    acp, ucp,
 };
 use countersign_commerce::money::Money;
 use insta::assert_snapshot;
 use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::flow::Order;
+use crate::world::{World, ok};
 
 const ACP: &str = include_str!("../interop/schemas/acp-2026-04-17.checkout-session.schema.json");
 const UCP: &str = include_str!("../interop/schemas/ucp-2026-04-08.checkout.schema.json");
@@ -580,6 +584,88 @@ fn whole_pages() {
       }
     }
     "#);
+}
+
+/// The answer of the real tool, as both pages.
+async fn pages_of(world: &World, order: &Order, id: &str) -> String {
+    let summary = order
+        .call(world, SUMMARY_TOOL, json!({ SUMMARY_ARGUMENT: id }))
+        .await;
+    let session = Session::read(ok(&summary)).unwrap();
+    check(&session, &PAGE)
+}
+
+/// A real order, from the cart to the payment: open, locked, confirmed by the user, expired.
+#[tokio::test]
+async fn a_real_order_is_a_valid_page_in_every_state() {
+    let world = World::new();
+    let order = Order::new();
+    let draft = order.draft(&world).await;
+    let id = ok(&draft)["draft_order_id"].as_str().unwrap();
+    let state = async || {
+        let told = pages_of(&world, &order, id).await;
+        let words = told.lines().filter_map(|line| line.split(' ').next());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    assert_snapshot!(pages_of(&world, &order, id).await, @r#"
+    requires_escalation eur: items_base_amount 7158, subtotal 7158, fulfillment 1785, tax 2056, total 10999; approval_required, approval_required, info, info, info, info, info
+    requires_escalation EUR: subtotal 7158, fulfillment 1785, tax 2056, total 10999; approval_required, approval_required, tax_uncertainty, customs_fields, compliance_risk, return_cost, route_limits
+    "#);
+    let lock = json!({"draft_order_id": id});
+    ok(&order
+        .call(&world, "checkout.lock_price_and_stock", lock)
+        .await);
+    assert_eq!(state().await, "requires_escalation requires_escalation");
+    let total = &draft["data"]["pricing_breakdown"]["total"];
+    let pay = json!({
+        "draft_order_id": id,
+        "amount": total["amount"],
+        "currency": total["currency"],
+    });
+    let tool = "payment.create_payment_intent";
+    order.call(&world, tool, pay.clone()).await;
+    world.approve_all("u_1").await;
+    ok(&order.call(&world, tool, pay).await);
+    assert_eq!(state().await, "ready_for_payment ready_for_complete");
+    world.advance_seconds(31 * 60);
+    assert_eq!(state().await, "expired canceled");
+}
+
+/// Duties at the door, and a currency without decimals.
+#[tokio::test]
+async fn other_real_orders_are_valid_pages() {
+    let world = World::new();
+    let at_the_door = Order {
+        destination: json!({"country": "CH", "postal_code": "8001"}),
+        incoterm: "DAP",
+        currency: "CHF",
+        ..Order::new()
+    };
+    let yen = Order {
+        destination: json!({"country": "JP", "postal_code": "100-0001"}),
+        currency: "JPY",
+        ..Order::of("SKU-0003-01", 3)
+    };
+    let check = async |order: Order| {
+        let draft = order.draft(&world).await;
+        let id = ok(&draft)["draft_order_id"].as_str().unwrap();
+        pages_of(&world, &order, id).await
+    };
+    assert_snapshot!(check(at_the_door).await, @r#"
+    requires_escalation chf: items_base_amount 6582, subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, approval_required, info, info, info, info, info, info
+    requires_escalation CHF: subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, approval_required, tax_uncertainty, customs_fields, compliance_risk, return_cost, route_limits, charges_on_delivery
+    "#);
+    assert_snapshot!(check(yen).await, @r#"
+    requires_escalation jpy: items_base_amount 13122, subtotal 13122, fulfillment 3661, tax 1678, fee 200, total 18661; approval_required, info, info, info
+    requires_escalation JPY: subtotal 13122, fulfillment 3661, tax 1678, fee 200, total 18661; approval_required, tax_uncertainty, customs_fields, route_limits
+    "#);
+}
+
+/// What is no summary is no page.
+#[test]
+fn only_a_summary_is_a_page() {
+    let error = Session::read(&json!({"draft_order_id": "order_1"})).unwrap_err();
+    assert_eq!(error.to_string(), "this is no summary of a draft order");
 }
 
 /// What does not add up is not shown at all.

@@ -30,7 +30,7 @@ mod ucp;
 mod view;
 
 pub use profile::Profile;
-pub use view::{Page, View};
+pub use view::{Page, PageError, View};
 
 pub(super) use outcome::{refused, request_id};
 

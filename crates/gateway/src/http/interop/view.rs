@@ -33,7 +33,7 @@ use crate::http::query::{self, Options};
 ///
 /// // GET /acp/checkout_sessions/{id} calls notes.list with the id as `tag`.
 /// let view = View::new(Profile::Acp, "checkout_sessions", "notes.list", "tag", |data, _| {
-///     Some(data.clone())
+///     Ok(data.clone())
 /// });
 /// assert_eq!(view.profile(), Profile::Acp);
 /// ```
@@ -46,24 +46,29 @@ pub struct View {
     body: Body,
 }
 
-type Body = Arc<dyn Fn(&Value, &Page) -> Option<Value> + Send + Sync>;
+type Body = Arc<dyn Fn(&Value, &Page) -> Result<Value, PageError> + Send + Sync>;
+
+/// Why no page can be made; for the log.
+pub type PageError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a page may say besides its data.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     /// Where the user goes on by themselves, if there is such a page.
     pub continue_url: Option<String>,
+    /// The language that the client likes best.
+    pub locale: Option<String>,
 }
 
 impl View {
     /// What is under `/{profile}/{resource}/{id}`: `tool` is called with the id as its `argument`, and `body` makes
-    /// the page of what it answers; none where that is not what it knows.
+    /// the page of what it answers, or says why it cannot.
     pub fn new(
         profile: Profile,
         resource: &'static str,
         tool: &'static str,
         argument: &'static str,
-        body: impl Fn(&Value, &Page) -> Option<Value> + Send + Sync + 'static,
+        body: impl Fn(&Value, &Page) -> Result<Value, PageError> + Send + Sync + 'static,
     ) -> Self {
         Self {
             profile,
@@ -137,7 +142,7 @@ async fn show(
         .call(view.call(&id, options.get("user_id"), &headers, caller)?)
         .await;
     let Some(error) = &reply.error else {
-        return Ok(view.page(gateway, &id, &reply));
+        return Ok(view.page(gateway, &id, language(&headers), &reply));
     };
     let outcome = match profile {
         // A session that there is not is a path that there is not; UCP tells it in a message.
@@ -187,13 +192,21 @@ impl View {
         })
     }
 
-    fn page(&self, gateway: &Gateway, id: &str, reply: &ReplyEnvelope) -> Response {
+    fn page(
+        &self,
+        gateway: &Gateway,
+        id: &str,
+        locale: Option<String>,
+        reply: &ReplyEnvelope,
+    ) -> Response {
         let url = gateway.settings().checkout_url.as_ref();
         let page = Page {
             continue_url: url.map(|url| url.replace("{id}", id)),
+            locale,
         };
-        let Some(body) = (self.body)(&reply.data, &page) else {
-            return self.not_understood(gateway, reply);
+        let body = match (self.body)(&reply.data, &page) {
+            Ok(body) => body,
+            Err(error) => return self.not_understood(gateway, reply, &*error),
         };
         let mut response = outcome::written(StatusCode::OK, &body);
         let headers = response.headers_mut();
@@ -204,9 +217,16 @@ impl View {
     }
 
     /// The tool answers something else than the page is made for: a defect, and none of the caller's.
-    fn not_understood(&self, gateway: &Gateway, reply: &ReplyEnvelope) -> Response {
+    fn not_understood(
+        &self,
+        gateway: &Gateway,
+        reply: &ReplyEnvelope,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Response {
+        let error = countersign::redact::error_text(error);
         tracing::error!(
             tool = self.tool,
+            error,
             "no page can be made of what the tool answers"
         );
         let error = ErrorBody::new(ErrorCode::UpstreamError, "the page could not be made")

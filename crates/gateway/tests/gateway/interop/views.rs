@@ -2,7 +2,7 @@
 
 use countersign::Principal;
 use countersign_gateway::Gateway;
-use countersign_gateway::http::interop::{Profile, View};
+use countersign_gateway::http::interop::{Page, Profile, View};
 use insta::assert_snapshot;
 
 use super::*;
@@ -39,18 +39,19 @@ fn views() -> Vec<View> {
             "orders.show",
             "order_id",
             |data, page| {
-                Some(
-                    json!({"id": data.get("order")?, "locale": data["locale"], "continue_url": page.continue_url}),
-                )
+                Ok(json!({
+                    "id": data["order"],
+                    "locale": [&data["locale"], &json!(page.locale)],
+                    "continue_url": page.continue_url,
+                }))
             },
         )
     };
+    let broken = |_: &Value, _: &Page| Err("it does not add up".into());
     vec![
         view(Profile::Acp, "checkout_sessions"),
         view(Profile::Ucp, "checkout-sessions"),
-        View::new(Profile::Acp, "broken", "orders.show", "order_id", |_, _| {
-            None
-        }),
+        View::new(Profile::Acp, "broken", "orders.show", "order_id", broken),
     ]
 }
 
@@ -79,7 +80,7 @@ async fn a_page_is_made_from_a_call() {
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(
             answer.json(),
-            json!({"id": "o_u_local", "locale": "zh-CN", "continue_url": "https://shop.example.com/orders/o_u_local"})
+            json!({"id": "o_u_local", "locale": ["zh-CN", "zh-CN"], "continue_url": "https://shop.example.com/orders/o_u_local"})
         );
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.header("request-id"), Some("r_1"));
