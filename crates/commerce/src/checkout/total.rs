@@ -84,3 +84,143 @@ impl From<TotalError> for ToolError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::destination::Destination;
+    use crate::shipping::Sla;
+    use crate::tax::{Confidence, Incoterm};
+    use countersign::contract::Digest;
+
+    fn line(unit: i64, quantity: u32, currency: &str) -> QuoteLine {
+        let unit_price = Money::new(unit, currency);
+        QuoteLine {
+            sku: "SKU".to_owned(),
+            offer_id: "OFR".to_owned(),
+            title: "thing".to_owned(),
+            quantity,
+            list_price: unit_price.clone(),
+            line_total: unit_price.times(quantity).unwrap(),
+            unit_price,
+            discount: None,
+            promotion: None,
+        }
+    }
+
+    fn option(price: i64, currency: &str) -> ShippingOption {
+        ShippingOption {
+            option_id: "post".to_owned(),
+            carrier: "post".to_owned(),
+            service: "parcel".to_owned(),
+            price: Money::new(price, currency),
+            sla: Sla {
+                days_min: 1,
+                days_max: 2,
+                guaranteed: false,
+            },
+            chargeable_weight_g: 1,
+            actual_weight_g: 1,
+            volumetric_weight_g: 1,
+            tracked: true,
+            incoterms: Vec::new(),
+            parcels: Vec::new(),
+            restrictions: Vec::new(),
+        }
+    }
+
+    /// Charges, of which the first part is due to the seller.
+    fn charges([duty, tax, fees]: [i64; 3], to_seller: i64, currency: &str) -> TaxEstimate {
+        let money = |amount| Money::new(amount, currency);
+        let total = duty + tax + fees;
+        TaxEstimate {
+            cart_id: None,
+            basket: Digest([0; 32]),
+            destination: Destination {
+                country: "DE".to_owned(),
+                region: None,
+                postal_code: None,
+            },
+            incoterm: Incoterm::Ddp,
+            currency: currency.to_owned(),
+            goods_value: money(0),
+            shipping_cost: money(0),
+            shipping_option_id: None,
+            duty: money(duty),
+            tax: money(tax),
+            fees: money(fees),
+            total: money(total),
+            due_to_seller: money(to_seller),
+            due_on_delivery: money(total - to_seller),
+            lines: Vec::new(),
+            fee_lines: Vec::new(),
+            method: "test".to_owned(),
+            confidence: Confidence::High,
+            notes: Vec::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    proptest! {
+        /// What is paid now and on delivery is the sum of all parts, exactly, and nothing is negative.
+        #[test]
+        fn the_total_is_the_sum_of_its_parts(
+            lines in prop::collection::vec((0_i64..1_000_000, 1_u32..=999), 1..10),
+            shipping in 0_i64..1_000_000,
+            parts in [0_i64..1_000_000, 0_i64..1_000_000, 0_i64..1_000_000],
+            share in 0_i64..=100,
+            currency in prop::sample::select(vec!["EUR", "JPY", "KWD"]),
+        ) {
+            let lines: Vec<_> = lines.iter().map(|(unit, count)| line(*unit, *count, currency)).collect();
+            let subtotal = Money::sum(lines.iter().map(|line| &line.line_total), currency).unwrap();
+            let to_seller = parts.iter().sum::<i64>() * share / 100;
+            let tax = charges(parts, to_seller, currency);
+            let sum = breakdown(&lines, &subtotal, &option(shipping, currency), &tax).unwrap();
+            let all = [&sum.items, &sum.shipping, &sum.duty, &sum.tax, &sum.fees];
+            prop_assert_eq!(
+                sum.total.amount + sum.due_on_delivery.amount,
+                all.iter().map(|part| part.amount).sum::<i64>()
+            );
+            prop_assert!(all.iter().all(|part| part.amount >= 0 && part.currency == currency));
+            prop_assert!(sum.total.amount >= 0 && sum.due_on_delivery.amount >= 0);
+        }
+    }
+
+    /// An answer that does not add up, or adds what cannot be added, makes no total.
+    #[test]
+    fn what_does_not_add_up_is_refused() {
+        #[track_caller]
+        fn check(
+            lines: &[QuoteLine],
+            subtotal: &Money,
+            way: &ShippingOption,
+            tax: &TaxEstimate,
+            expected: &str,
+        ) {
+            let error = breakdown(lines, subtotal, way, tax).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        let lines = [line(500, 3, "EUR")];
+        let (subtotal, way) = (Money::new(1_500, "EUR"), option(300, "EUR"));
+        let tax = charges([10, 20, 30], 60, "EUR");
+        assert!(breakdown(&lines, &subtotal, &way, &tax).is_ok());
+        let quote = "the parts of the quote do not make its sum";
+        check(&lines, &Money::new(1_499, "EUR"), &way, &tax, quote);
+        let mut wrong = lines.clone();
+        wrong[0].line_total = Money::new(1, "EUR");
+        check(&wrong, &Money::new(1, "EUR"), &way, &tax, quote);
+        let duties = "the parts of the duties and taxes do not make its sum";
+        let mut wrong = charges([10, 20, 30], 60, "EUR");
+        wrong.total = Money::new(59, "EUR");
+        check(&lines, &subtotal, &way, &wrong, duties);
+        let mut wrong = charges([10, 20, 30], 60, "EUR");
+        wrong.due_on_delivery = Money::new(1, "EUR");
+        check(&lines, &subtotal, &way, &wrong, duties);
+        let mixed = "amounts of EUR and USD cannot be added";
+        check(&lines, &subtotal, &option(300, "USD"), &tax, mixed);
+        let dollars = charges([10, 20, 30], 60, "USD");
+        check(&lines, &subtotal, &way, &dollars, mixed);
+    }
+}

@@ -83,18 +83,27 @@ impl Order {
     /// The cheapest of them on which duties can be paid as they shall be.
     #[track_caller]
     pub(crate) fn option(&self, shipping: &Value) -> String {
-        let options = ok(shipping)["options"].as_array().unwrap();
-        let mut fitting = options.iter().filter(|option| {
-            let incoterms = option["incoterms"].as_array().unwrap();
-            incoterms.contains(&json!(self.incoterm))
-        });
-        let option = fitting.next();
+        let option = self.options(shipping).next();
         assert!(
             option.is_some(),
             "nothing for {} in {shipping:#}",
             self.incoterm
         );
-        option.unwrap()["option_id"].as_str().unwrap().to_owned()
+        option.unwrap()
+    }
+
+    /// Whether there is one at all.
+    pub(crate) fn has_option(&self, shipping: &Value) -> bool {
+        self.options(shipping).next().is_some()
+    }
+
+    fn options(&self, shipping: &Value) -> impl Iterator<Item = String> {
+        let options = ok(shipping)["options"].as_array().unwrap().iter();
+        let fitting = options.filter(|option| {
+            let incoterms = option["incoterms"].as_array().unwrap();
+            incoterms.contains(&json!(self.incoterm))
+        });
+        fitting.map(|option| option["option_id"].as_str().unwrap().to_owned())
     }
 
     pub(crate) async fn tax(&self, world: &World, quote: &Value, shipping: &Value) -> Value {

@@ -27,4 +27,5 @@ mod pricing;
 mod rulebook;
 mod shipping;
 mod tax;
+mod totals;
 mod world;
