@@ -90,16 +90,6 @@ impl RuleFile {
 fn check<T: RuleData>(text: &str) -> Result<(), String> {
     let rules: T = toml::from_str(text).map_err(|error| error.to_string())?;
     rules.check()
-/// Reads a file as rules of this area and gives it back as data; the error says where it is wrong.
-fn read<T: RuleData>(text: &str) -> Result<Value, String> {
-    let data: Value = toml::from_str(text).map_err(|error| error.to_string())?;
-    let rules = T::deserialize(&data).map_err(|error| {
-        // Reading the text a second time is slow: that is done only to say where it is wrong.
-        let placed = toml::from_str::<T>(text).err();
-        placed.map_or_else(|| error.to_string(), |placed| placed.to_string())
-    })?;
-    rules.check()?;
-    Ok(data)
 }
 
 /// A rule set: how its files are read, and those that come with the program, oldest first.
