@@ -14,14 +14,17 @@ use crate::rules::RuleOptions;
 use crate::terminal::Terminal;
 use stage::Stage;
 pub(crate) use stage::Tally;
-use story::{crash, erase, grounds, order, proof, rules};
+use story::{consent, crash, erase, grounds, once, order, proof, rules};
 use world::World;
 
 /// How many steps there are.
-const STEPS: usize = 10;
+const STEPS: usize = 15;
 
 /// Who buys.
 const ANNA: &str = "u_anna";
+
+/// Somebody else.
+const BEN: &str = "u_ben";
 
 /// What is bought.
 const SKU: &str = "SKU-0002-01";
@@ -53,9 +56,11 @@ pub(crate) fn play(
 fn steps(data: &Path, options: &RuleOptions, stage: &mut Stage<'_>) -> Result<(), Failure> {
     let world = World::enter(data, options)?;
     let grounds = grounds::play(&world, stage)?;
-    let cart = order::cart(&world, stage)?;
-    order::dry_run(&world, stage, &cart)?;
-    let shows = order::get(&cart);
+    let order = order::play(&world, stage, &grounds)?;
+    once::again(&world, stage, &order)?;
+    once::dry_run(&world, stage, &order)?;
+    consent::lock(&world, stage, &order)?;
+    consent::pay(&world, stage, &order)?;
     let cart = crash::prepare(&world, stage)?;
     // A file has one owner: the process that will be killed.
     world.leave()?;
@@ -63,9 +68,12 @@ fn steps(data: &Path, options: &RuleOptions, stage: &mut Stage<'_>) -> Result<()
     let mut world = World::enter(data, options)?;
     crash::count(&world, stage, &killed)?;
     let proved = proof::Proved {
-        evidence: &grounds.tax,
-        amount: &grounds.tax_total,
+        evidence: &order.evidence,
+        amount: &order.total,
         tools: &[
+            "checkout.create_draft_order",
+            "checkout.compute_total",
+            "compliance.check_item",
             "tax.estimate_duties_and_taxes",
             "shipping.quote_options",
             "pricing.get_realtime_quote",
@@ -73,6 +81,6 @@ fn steps(data: &Path, options: &RuleOptions, stage: &mut Stage<'_>) -> Result<()
     };
     let bundle = proof::play(&mut world, stage, &proved)?;
     rules::play(&mut world, stage, &grounds)?;
-    erase::play(&mut world, stage, &grounds.tax, &shows, &bundle)?;
+    erase::play(&mut world, stage, &order, &bundle)?;
     world.leave()
 }

@@ -24,7 +24,11 @@ impl Table {
         let last = N.saturating_sub(1);
         let cell = |(column, text): (usize, &str)| {
             let text = visible(text);
-            if column == last { text } else { cut(&text) }
+            if column == last {
+                text
+            } else {
+                fit(&text, CELL_COLUMNS_MAX)
+            }
         };
         self.rows
             .push(cells.into_iter().enumerate().map(cell).collect());
@@ -96,15 +100,15 @@ pub(crate) fn is_hidden(character: char) -> bool {
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// At most [`CELL_COLUMNS_MAX`] columns, with a mark where something is missing.
-fn cut(text: &str) -> String {
-    if text.width() <= CELL_COLUMNS_MAX {
+/// At most so many columns, with a mark where something is missing.
+pub(crate) fn fit(text: &str, columns_max: usize) -> String {
+    if text.width() <= columns_max {
         return text.to_owned();
     }
     let mut columns = 1;
     let fits = |character: &char| {
         columns += character.width().unwrap_or(0);
-        columns <= CELL_COLUMNS_MAX
+        columns <= columns_max
     };
     let mut short: String = text.chars().take_while(fits).collect();
     short.push('…');

@@ -49,20 +49,24 @@ impl Ask {
         self
     }
 
-    /// The call that the executor is given: an agent's, for its user.
-    pub(super) fn call(&self) -> ToolCall {
+    /// Who calls: an agent, for its user.
+    pub(super) fn principal(&self) -> Principal {
         let actor = Actor {
             kind: ActorType::Agent,
             id: AGENT.to_owned(),
         };
+        Principal::new(actor, self.user.as_str())
+    }
+
+    /// The call that the executor is given.
+    pub(super) fn call(&self) -> ToolCall {
         let envelope = RequestEnvelope {
             currency: Some("EUR".to_owned()),
             dry_run: self.dry_run,
             idempotency_key: self.key.clone(),
             ..RequestEnvelope::default()
         };
-        let principal = Principal::new(actor, self.user.as_str());
-        ToolCall::new(self.tool, self.arguments.as_str(), principal).envelope(envelope)
+        ToolCall::new(self.tool, self.arguments.as_str(), self.principal()).envelope(envelope)
     }
 
     pub(super) fn answered(self, reply: &ReplyEnvelope) -> Answer {
@@ -101,6 +105,13 @@ impl Answer {
     pub(super) fn price(&self, pointer: &str) -> String {
         self.money(pointer)
             .map_or("-".to_owned(), |money| money.to_string())
+    }
+
+    /// A time of `data`, to the second.
+    pub(super) fn moment(&self, pointer: &str) -> String {
+        let text = self.text(pointer).unwrap_or_default();
+        let seconds = text.split('.').next().unwrap_or_default();
+        seconds.trim_end_matches('Z').replace('T', " ")
     }
 
     /// The name of its evidence.

@@ -11,11 +11,14 @@ use unicode_width::UnicodeWidthStr as _;
 use super::ask::{Answer, Ask};
 use crate::answer::write_json;
 use crate::failure::Failure;
-use crate::table::{Table, visible};
+use crate::table::{Table, fit, visible};
 use crate::terminal::Terminal;
 
 /// How wide the names in front of values are.
 const NAME_COLUMNS: usize = 32;
+
+/// How wide a value may be.
+const VALUE_COLUMNS: usize = 72;
 
 /// How long a person gets to read a line.
 const LINE_PAUSE: Duration = Duration::from_millis(120);
@@ -125,7 +128,7 @@ impl<'t> Stage<'t> {
         if ask.dry_run {
             with.push_str("  dry run");
         }
-        let sent = format!("  {} → {}{with}", ask.user, ask.tool);
+        let sent = format!("  agent of {} → {}{with}", ask.user, ask.tool);
         self.print(&sent)?;
         for line in ask.arguments.lines() {
             let line = format!("      {}", short(&visible(line)));
@@ -143,7 +146,8 @@ impl<'t> Stage<'t> {
     pub(super) fn value(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let name = visible(name);
         let gap = NAME_COLUMNS.saturating_sub(name.width()).max(1);
-        let line = format!("      {name}{}{}", " ".repeat(gap), visible(value));
+        let value = fit(&short(&visible(value)), VALUE_COLUMNS);
+        let line = format!("      {name}{}{value}", " ".repeat(gap));
         self.print(line.trim_end())
     }
 
@@ -229,31 +233,44 @@ impl<'t> Stage<'t> {
     }
 }
 
-/// A text in which names of records are short enough to be compared by eye: their ends differ, their
-/// beginnings are the time.
+/// A text in which names of records and digests are short enough to be compared by eye. The beginning of a name is
+/// the time, so its end is shown.
 fn short(text: &str) -> String {
-    const ID_CHARS: usize = "ev_01a1e340-6674-78af-b35c-6ba7dab6f454".len();
-    const END_CHARS: usize = 6;
+    let text = shortened(text, "ev_", ID_CHARS, |id| (id.len() - 6, id.len()));
+    shortened(&text, "sha256:", DIGEST_CHARS, |_| (0, 8))
+}
+
+/// How long the name of a record is, after its prefix, and a digest.
+const ID_CHARS: usize = "01a1e340-6674-78af-b35c-6ba7dab6f454".len();
+const DIGEST_CHARS: usize = 64;
+
+/// Of every word of so many digits behind a prefix, only a part.
+fn shortened(
+    text: &str,
+    prefix: &str,
+    chars: usize,
+    part: impl Fn(&str) -> (usize, usize),
+) -> String {
     let mut shown = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find("ev_") {
-        let (before, id) = rest.split_at(at);
+    while let Some((before, after)) = rest.split_once(prefix) {
         shown.push_str(before);
-        let is_id = |text: &&str| {
-            text.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        shown.push_str(prefix);
+        let is_word = |word: &&str| {
+            let mut bytes = word.bytes();
+            bytes.all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
         };
-        let Some(id) = id.get(..ID_CHARS).filter(is_id) else {
-            shown.push_str("ev_");
-            rest = id.get(3..).unwrap_or_default();
-            continue;
-        };
-        shown.push_str("ev_…");
-        shown.push_str(id.get(ID_CHARS - END_CHARS..).unwrap_or_default());
-        rest = rest.get(at + ID_CHARS..).unwrap_or_default();
+        rest = after;
+        if let Some(word) = after.get(..chars).filter(is_word) {
+            let (from, to) = part(word);
+            let left_out = |is: bool| if is { "…" } else { "" };
+            shown.push_str(left_out(from > 0));
+            shown.push_str(word.get(from..to).unwrap_or_default());
+            shown.push_str(left_out(to < chars));
+            rest = after.get(chars..).unwrap_or_default();
+        }
     }
-    shown.push_str(rest);
-    shown
+    shown + rest
 }
 
 #[cfg(test)]
@@ -264,7 +281,9 @@ mod tests {
     fn names_of_records_are_shortened_and_nothing_else_is() {
         let id = "ev_01a1e340-6674-78af-b35c-6ba7dab6f454";
         assert_eq!(short(&format!("a {id}, {id}")), "a ev_…b6f454, ev_…b6f454");
-        for text in ["", "ev_", "prev_step", "ev_01a1"] {
+        let digest = format!("sha256:{}", "0af1".repeat(16));
+        assert_eq!(short(&format!("{digest}, not")), "sha256:0af10af1…, not");
+        for text in ["", "ev_", "prev_step", "ev_01a1", "sha256:"] {
             assert_eq!(short(text), text);
         }
     }

@@ -4,24 +4,23 @@ use std::path::Path;
 
 use countersign::archive::Content;
 
+use super::order::{Order, summary};
 use super::proof::{verify, verify_log};
 use crate::demo::ANNA;
-use crate::demo::ask::Ask;
 use crate::demo::stage::Stage;
 use crate::demo::world::{World, record_id};
 use crate::failure::Failure;
 use crate::place::{archive_failed, operator};
 
-/// Erases the user, and looks at what is left: the content of a record, and what a call showed before.
+/// Erases the user, and looks at what is left.
 pub(in crate::demo) fn play(
     world: &mut World,
     stage: &mut Stage<'_>,
-    evidence: &str,
-    shows: &Ask,
+    order: &Order,
     bundle: &Path,
 ) -> Result<(), Failure> {
     stage.begin("erase", "The user is forgotten, the proofs stay")?;
-    let was_there = world.ask(shows.clone()).is_ok();
+    let was_there = world.ask(summary(order)).is_ok();
     let (archive, by) = (world.archive(), operator());
     let erased = archive.erase(ANNA, &by, "asked by the user");
     let erased = world.place.runtime.block_on(erased);
@@ -29,19 +28,19 @@ pub(in crate::demo) fn play(
     world.sign()?;
     stage.value("payloads gone", &erased.payloads.to_string())?;
     stage.value("documents gone", &erased.documents.to_string())?;
-    let id = record_id(evidence)?;
+    let id = record_id(&order.evidence)?;
     let opened = archive.open(&id, &by, "looking for what is left");
     let opened = world.place.runtime.block_on(opened);
     let opened = opened.map_err(archive_failed)?;
     stage.check(
         matches!(opened.content, Content::Erased),
-        "what was sent and answered cannot be opened any more, by nobody",
+        "what was sent and answered cannot be opened any more, by anybody",
     )?;
-    let gone = world.ask(shows.clone());
+    let gone = world.ask(summary(order));
     stage.call(&gone)?;
     stage.check(
         was_there && gone.code() == Some("NOT_FOUND"),
-        "what was kept for the user is gone, too",
+        "the order itself is gone, too",
     )?;
     world.sign()?;
     let whole = verify_log(world)?;

@@ -63,11 +63,11 @@ pub(in crate::demo) fn play(
     }
     stage.check(
         report.valid && report.records.iter().all(|record| record.included),
-        "the answer and everything that it rests on are proved to be in the signed log",
+        "the order and everything that it rests on are proved to be in the signed log",
     )?;
     stage.check(
         proved.tools.iter().all(|tool| tools.contains(tool)),
-        format!("back to {}", proved.tools.join(", ")),
+        "from the draft order back to the quote: nothing is missing in between",
     )?;
     tamper(world, stage, proved.amount, &text)?;
     let whole = verify_log(world)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use countersign::replay::{Replayer, RulesAt, Verdict};
 use countersign::rules::Rules;
+use countersign_commerce::money::Money;
 use serde_json::Value;
 
 use super::grounds::Grounds;
@@ -58,8 +59,8 @@ pub(in crate::demo) fn play(
     let verdict = replay(world, changed.rules, RulesAt::InForce, &grounds.tax)?;
     let differences = verdict.into_differences();
     let mut table = Table::new(["WHERE", "RECORDED", "WITH 21 %"]);
-    let shown = |value: &Option<Value>| value.as_ref().map_or(String::new(), ToString::to_string);
     for one in &differences {
+        let shown = |value: &Option<Value>| shown(&one.path, value.as_ref());
         table.row([&one.path, &shown(&one.recorded), &shown(&one.computed)]);
     }
     stage.table(&table)?;
@@ -70,6 +71,17 @@ pub(in crate::demo) fn play(
     )?;
     world.sign()?;
     stage.end()
+}
+
+/// A value of an answer; its amounts are in euros.
+fn shown(path: &str, value: Option<&Value>) -> String {
+    let amount = value.filter(|_| path.ends_with("/amount"));
+    match (amount.and_then(Value::as_i64), value) {
+        (Some(amount), _) => Money::new(amount, "EUR").to_string(),
+        (None, Some(Value::String(text))) => text.clone(),
+        (None, Some(value)) => value.to_string(),
+        (None, None) => String::new(),
+    }
 }
 
 fn replay(world: &World, rules: Rules, at: RulesAt, id: &str) -> Result<Verdict, Failure> {
