@@ -80,13 +80,6 @@ impl Executor {
                 trail.key_stands("refused");
                 Err(self.approval_lost(claimed).await)
             }
-            // Another call has used the approval. What this one did is not there, and stays so.
-            Ok(CommitAnswer::Moved { collection, .. })
-                if uses_approval && collection == COLLECTION =>
-            {
-                trail.key_stands("refused");
-                Err(self.approval_lost(claimed).await)
-            }
             Ok(CommitAnswer::Moved { collection, id }) => {
                 let what = (collection.as_str(), id.as_str());
                 self.moved(recorded, claimed, trail, what).await
