@@ -201,8 +201,8 @@ pub enum RulesError {
         /// Why.
         source: io::Error,
     },
-    /// The shop has no canonical form; a bug.
-    #[error("the shop cannot be written")]
+    /// What the shop knows has no canonical form; a bug.
+    #[error("the texts of the shop cannot be written")]
     Shop(#[from] canonical::Error),
 }
 
@@ -280,12 +280,7 @@ impl RuleFiles {
 
     /// What an executor is given: all versions, the shop, which is made from its seed, and what it knows.
     pub fn rules(&self) -> Result<Rules, RulesError> {
-        let shop = shop::data().map_err(|problem| RulesError::Invalid {
-            name: shop::NAME.to_owned(),
-            label: "kinds".to_owned(),
-            problem,
-        })?;
-        let mut rules = Rules::builder().version(shop::NAME, shop)?;
+        let mut rules = shop::add_to(Rules::builder());
         rules = rules.version(knowledge::NAME, knowledge::embedded_data())?;
         for library in &self.knowledge {
             rules = rules.version(knowledge::NAME, library.data())?;
