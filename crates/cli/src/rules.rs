@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use countersign::contract::{Digest, canonical};
 use countersign::rules::Rules;
 use countersign::sample::Vat;
+use countersign_commerce::knowledge::Library;
 use countersign_commerce::rulebook::{RuleFiles, RuleText};
 use serde_json::Value;
 
@@ -23,6 +24,10 @@ pub(crate) struct RuleOptions {
     /// A folder of rules, NAME/LABEL.toml; the last label of each name is in force
     #[arg(long = "rules", value_name = "DIR")]
     folder: Option<PathBuf>,
+
+    /// A folder of texts, *.md, that knowledge.search searches instead of the shop's own
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    knowledge: Option<PathBuf>,
 }
 
 /// Every version of every rule set that is at hand.
@@ -69,7 +74,10 @@ impl Origin {
 impl RuleOptions {
     /// Those of a folder that was named in another way.
     pub(crate) fn of(folder: Option<PathBuf>) -> Self {
-        Self { folder }
+        Self {
+            folder,
+            knowledge: None,
+        }
     }
 
     /// Those of the program, of the named folder, and of the data folder.
@@ -82,6 +90,12 @@ impl RuleOptions {
                 Failure::from(error)
                     .hint("it has DIR/NAME/LABEL.toml; `countersign rules` lists the names")
             })?,
+        };
+        let files = match &self.knowledge {
+            None => files,
+            Some(folder) => files.knowledge(Library::folder(folder).map_err(|error| {
+                Failure::from(error).hint("docs/knowledge.md says what a document looks like")
+            })?),
         };
         let current = Rules::builder()
             .also(&Vat::rules()?)
