@@ -224,6 +224,25 @@ fn without_rule(text: &str) -> String {
     format!("{before}{}", after.replacen("\"JP\"", "\"KR\"", 1))
 }
 
+/// What the READMEs show of the story is in it.
+#[test]
+fn the_readmes_show_parts_of_the_story() {
+    let story: Vec<&str> = include_str!("demo.txt").lines().collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["README.md", "README.zh-CN.md"] {
+        let page = std::fs::read_to_string(folder.join(name)).unwrap();
+        let is_heading = |line: &&str| line.starts_with('[') && line.contains("/15]");
+        let shown = page
+            .lines()
+            .filter(|line| is_heading(line) || line.starts_with("  ✓"));
+        let shown: Vec<String> = shown.filter_map(told).collect();
+        assert!(shown.len() >= 10, "{name}");
+        for line in shown {
+            assert!(story.contains(&line.as_str()), "{name}: {line}");
+        }
+    }
+}
+
 /// A heading or a claim, without what differs from run to run.
 fn told(line: &str) -> Option<String> {
     const VARIES: [&str; 3] = ["nothing lost:", "nothing doubled:", " records"];

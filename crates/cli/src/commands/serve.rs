@@ -52,7 +52,7 @@ Examples:
   countersign serve
   countersign serve --listen 127.0.0.1:9000 --policy policy.toml
   countersign serve --policy policy.toml --check
-  curl http://127.0.0.1:8787/v1/tools/memory.search -d '{\"arguments\": {\"query\": \"milk\"}}'")]
+  curl http://127.0.0.1:8787/v1/tools/catalog.search_offers -d '{\"arguments\": {\"query\": \"earbuds\"}}'")]
 pub(crate) struct Serve {
     /// Where to listen, or only the port on 127.0.0.1; a port of 0 takes any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", value_parser = address)]

@@ -1,0 +1,88 @@
+//! `docs/commerce.md` is the test of what it shows: its commands are run in their order, in one shell, against a
+//! server of their own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(data: &Path) -> (Server, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["serve", "--json", "--listen", "127.0.0.1:0"])
+        .env("COUNTERSIGN_DATA", data)
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let said: Value = serde_json::from_str(&line).unwrap();
+    let url = said.get("url").and_then(Value::as_str).unwrap().to_owned();
+    (Server(child), url)
+}
+
+/// The commands of a page, but for the one that starts the server.
+fn commands(page: &str) -> String {
+    let mut script = String::new();
+    let mut is_command = false;
+    for line in page.lines() {
+        match line {
+            "```sh" => is_command = true,
+            "```" => is_command = false,
+            "countersign serve" => {}
+            line if is_command => script += &(line.to_owned() + "\n"),
+            _ => {}
+        }
+    }
+    script
+}
+
+/// A13, A18: from a search to a payment that waits for the user, with nothing but what the page shows.
+#[test]
+fn the_page_leads_to_a_draft_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commerce.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (_server, url) = serve(&data);
+    let script = commands(&page).replace("http://127.0.0.1:8787", &url);
+    let bin = Path::new(env!("CARGO_BIN_EXE_countersign"));
+    let bin = bin.parent().unwrap().display();
+    let path = std::env::var("PATH").unwrap();
+    let run = Command::new("sh")
+        .args(["-eu", "-c", &script])
+        .current_dir(folder.path())
+        .env("PATH", format!("{bin}:{path}"))
+        .env("COUNTERSIGN_DATA", &data)
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let output = String::from_utf8(run.stdout).unwrap();
+    let replies = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
+    let replies: Vec<Value> = replies.map(Result::unwrap).collect();
+    for reply in &replies {
+        assert_eq!(reply.get("ok"), Some(&true.into()), "{reply:#}");
+    }
+    let last = replies.last().unwrap();
+    let action = last.pointer("/data/requires_user_action");
+    assert_eq!(action, Some(&true.into()), "{last:#}");
+    let rules = std::fs::read_to_string(folder.path().join("new-rules/tax/2027-01-01.toml"));
+    assert!(rules.unwrap().contains("[countries.DE.tax]"));
+}
