@@ -214,3 +214,38 @@ fn with_rate(text: &str, rate: &str) -> String {
     assert_ne!(changed, text, "there is a rate for the dollar");
     changed
 }
+
+/// Texts of one's own are searched in place of the shop's, and are a version like every other rule set.
+#[test]
+fn texts_of_a_folder_are_searched() {
+    let place = Place::new();
+    let texts = place.folder.path().join("texts");
+    std::fs::create_dir_all(&texts).unwrap();
+    let head =
+        "<!-- id: pickup.en; language: en; date: 2026-11-16; title: Pick-up; source: the shop -->";
+    let text = format!("{head}\n# Pick-up\n\nParcels wait at the lighthouse.\n");
+    std::fs::write(texts.join("pickup.en.md"), text).unwrap();
+    let search = [
+        "call",
+        "knowledge.search",
+        "--args",
+        "{query: 'lighthouse'}",
+    ];
+    let folder = ["--knowledge", texts.to_str().unwrap()];
+    let found = place.ask(0, &[&search[..], &folder].concat());
+    assert!(found["data"].to_string().contains("lighthouse"), "{found}");
+    let versions = place.versions("knowledge", &folder);
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    // Without the folder they are kept, and not in force.
+    let versions = place.versions("knowledge", &[]);
+    assert_eq!(in_force(&versions)["from"], "program");
+    assert!(
+        versions.iter().any(|one| one["from"] == "kept"),
+        "{versions:?}"
+    );
+    let gone = place.ask(0, &search);
+    assert!(
+        !gone["data"].to_string().contains("the lighthouse"),
+        "{gone}"
+    );
+}
