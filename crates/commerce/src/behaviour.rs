@@ -1,7 +1,9 @@
 //! How the tools of the shop behave, said once.
 
+use countersign::CallContext;
 use countersign::contract::tool::{EvidenceRule, KeyRule, Replay};
 use countersign::contract::{Behaviour, Effect};
+use jiff::{SignedDuration, Timestamp};
 
 /// A quote holds so long.
 pub const QUOTE_SECONDS: u32 = 300;
@@ -23,6 +25,12 @@ pub const DRAFT_ORDER_SECONDS: u32 = 1_800;
 
 /// Prices and stock are held for a draft order so long.
 pub const LOCK_SECONDS: u32 = 900;
+
+/// So many seconds after this call; the end of time where there is no later one.
+pub fn later(ctx: &CallContext, seconds: u32) -> Timestamp {
+    let after = SignedDuration::from_secs(seconds.into());
+    ctx.now().checked_add(after).unwrap_or(Timestamp::MAX)
+}
 
 /// Looks something up.
 pub fn read() -> Behaviour {

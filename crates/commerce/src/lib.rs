@@ -23,6 +23,7 @@ pub mod destination;
 pub mod evidence;
 pub mod fx;
 pub mod ground;
+pub mod id;
 pub mod identity;
 pub mod interop;
 pub mod item;

@@ -11,7 +11,7 @@ use countersign::{ArgValue, CallContext, ToolArgs, ToolError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::money::{AMOUNT_MAX, CurrencyCode, Money, exponent};
+use crate::money::{CurrencyCode, MinorUnits, Money, exponent};
 
 mod create;
 mod get;
@@ -145,9 +145,9 @@ impl Mission {
 /// An amount as an argument.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub(crate) struct BudgetArgs {
-    /// In the smallest unit of the currency: 20000 is 200.00 euros.
-    #[arg(min = 1, max = 9_007_199_254_740_991, example = 20_000)]
-    amount: i64,
+    /// How much: 20000 is 200.00 in EUR.
+    #[arg(min = 1, example = 20_000)]
+    amount: MinorUnits,
     /// Three letters, ISO 4217.
     #[arg(example = "EUR")]
     currency: CurrencyCode,
@@ -157,7 +157,7 @@ impl BudgetArgs {
     fn money(&self) -> Result<Money, ToolError> {
         let currency = self.currency.code();
         exponent(&currency).map_err(|error| ToolError::from(error).field("/budget/currency"))?;
-        Ok(Money::new(self.amount.min(AMOUNT_MAX), &currency))
+        Ok(Money::new(self.amount.amount(), &currency))
     }
 }
 

@@ -24,12 +24,29 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct Money {
     /// In the smallest unit; never beyond what a JSON number holds exactly.
     pub amount: i64,
     /// ISO 4217, in capital letters.
     pub currency: String,
+}
+
+/// An amount as it was written, before it is known to be one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    amount: i64,
+    currency: String,
+}
+
+impl TryFrom<Written> for Money {
+    type Error = MoneyError;
+
+    fn try_from(written: Written) -> Result<Self, MoneyError> {
+        let Written { amount, currency } = written;
+        Self { amount, currency }.checked()
+    }
 }
 
 /// Amounts beyond this are not exact as JSON numbers.
@@ -118,7 +135,7 @@ impl Money {
     }
 
     fn checked(self) -> Result<Self, MoneyError> {
-        if self.amount.abs() > AMOUNT_MAX {
+        if self.amount.unsigned_abs() > AMOUNT_MAX.unsigned_abs() {
             return Err(MoneyError::TooLarge);
         }
         Ok(self)
@@ -147,6 +164,32 @@ impl From<MoneyError> for ToolError {
     fn from(error: MoneyError) -> Self {
         ToolError::new(ErrorCode::InvalidArgument, error.to_string())
             .hint("amounts are whole numbers of the smallest unit, in one currency, below 2^53")
+    }
+}
+
+/// An amount as an argument: a whole number of the smallest unit of a currency, so that 4999 is EUR 49.99.
+///
+/// It is never made from anything else: `"49.99"` and `50.0` may mean euros or cents, and whoever sent them is told
+/// which it has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct MinorUnits(i64);
+
+impl MinorUnits {
+    /// How many of the smallest unit.
+    pub const fn amount(self) -> i64 {
+        self.0
+    }
+}
+
+impl ArgValue for MinorUnits {
+    const KIND: ValueKind = ValueKind::Integer;
+    const RANGE: Option<(i128, i128)> = Some((0, AMOUNT_MAX as i128));
+
+    fn describe(mut parameter: Parameter) -> Parameter {
+        const UNIT: &str = "Whole number of the smallest unit: 4999 is EUR 49.99.";
+        parameter.description = format!("{} {UNIT}", parameter.description);
+        parameter.strict()
     }
 }
 

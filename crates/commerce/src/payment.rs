@@ -11,7 +11,8 @@ use serde_json::json;
 
 use crate::behaviour;
 use crate::checkout::{Grounds, Kept, Pointers};
-use crate::money::{CurrencyCode, Money};
+use crate::id::Id;
+use crate::money::{CurrencyCode, MinorUnits, Money};
 
 /// A payment that a person can make, as long as the things are held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +49,11 @@ struct CreatePaymentIntent;
 #[derive(Deserialize, ToolArgs)]
 struct CreatePaymentIntentArgs {
     /// The order, as `checkout.create_draft_order` named it; `checkout.lock_price_and_stock` has to hold it.
-    #[arg(example = "order_0123456789abcdef", max_length = 64)]
-    draft_order_id: String,
-    /// The total of the order, a whole number of the smallest unit of its currency. The user confirms it.
-    #[arg(min = 0, max = 9_007_199_254_740_991)]
-    amount: i64,
+    #[arg(example = "order_0123456789abcdef")]
+    draft_order_id: Id,
+    /// The total of the order, which the user confirms: 21131 is 211.31 in EUR.
+    #[arg(example = 21_131)]
+    amount: MinorUnits,
     /// The currency of the order.
     #[arg(example = "EUR")]
     currency: CurrencyCode,
@@ -92,7 +93,10 @@ impl Tool for CreatePaymentIntent {
         let now = ctx.now();
         let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
         kept.check_valid(ctx)?;
-        same_total(&kept, &Money::new(args.amount, &args.currency.code()))?;
+        same_total(
+            &kept,
+            &Money::new(args.amount.amount(), &args.currency.code()),
+        )?;
         recompute(ctx, &kept).await?;
         let Some(lock) = kept.held(now) else {
             let message = "nothing is held for this draft order, or not any more";
@@ -105,7 +109,7 @@ impl Tool for CreatePaymentIntent {
         }
         let intent = PaymentIntent {
             payment_intent_id: ctx.new_id("pi_"),
-            draft_order_id: args.draft_order_id,
+            draft_order_id: args.draft_order_id.into(),
             lock_id: lock.lock_id.clone(),
             amount: kept.order.pricing_breakdown.total.clone(),
             status: PaymentStatus::RequiresUserAction,

@@ -6,6 +6,7 @@ use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use serde::Deserialize;
 
 use super::{Cart, CartView};
+use crate::id::Id;
 use crate::item::{ITEMS_MAX, QUANTITY_MAX};
 use crate::money::{CurrencyCode, Money};
 use crate::shop::Shop;
@@ -57,8 +58,8 @@ pub(super) struct AddItem;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AddItemArgs {
     /// The cart, as `cart.create` named it.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
     /// Stock keeping unit, as `catalog.get_offer_variants` lists it.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
@@ -109,8 +110,8 @@ pub(super) struct UpdateQuantity;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateQuantityArgs {
     /// The cart, as `cart.create` named it.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
     /// Stock keeping unit of a thing in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
@@ -151,8 +152,8 @@ pub(super) struct RemoveItem;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct RemoveItemArgs {
     /// The cart, as `cart.create` named it.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
     /// Stock keeping unit of a thing in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cart, without_form};
 use crate::behaviour;
+use crate::id::Id;
 use crate::shop::Shop;
 
 /// A cart, with words for people.
@@ -94,8 +95,8 @@ pub(super) struct Get;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
     /// The cart, as `cart.create` named it.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
 }
 
 impl Tool for Get {

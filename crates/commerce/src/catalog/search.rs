@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::range::PriceRange;
 use crate::fx;
-use crate::money::CurrencyCode;
+use crate::money::{CurrencyCode, MinorUnits};
 use crate::pricing::{PriceRules, Pricer, PromotionApplied};
 use crate::shop::{Offer, Shop, is_within};
 
@@ -22,12 +22,12 @@ pub(super) struct SearchArgs {
     /// Only this category and those below it, as a path such as electronics/audio, or the end of one.
     #[arg(example = "electronics/audio", max_length = 100)]
     category: Option<String>,
-    /// At least this price, in the smallest unit of the currency: 1000 is 10.00 in EUR.
-    #[arg(min = 0, max = 9_007_199_254_740_991, example = 1000)]
-    min_price: Option<i64>,
-    /// At most this price, in the smallest unit of the currency: 5000 is 50.00 in EUR and 5,000 yen in JPY.
-    #[arg(min = 0, max = 9_007_199_254_740_991, example = 5000)]
-    max_price: Option<i64>,
+    /// At least this price: 1000 is 10.00 in EUR.
+    #[arg(example = 1000)]
+    min_price: Option<MinorUnits>,
+    /// At most this price: 5000 is 50.00 in EUR and 5,000 yen in JPY.
+    #[arg(example = 5000)]
+    max_price: Option<MinorUnits>,
     /// The currency of the prices, such as EUR. Without it that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
@@ -95,7 +95,9 @@ impl Tool for SearchOffers {
     }
 
     async fn call(&self, ctx: &CallContext, args: SearchArgs) -> Result<OffersFound, ToolError> {
-        if let (Some(min), Some(max)) = (args.min_price, args.max_price)
+        let least = args.min_price.map(MinorUnits::amount);
+        let most = args.max_price.map(MinorUnits::amount);
+        if let (Some(min), Some(max)) = (least, most)
             && min > max
         {
             let message = format!("no price is at least {min} and at most {max}");
@@ -112,7 +114,7 @@ impl Tool for SearchOffers {
         };
         let mut offers = Vec::new();
         for offer in found.into_iter().filter(fits) {
-            let price = PriceRange::between(&pricer, offer, args.min_price, args.max_price)?;
+            let price = PriceRange::between(&pricer, offer, least, most)?;
             offers.extend(price.map(|price| (offer, price)));
         }
         let total = offers.len();

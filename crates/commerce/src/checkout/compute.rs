@@ -2,7 +2,7 @@
 
 use countersign::contract::{Behaviour, Digest};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::changed::Changed;
@@ -15,6 +15,7 @@ use crate::cart::{Cart, without_form};
 use crate::compliance::Decision;
 use crate::destination::Destination;
 use crate::ground::EvidenceId;
+use crate::id::Id;
 use crate::tax::Incoterm;
 
 /// What a cart costs, for as long as the reply's window.
@@ -56,8 +57,8 @@ pub(super) struct ComputeTotal;
 )]
 pub(super) struct ComputeTotalArgs {
     /// The cart, with the shipping option that was chosen for it.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
     /// `evidence.snapshot_id` of the reply of `pricing.get_realtime_quote`.
     quote_snapshot_id: EvidenceId,
     /// `evidence.snapshot_id` of the reply of `tax.estimate_duties_and_taxes`.
@@ -141,16 +142,10 @@ impl Tool for ComputeTotal {
             compliance: grounds.compliance.answer.decision,
             breakdown,
             grounds: ids,
-            expires_at: later(now, seconds).to_string(),
-            cart_id: args.cart_id,
+            expires_at: behaviour::later(ctx, seconds).to_string(),
+            cart_id: args.cart_id.into(),
         })
     }
-}
-
-/// So many seconds later.
-pub(crate) fn later(now: Timestamp, seconds: u32) -> Timestamp {
-    let after = now.checked_add(SignedDuration::from_secs(seconds.into()));
-    after.unwrap_or(Timestamp::MAX)
 }
 
 /// A total never holds longer than what it rests on.

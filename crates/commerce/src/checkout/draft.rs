@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::changed::Changed;
-use super::compute::{Total, later};
+use super::compute::Total;
 use super::grounds::{Grounds, Pointers, Subject};
 use super::order::{
     ComplianceSummary, DraftOrder, Kept, OrderFinding, OrderItem, RuleUsed, TaxSummary,
@@ -24,6 +24,7 @@ use crate::cart::Cart;
 use crate::compliance::{self, ComplianceReport};
 use crate::evidence::{EvidenceSnapshot, SNAPSHOT_TOOL};
 use crate::ground::{self, EvidenceId, Ground};
+use crate::id::Id;
 use crate::item::Basket;
 use crate::shop::Shop;
 
@@ -34,8 +35,8 @@ pub(super) struct CreateDraftOrder;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateDraftOrderArgs {
     /// The cart that is ordered.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
     /// `evidence.snapshot_id` of the reply of `evidence.create_snapshot`, which has to name one quote, one answer about
     /// shipping, one about duties and taxes, one about compliance, and the total that rests on them.
     evidence_snapshot_id: EvidenceId,
@@ -217,7 +218,7 @@ impl Basis {
         let mut order = DraftOrder {
             draft_order_id: ctx.new_id("order_"),
             created_at: now,
-            expires_at: later(now, DRAFT_ORDER_SECONDS),
+            expires_at: behaviour::later(ctx, DRAFT_ORDER_SECONDS),
             cart_id: total.cart_id.clone(),
             cart_version: total.cart_version,
             basket: total.basket,

@@ -6,10 +6,10 @@ use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::compute::later;
 use super::gate;
 use super::order::{Kept, OrderLock};
 use crate::behaviour::{self, LOCK_SECONDS};
+use crate::id::Id;
 use crate::money::Money;
 use crate::shop::Shop;
 use crate::stock::{Lock, Stock};
@@ -45,8 +45,8 @@ pub(super) struct LockPriceAndStock;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct LockArgs {
     /// The order, as `checkout.create_draft_order` named it.
-    #[arg(example = "order_0123456789abcdef", max_length = 64)]
-    draft_order_id: String,
+    #[arg(example = "order_0123456789abcdef")]
+    draft_order_id: Id,
 }
 
 impl Tool for LockPriceAndStock {
@@ -75,7 +75,7 @@ impl Tool for LockPriceAndStock {
         } else {
             let lock = OrderLock {
                 lock_id: ctx.new_id("lock_"),
-                expires_at: later(now, LOCK_SECONDS).min(kept.order.expires_at),
+                expires_at: behaviour::later(ctx, LOCK_SECONDS).min(kept.order.expires_at),
             };
             hold(ctx, &kept, &lock).await?;
             kept.lock = Some(lock.clone());
@@ -93,7 +93,7 @@ impl Tool for LockPriceAndStock {
             expires_at: lock.expires_at,
             items: items.collect(),
             total: kept.order.pricing_breakdown.total.clone(),
-            draft_order_id: args.draft_order_id,
+            draft_order_id: args.draft_order_id.into(),
         })
     }
 }

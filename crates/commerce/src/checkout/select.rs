@@ -10,6 +10,7 @@ use super::grounds::CHOOSE;
 use crate::behaviour;
 use crate::cart::{Cart, CartView, Shipping, without_form};
 use crate::ground::{self, EvidenceId, Ground};
+use crate::id::Id;
 use crate::shipping::{SHIPPING_TOOL, ShippingQuote};
 
 /// The tool.
@@ -23,8 +24,8 @@ pub(super) struct SelectShippingOption;
 )]
 pub(super) struct SelectArgs {
     /// The cart, as `cart.create` named it.
-    #[arg(example = "cart_0123456789abcdef", max_length = 64)]
-    cart_id: String,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Id,
     /// `evidence.snapshot_id` of the reply of `shipping.quote_options` for the items of the cart.
     shipping_snapshot_id: EvidenceId,
     /// `option_id` of one of its options.
@@ -32,8 +33,7 @@ pub(super) struct SelectArgs {
     shipping_option_id: String,
     /// The address of the user that it goes to, as `identity.get_user_addresses` lists it; it has to be where the
     /// options are for.
-    #[arg(min_length = 1, max_length = 64)]
-    address_id: Option<String>,
+    address_id: Option<Id>,
 }
 
 impl Tool for SelectShippingOption {
@@ -56,7 +56,7 @@ impl Tool for SelectShippingOption {
             ground::read(ctx, pointer, &args.shipping_snapshot_id, SHIPPING_TOOL).await?;
         let quote = &offered.answer;
         let of_cart = quote.cart_id.as_deref();
-        if of_cart.is_some_and(|of_cart| of_cart != args.cart_id) {
+        if of_cart.is_some_and(|of_cart| of_cart != *args.cart_id) {
             let message = "these shipping options count for another cart";
             return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
         }
@@ -90,7 +90,7 @@ impl Tool for SelectShippingOption {
             snapshot_id: offered.id.clone(),
             option_id: option.option_id.clone(),
             destination: quote.destination.clone(),
-            address_id: args.address_id,
+            address_id: args.address_id.map(String::from),
         });
         cart.keep(ctx, &args.cart_id).await?;
         CartView::of(ctx, &args.cart_id, &cart)

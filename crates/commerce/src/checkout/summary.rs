@@ -9,6 +9,7 @@ use super::confirm::{self, ConfirmationItem, PolicyAck, Words};
 use super::order::{DraftOrder, Kept, OrderLock, OrderState};
 use crate::behaviour;
 use crate::evidence::Attached;
+use crate::id::Id;
 use crate::money::Money;
 use crate::payment::PaymentIntent;
 use crate::shop::{Shop, is_chinese};
@@ -52,8 +53,8 @@ pub(super) struct GetDraftOrderSummary;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SummaryArgs {
     /// The order, as `checkout.create_draft_order` named it.
-    #[arg(example = "order_0123456789abcdef", max_length = 64)]
-    draft_order_id: String,
+    #[arg(example = "order_0123456789abcdef")]
+    draft_order_id: Id,
 }
 
 impl Tool for GetDraftOrderSummary {
@@ -87,7 +88,7 @@ impl Tool for GetDraftOrderSummary {
             attachments: kept.attached,
             created_by_request_id: kept.request_id,
             draft_order: kept.order,
-            draft_order_id: args.draft_order_id,
+            draft_order_id: args.draft_order_id.into(),
         })
     }
 }

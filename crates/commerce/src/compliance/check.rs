@@ -10,6 +10,7 @@ use super::policy::Policy;
 use crate::behaviour;
 use crate::cart::without_form;
 use crate::destination::Destination;
+use crate::id::Id;
 use crate::item::{Basket, Item};
 use crate::rulebook::RuleData;
 use crate::shop::{Shop, is_chinese};
@@ -24,8 +25,8 @@ pub(super) struct CheckArgs {
     /// Where it goes.
     destination: Destination,
     /// The cart that the answer is for; it then counts for that cart only.
-    #[arg(max_length = 64, example = "cart_0123456789abcdef")]
-    cart_id: Option<String>,
+    #[arg(example = "cart_0123456789abcdef")]
+    cart_id: Option<Id>,
 }
 
 impl Tool for CheckItem {
@@ -52,7 +53,8 @@ impl Tool for CheckItem {
             let at = args.items.iter().position(|item| item.sku == sku);
             format!("/items/{}/sku", at.unwrap_or_default())
         };
-        decide(ctx, &basket, &args.destination, args.cart_id, pointer)
+        let cart_id = args.cart_id.map(String::from);
+        decide(ctx, &basket, &args.destination, cart_id, pointer)
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour;
 use crate::checkout::Kept;
 use crate::ground::{self, EvidenceId};
+use crate::id::Id;
 
 /// The documents themselves, sealed under the user's key and erased with it.
 const DOCUMENTS: Collection = Collection::of_user("draft_order_attachment");
@@ -66,8 +67,8 @@ pub(super) struct AttachToDraftOrder;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AttachArgs {
     /// The order, as `checkout.create_draft_order` named it.
-    #[arg(example = "order_0123456789abcdef", max_length = 64)]
-    draft_order_id: String,
+    #[arg(example = "order_0123456789abcdef")]
+    draft_order_id: Id,
     /// `evidence.snapshot_id` of another reply; either this or `attachment`.
     snapshot_id: Option<EvidenceId>,
     /// A document; either this or `snapshot_id`.
@@ -107,8 +108,8 @@ impl Tool for AttachToDraftOrder {
             return Err(ToolError::invalid("/draft_order_id", message));
         }
         let attached = match (args.snapshot_id, args.attachment) {
-            (Some(id), None) => answer(ctx, args.draft_order_id, &id).await?,
-            (None, Some(document)) => keep(ctx, args.draft_order_id, document).await?,
+            (Some(id), None) => answer(ctx, args.draft_order_id.into(), &id).await?,
+            (None, Some(document)) => keep(ctx, args.draft_order_id.into(), document).await?,
             (Some(_), Some(_)) | (None, None) => {
                 let message = "either snapshot_id or attachment is needed, and not both";
                 return Err(ToolError::invalid("/attachment", message));

@@ -8,6 +8,7 @@ use super::addresses::{ADDRESSES_MAX, KeptAddress};
 use super::profile::Profile;
 use crate::behaviour;
 use crate::destination::Destination;
+use crate::id::Id;
 use crate::shipping::address::{self, Address, Checked};
 
 /// Keeps an address, or changes one.
@@ -16,8 +17,7 @@ pub(super) struct AddOrUpdateAddress;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AddOrUpdateAddressArgs {
     /// Which address to change; a new one where it is left out.
-    #[arg(max_length = 64)]
-    address_id: Option<String>,
+    address_id: Option<Id>,
     /// The version that is to be changed, where others may change it too.
     #[arg(min = 1)]
     version: Option<u32>,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MISSIONS, Mission, Status};
 use crate::behaviour;
+use crate::id::Id;
 
 /// How many missions one answer lists.
 const LISTED_MAX: usize = 50;
@@ -16,8 +17,8 @@ pub(super) struct Get;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
     /// Which one; where it is left out, all of a status are listed.
-    #[arg(example = "mis_0123456789abcdef", min_length = 1, max_length = 64)]
-    mission_id: Option<String>,
+    #[arg(example = "mis_0123456789abcdef")]
+    mission_id: Option<Id>,
     /// Those of this status, where no mission is named: open, unless said otherwise.
     status: Option<Status>,
 }

@@ -9,6 +9,7 @@ use super::{BudgetArgs, Country, Mission, NOTES_MAX, Note, Status, check_deadlin
 use crate::behaviour;
 use crate::cart::Cart;
 use crate::checkout::Kept;
+use crate::id::Id;
 
 pub(super) struct Update;
 
@@ -16,8 +17,8 @@ pub(super) struct Update;
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateArgs {
     /// The mission, as `mission.create` named it.
-    #[arg(example = "mis_0123456789abcdef", min_length = 1, max_length = 64)]
-    mission_id: String,
+    #[arg(example = "mis_0123456789abcdef")]
+    mission_id: Id,
     /// The version that the change was made from, as the last answer about the mission said it.
     #[arg(min = 1)]
     expected_version: u32,
@@ -37,11 +38,9 @@ pub(super) struct UpdateArgs {
     /// Open and paused can change into each other; done and cancelled are the end.
     status: Option<Status>,
     /// The cart that is being filled for it.
-    #[arg(min_length = 1, max_length = 64)]
-    cart_id: Option<String>,
+    cart_id: Option<Id>,
     /// The draft order that came out of it.
-    #[arg(min_length = 1, max_length = 64)]
-    draft_order_id: Option<String>,
+    draft_order_id: Option<Id>,
     /// What to note about it, in one or two sentences.
     #[arg(min_length = 1, max_length = 500, sensitive = "personal")]
     note: Option<String>,
@@ -134,8 +133,9 @@ impl Mission {
             self.destination_country = Some(country.code());
         }
         self.deadline = args.deadline.or(self.deadline);
-        self.cart_id = args.cart_id.or(self.cart_id.take());
-        self.draft_order_id = args.draft_order_id.or(self.draft_order_id.take());
+        self.cart_id = args.cart_id.map(String::from).or(self.cart_id.take());
+        let draft_order_id = args.draft_order_id.map(String::from);
+        self.draft_order_id = draft_order_id.or(self.draft_order_id.take());
         match args.note {
             None => Ok(()),
             Some(text) => self.note(ctx.now(), text),

@@ -3,13 +3,14 @@
 use countersign::contract::Behaviour;
 use countersign::contract::tool::Replay;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::answer::Quote;
 use super::price::{Priced, price};
 use crate::behaviour::{self, QUOTE_SECONDS};
 use crate::fx;
+use crate::id::Id;
 use crate::item::{Basket, Item};
 use crate::money::CurrencyCode;
 use crate::shop::Shop;
@@ -27,8 +28,7 @@ pub(super) struct QuoteArgs {
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
     /// The cart that the quote is for. It then counts for no other cart.
-    #[arg(min_length = 1, max_length = 64)]
-    cart_id: Option<String>,
+    cart_id: Option<Id>,
 }
 
 impl Tool for GetRealtimeQuote {
@@ -57,14 +57,11 @@ impl Tool for GetRealtimeQuote {
         }
         let currency = fx::asked(ctx, args.currency.map(|currency| currency.code()));
         let priced = price(ctx, &basket, &currency)?;
-        let expires_at = ctx
-            .now()
-            .saturating_add(SignedDuration::from_secs(QUOTE_SECONDS.into()))
-            .unwrap_or(Timestamp::MAX);
+        let expires_at = behaviour::later(ctx, QUOTE_SECONDS);
         remark_ends(ctx, &priced, expires_at);
         Ok(Quote {
             quote_id: ctx.new_id("quote_"),
-            cart_id: args.cart_id,
+            cart_id: args.cart_id.map(String::from),
             basket: priced.basket,
             currency: priced.currency,
             lines: priced.lines,

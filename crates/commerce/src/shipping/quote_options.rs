@@ -2,7 +2,6 @@
 
 use countersign::contract::{Behaviour, ErrorCode};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
-use jiff::SignedDuration;
 use serde::Deserialize;
 
 use super::answer::ShippingQuote;
@@ -11,6 +10,7 @@ use super::tariff::Tariff;
 use crate::behaviour::{self, SHIPPING_SECONDS};
 use crate::destination::Destination;
 use crate::fx::{self, Rates};
+use crate::id::Id;
 use crate::item::{Basket, Item};
 use crate::money::CurrencyCode;
 use crate::shop::Shop;
@@ -29,8 +29,7 @@ pub(super) struct QuoteOptionsArgs {
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
     /// The cart that the answer is for; it then counts for no other.
-    #[arg(max_length = 64)]
-    cart_id: Option<String>,
+    cart_id: Option<Id>,
 }
 
 impl Tool for QuoteOptions {
@@ -53,7 +52,8 @@ impl Tool for QuoteOptions {
     ) -> Result<ShippingQuote, ToolError> {
         let basket = Basket::of(&args.items, "/items")?;
         let currency = fx::asked(ctx, args.currency.map(|currency| currency.code()));
-        quote(ctx, &basket, &args.destination, &currency, args.cart_id)
+        let cart_id = args.cart_id.map(String::from);
+        quote(ctx, &basket, &args.destination, &currency, cart_id)
     }
 }
 
@@ -80,7 +80,6 @@ pub fn quote(
     let digest = basket.digest().map_err(|error| {
         ToolError::new(ErrorCode::UpstreamError, "the basket cannot be named").with_source(error)
     })?;
-    let until = ctx.now() + SignedDuration::from_secs(SHIPPING_SECONDS.into());
     Ok(ShippingQuote {
         cart_id,
         basket: digest,
@@ -89,6 +88,6 @@ pub fn quote(
         options: offered.options,
         excluded: offered.excluded,
         rates: offered.rates,
-        expires_at: until.to_string(),
+        expires_at: behaviour::later(ctx, SHIPPING_SECONDS).to_string(),
     })
 }

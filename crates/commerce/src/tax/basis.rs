@@ -62,7 +62,7 @@ impl Priced {
         let currency = fx::asked(ctx, asked);
         let (shop, rates) = (Shop::of(ctx)?, Rates::of(ctx)?);
         let mut priced = Self {
-            cart_id: args.cart_id.clone(),
+            cart_id: args.cart_id.as_deref().cloned(),
             basket: digest(&basket)?,
             currency,
             goods: Vec::new(),
@@ -94,7 +94,7 @@ impl Priced {
             return Err(ToolError::invalid("/currency", message)
                 .hint("leave it out, or quote again in the other currency"));
         }
-        let cart_id = same_cart(args.cart_id.as_ref(), quote.cart_id.as_ref(), "the quote")?;
+        let cart_id = same_cart(args.cart_id.as_deref(), quote.cart_id.as_ref(), "the quote")?;
         let goods = goods(ctx, &quote.lines, "/quote_snapshot_id")?;
         Ok(Self {
             cart_id,

@@ -14,6 +14,7 @@ use crate::behaviour;
 use crate::destination::Destination;
 use crate::fx::Rates;
 use crate::ground::EvidenceId;
+use crate::id::Id;
 use crate::item::Item;
 use crate::money::{CurrencyCode, Money};
 use crate::pricing;
@@ -31,7 +32,7 @@ pub struct EstimateArgs {
     /// Evidence of shipping options: `evidence.snapshot_id` of `shipping.quote_options`.
     pub(super) shipping_snapshot_id: Option<EvidenceId>,
     /// Which of those options; its price is part of what duty and tax are computed on.
-    #[arg(max_length = 64)]
+    #[arg(min_length = 1, max_length = 64)]
     pub(super) shipping_option_id: Option<String>,
     /// Where it goes.
     pub(super) destination: Destination,
@@ -39,8 +40,7 @@ pub struct EstimateArgs {
     #[arg(default = "DDP")]
     pub(super) incoterm: Incoterm,
     /// The cart that the estimate is for.
-    #[arg(max_length = 64)]
-    pub(super) cart_id: Option<String>,
+    pub(super) cart_id: Option<Id>,
     /// In which currency; that of the quote where one is given.
     pub(super) currency: Option<CurrencyCode>,
 }
