@@ -6,7 +6,7 @@
 //!
 //! Read the modules in this order:
 //!
-//! 1. [`money`], [`fx`], [`item`], [`destination`]: the words that all tools share;
+//! 1. [`money`], [`fx`], [`item`], [`destination`]: the words that all tools share; [`behaviour`]: how they may be run;
 //! 2. [`rulebook`]: rules are files, and the digest of a file is its version; [`shop`]: what is sold;
 //! 3. [`catalog`], [`stock`], [`pricing`], [`shipping`], [`tax`], [`compliance`]: what a draft order rests on;
 //! 4. [`ground`]: how one answer rests on another; [`cart`], [`checkout`], [`payment`], [`evidence`]: the
