@@ -92,7 +92,7 @@ impl Tool for CreatePaymentIntent {
     ) -> Result<PaymentIntent, ToolError> {
         let now = ctx.now();
         let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
-        kept.check_valid(ctx)?;
+        kept.check_valid(ctx).await?;
         same_total(
             &kept,
             &Money::new(args.amount.amount(), &args.currency.code()),

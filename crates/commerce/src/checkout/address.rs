@@ -7,13 +7,14 @@ use super::grounds;
 use crate::destination::Destination;
 use crate::identity::KeptAddress;
 
-/// Whether this address of the user is where the shipping options are for; the pointer names the argument.
+/// Whether this address of the user is where the shipping options are for; the pointer names the argument. Its
+/// version is answered.
 pub(super) async fn check(
     ctx: &CallContext,
     address_id: &str,
     quoted: &Destination,
     pointer: &str,
-) -> Result<(), ToolError> {
+) -> Result<u32, ToolError> {
     let kept = KeptAddress::load(ctx, address_id, pointer).await?;
     let address = kept.destination();
     let problem = if address.country() != quoted.country() {
@@ -23,7 +24,7 @@ pub(super) async fn check(
     } else if !grounds::is_same_code(&address, quoted) || is_code_missing(&address, quoted) {
         "postal_code"
     } else {
-        return Ok(());
+        return Ok(kept.version);
     };
     // Which part, and not what it says: that is personal.
     let message =
@@ -32,6 +33,24 @@ pub(super) async fn check(
         .field(pointer)
         .hint("call shipping.quote_options with the country, region and postal code of the address")
         .detail("differs", problem))
+}
+
+/// Whether an address is still the one that an order was made for.
+pub(super) async fn unchanged(
+    ctx: &CallContext,
+    address_id: &str,
+    version: u32,
+) -> Result<(), ToolError> {
+    let kept = KeptAddress::load(ctx, address_id, "/draft_order_id").await?;
+    if kept.version == version {
+        return Ok(());
+    }
+    let message = "the address of this order was changed after the order was made";
+    Err(ToolError::new(ErrorCode::AddressInvalid, message)
+        .field("/draft_order_id")
+        .hint(
+            "ask for shipping, taxes and compliance of the new address, and make a new draft order",
+        ))
 }
 
 /// Regions are often left out, where the postal code says it.

@@ -79,6 +79,13 @@ impl Tool for CreateDraftOrder {
         let cart = Cart::of(ctx, &args.cart_id).await?;
         let basis = Basis::read(ctx, &args).await?;
         basis.check(&args.cart_id)?;
+        if let Some(kept) = Kept::made_from(ctx, &basis.bundle).await?
+            && kept.check_valid(ctx).await.is_ok()
+        {
+            let left = kept.order.expires_at.duration_since(now).as_secs();
+            ctx.fresh_for(u32::try_from(left).unwrap_or_default());
+            return Ok(kept.order);
+        }
         let breakdown = basis.breakdown()?;
         let mut changed = Changed::of(ctx, &cart, &breakdown, &basis.grounds);
         changed.expired(basis.expired(now));
@@ -92,14 +99,19 @@ impl Tool for CreateDraftOrder {
             return Err(changed.error(POINTER));
         }
         let chosen = cart.shipping.as_ref();
-        if let Some(address_id) = chosen.and_then(|chosen| chosen.address_id.as_deref()) {
+        let chosen = chosen.and_then(|chosen| chosen.address_id.as_deref());
+        let address_version = match chosen {
             // The user may have moved since it was chosen.
-            let destination = &basis.total.answer.destination;
-            address::check(ctx, address_id, destination, "/cart_id").await?;
-        }
+            Some(address_id) => {
+                let destination = &basis.total.answer.destination;
+                Some(address::check(ctx, address_id, destination, "/cart_id").await?)
+            }
+            None => None,
+        };
         let shop = Shop::of(ctx)?;
         gate::in_stock(ctx, &shop, &cart.basket, "/cart_id").await?;
-        let order = basis.order(ctx, &cart, &shop, breakdown, &report)?;
+        let mut order = basis.order(ctx, &cart, &shop, breakdown, &report)?;
+        order.address_version = address_version;
         let kept = Kept {
             order,
             request_id: ctx.request_id().to_string(),
@@ -107,7 +119,7 @@ impl Tool for CreateDraftOrder {
             intent: None,
             attached: Vec::new(),
         };
-        kept.keep(ctx).await?;
+        kept.keep_new(ctx).await?;
         Ok(kept.order)
     }
 }
@@ -228,6 +240,7 @@ impl Basis {
                 .shipping
                 .as_ref()
                 .and_then(|chosen| chosen.address_id.clone()),
+            address_version: None,
             shipping_option_id: option.option_id.clone(),
             carrier: option.carrier.clone(),
             service: option.service.clone(),

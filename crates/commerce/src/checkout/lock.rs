@@ -69,7 +69,7 @@ impl Tool for LockPriceAndStock {
     async fn call(&self, ctx: &CallContext, args: LockArgs) -> Result<Locked, ToolError> {
         let now = ctx.now();
         let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
-        kept.check_valid(ctx)?;
+        kept.check_valid(ctx).await?;
         let lock = if let Some(lock) = kept.held(now) {
             lock.clone()
         } else {

@@ -6,10 +6,10 @@ use countersign::{CallContext, ToolError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::changed;
 use super::confirm::{ConfirmationItem, PolicyAck};
 use super::part::GroundIds;
 use super::total::Breakdown;
+use super::{address, changed};
 use crate::compliance::{Decision, Finding};
 use crate::destination::Destination;
 use crate::evidence::Attached;
@@ -22,6 +22,9 @@ use crate::tax::{Confidence, Incoterm};
 
 /// Each user has their own; nobody else finds them.
 const ORDERS: Collection = Collection::of_user("draft_order");
+
+/// The order that was made from a bundle of evidence: one bundle, one order, whatever key it is asked for with.
+const ORDER_OF: Collection = Collection::of_user("draft_order_of");
 
 /// An order that is ready to be paid for by a person. Nothing of it changes any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +48,9 @@ pub struct DraftOrder {
     /// The address of the user that it goes to, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_id: Option<String>,
+    /// In which version: an order goes where it was priced and allowed to go, or nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_version: Option<u32>,
     /// By which way.
     pub shipping_option_id: String,
     /// Who carries it.
@@ -207,18 +213,44 @@ impl Kept {
         })
     }
 
+    /// The order that was made from this bundle of evidence, as long as it is valid.
+    pub(super) async fn made_from(
+        ctx: &CallContext,
+        bundle: &SnapshotId,
+    ) -> Result<Option<Self>, ToolError> {
+        let id: Option<String> = ctx.state().get(&ORDER_OF, bundle.as_str()).await?;
+        let Some(id) = id else {
+            return Ok(None);
+        };
+        let kept: Option<Self> = ctx.state().get(&ORDERS, &id).await?;
+        Ok(kept.filter(|kept| !kept.is_expired(ctx.now())))
+    }
+
+    /// Keeps a new one, under its own name and under that of its evidence.
+    pub(super) async fn keep_new(&self, ctx: &CallContext) -> Result<(), ToolError> {
+        let bundle = self.order.evidence_snapshot_id.as_str();
+        let id = &self.order.draft_order_id;
+        ctx.state().put(&ORDER_OF, bundle, id).await?;
+        self.keep(ctx).await
+    }
+
     /// Keeps it with the call.
     pub(crate) async fn keep(&self, ctx: &CallContext) -> Result<(), ToolError> {
         let id = &self.order.draft_order_id;
         ctx.state().put(&ORDERS, id, self).await
     }
 
-    /// Refuses an order whose time is over, with what it would cost now (A8).
-    pub(crate) fn check_valid(&self, ctx: &CallContext) -> Result<(), ToolError> {
+    /// Refuses an order whose time is over, with what it would cost now (A8), and one whose address is another
+    /// one by now: everything about it was asked for where it went then.
+    pub(crate) async fn check_valid(&self, ctx: &CallContext) -> Result<(), ToolError> {
         if self.is_expired(ctx.now()) {
             return Err(changed::order_expired(ctx, &self.order));
         }
-        Ok(())
+        let chosen = self.order.address_id.as_deref();
+        match chosen.zip(self.order.address_version) {
+            Some((address_id, version)) => address::unchanged(ctx, address_id, version).await,
+            None => Ok(()),
+        }
     }
 
     /// Whether it is over.

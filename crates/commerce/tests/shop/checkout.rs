@@ -1039,4 +1039,26 @@ async fn an_address_is_the_users_own_and_where_it_was_asked_for() {
     let moved = world.call_as("u_1", tool, bundled.arguments(), moved).await;
     let expected = json!({"field": "/cart_id", "differs": "postal_code"});
     check_error(&moved, "ADDRESS_INVALID", &expected);
+    // And an order that was made before does not follow the user: nobody asked whether it may go there.
+    let order = json!({"draft_order_id": ok(&draft)["draft_order_id"]});
+    let locked = world.call("checkout.lock_price_and_stock", order).await;
+    let expected = json!({"field": "/draft_order_id"});
+    check_error(&locked, "ADDRESS_INVALID", &expected);
+}
+
+/// A18: the same cart and evidence are the same order, whatever key they are sent with.
+#[tokio::test]
+async fn one_bundle_of_evidence_is_one_order() {
+    let world = World::new();
+    let bundled = Order::new().bundle(&world).await;
+    let first = bundled.draft(&world).await;
+    for key in [
+        json!({}),
+        json!({"idempotency_key": "k1"}),
+        json!({"idempotency_key": "k2"}),
+    ] {
+        let tool = "checkout.create_draft_order";
+        let again = world.call_as("u_1", tool, bundled.arguments(), key).await;
+        assert_eq!(ok(&again), ok(&first));
+    }
 }
