@@ -18,6 +18,7 @@ mod failure;
 mod held;
 mod import;
 mod keyring;
+mod lent;
 mod log;
 mod options;
 mod paces;

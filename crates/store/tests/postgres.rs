@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use countersign::BoxFuture;
+use countersign::contract::Digest;
+use countersign::ledger::{Corpus, TextChunk, TextQuery, Texts as _};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
 use countersign_testkit::ledger_contract;
@@ -29,4 +31,35 @@ ledger_contract!(Replicas);
 #[test]
 fn it_answers_as_the_model_does() {
     lockstep(&Replicas, 24);
+}
+
+/// A corpus that lost chunks, as one that an earlier release left half written, is not there, and is kept anew.
+#[tokio::test]
+async fn a_corpus_without_all_its_chunks_is_kept_anew() {
+    let url = shared_postgres().fresh_database();
+    let store = PostgresStore::open(PostgresOptions::new(url.clone())).await;
+    let store = store.expect("a fresh database");
+    let chunks = ["a", "b"].map(|id| TextChunk::new(id, "en", "tax", &[]));
+    let corpus = Corpus::new("shop", Digest::of_bytes(b"1"), chunks.to_vec());
+    let corpus = Arc::new(corpus.expect("texts that fit"));
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .expect("the same database");
+    tokio::spawn(connection);
+    for lost in [
+        "DELETE FROM text_chunk WHERE id = 'a'",
+        "DELETE FROM text_chunk",
+    ] {
+        store.keep_corpus(&corpus).await.expect("it is kept");
+        client.batch_execute(lost).await.expect("they are gone");
+        for question in ["tax", ""] {
+            let query = TextQuery::new(corpus.id(), question);
+            let found = store.search(&query).await.expect("an answer");
+            assert_eq!(found, None, "{lost}: {question:?}");
+        }
+        store.keep_corpus(&corpus).await.expect("it is kept anew");
+        let query = TextQuery::new(corpus.id(), "tax");
+        let found = store.search(&query).await.expect("an answer");
+        assert_eq!(found.map(|hits| hits.len()), Some(2), "{lost}");
+    }
 }

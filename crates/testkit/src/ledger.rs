@@ -344,6 +344,7 @@ macro_rules! ledger_contract {
                 a_version_is_kept_once_and_never_changes
                 the_newest_versions_stay
                 racing_keepers_and_readers_see_whole_versions
+                a_keeper_that_is_dropped_leaves_nothing_behind
             }
             keyring {
                 the_first_key_of_a_user_counts

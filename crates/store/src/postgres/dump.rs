@@ -12,6 +12,7 @@ use super::claims::{request_id, scope};
 use super::documents::decode;
 use super::failure::Failure;
 use super::held::{attempt, digest, state};
+use super::lent::Lent;
 use super::log::query::shown;
 use super::pots::{pot_key, pot_row, reservation_id};
 use super::{PostgresStore, unsigned};
@@ -19,8 +20,8 @@ use crate::transfer::{Row, Source, StoredClaim, StoredReservation, TransferRecor
 
 /// Reads a whole store; see [`PostgresStore::dump`].
 pub struct Dump {
-    /// Gone when somebody else ends its transaction.
-    client: Option<Client>,
+    /// In its transaction until somebody ends it.
+    lent: Lent,
     /// The tables that are still to be read, the next one last.
     left: Vec<Table>,
     is_open: bool,
@@ -95,8 +96,11 @@ impl PostgresStore {
         let client = self.client().await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
              SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+        // The dump has it before it begins: whoever is dropped while it begins leaves no open transaction.
+        let dump = Dump::within(client);
+        let client = dump.client()?;
         client.batch_execute(begin).await.map_err(Failure::from)?;
-        Ok(Dump::within(client))
+        Ok(dump)
     }
 }
 
@@ -104,7 +108,7 @@ impl Dump {
     /// What a transaction sees that the client is in.
     pub(super) fn within(client: Client) -> Self {
         Self {
-            client: Some(client),
+            lent: Lent::new(client),
             left: TABLES.into_iter().rev().collect(),
             is_open: false,
         }
@@ -112,16 +116,16 @@ impl Dump {
 
     /// The client, in its transaction.
     pub(super) fn client(&self) -> Result<&Client, Failure> {
-        self.client.as_ref().ok_or(Failure::Closed)
+        self.lent.client()
     }
 
     /// The client, for whoever ends its transaction.
-    pub(super) fn into_client(mut self) -> Result<Client, Failure> {
-        self.client.take().ok_or(Failure::Closed)
+    pub(super) fn into_client(self) -> Result<Client, Failure> {
+        self.lent.into_client()
     }
 
     async fn next(&mut self, limit: usize) -> Result<Vec<Row>, Failure> {
-        let client = self.client.as_ref().ok_or(Failure::Closed)?;
+        let client = self.lent.client()?;
         let mut rows = Vec::new();
         while rows.len() < limit
             && let Some(table) = self.left.last()
@@ -145,15 +149,6 @@ impl Dump {
             }
         }
         Ok(rows)
-    }
-}
-
-impl Drop for Dump {
-    fn drop(&mut self) {
-        // It is in the middle of a transaction; nobody else can use it.
-        if let Some(client) = self.client.take() {
-            drop(deadpool_postgres::Object::take(client));
-        }
     }
 }
 

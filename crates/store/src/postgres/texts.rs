@@ -18,6 +18,7 @@ use deadpool_postgres::Client;
 use tokio_postgres::Row;
 
 use super::failure::Failure;
+use super::lent::Lent;
 use super::{PostgresStore, rows, unsigned};
 
 /// So many chunks are written by one statement.
@@ -33,12 +34,9 @@ impl Texts for PostgresStore {
             if self.has_corpus(corpus.id()).await? {
                 return Ok(());
             }
-            let client = self.client().await?;
-            if let Err(failure) = keep(&client, corpus).await {
-                // A connection in the middle of a transaction is of no use to anybody.
-                drop(deadpool_postgres::Object::take(client));
-                return Err(failure.into());
-            }
+            let lent = Lent::new(self.client().await?);
+            keep(lent.client()?, corpus).await?;
+            lent.give_back();
             Ok(())
         })
     }
@@ -74,11 +72,14 @@ impl Texts for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Whether all of it is there: one without some of its chunks would answer questions wrongly for good.
     async fn has_corpus(&self, corpus: &CorpusId) -> Result<bool, Failure> {
         let (name, version) = (&corpus.name, corpus.version.as_bytes().as_slice());
         let found = self
             .read(
-                "SELECT 1 FROM text_corpus WHERE name = $1 AND version = $2",
+                "SELECT 1 FROM text_corpus t WHERE name = $1 AND version = $2 \
+                   AND chunks = (SELECT count(*) FROM text_chunk c \
+                     WHERE c.name = t.name AND c.version = t.version)",
                 &[name, &version],
             )
             .await?;
@@ -128,7 +129,7 @@ impl PostgresStore {
         Ok(Some(hits))
     }
 
-    /// None where the corpus is not kept.
+    /// None where the corpus is not kept, or not whole: it is kept anew then.
     async fn statistics(&self, query: &TextQuery) -> Result<Option<Statistics>, Failure> {
         let CorpusId { name, version } = query.corpus();
         let asked = single_expressions(query.words());
@@ -138,7 +139,10 @@ impl PostgresStore {
                      WHERE c.name = t.name AND c.version = t.version \
                        AND c.vector @@ w.word::tsquery) AS chunks_with \
                  FROM text_corpus t CROSS JOIN unnest($3::text[]) WITH ORDINALITY AS w (word, n) \
-                 WHERE t.name = $1 AND t.version = $2 ORDER BY w.n",
+                 WHERE t.name = $1 AND t.version = $2 \
+                   AND t.chunks = (SELECT count(*) FROM text_chunk k \
+                     WHERE k.name = t.name AND k.version = t.version) \
+                 ORDER BY w.n",
                 &[name, &version.as_bytes().as_slice(), &asked],
             )
             .await?;
@@ -162,6 +166,19 @@ async fn keep(client: &Client, corpus: &Corpus) -> Result<(), Failure> {
     let begin = "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '60s'; \
          LOCK TABLE text_corpus IN SHARE ROW EXCLUSIVE MODE";
     client.batch_execute(begin).await?;
+    // One that has not all of its chunks is written anew.
+    client
+        .execute(
+            "WITH broken AS MATERIALIZED (SELECT version FROM text_corpus t \
+                   WHERE name = $1 AND version = $2 AND chunks <> (SELECT count(*) \
+                     FROM text_chunk c WHERE c.name = t.name AND c.version = t.version)), \
+                 chunks AS (DELETE FROM text_chunk c USING broken \
+                   WHERE c.name = $1 AND c.version = broken.version) \
+             DELETE FROM text_corpus t USING broken \
+             WHERE t.name = $1 AND t.version = broken.version",
+            &[name, &version],
+        )
+        .await?;
     let added = client
         .execute(
             "INSERT INTO text_corpus (name, version, chunks, words, kept_at) \

@@ -1,14 +1,16 @@
 //! Texts: what is found, that every store finds the same, and that a version is there whole or not at all.
 
 use std::sync::Arc;
+use std::task::Poll;
 
+use countersign::BoxFuture;
 use countersign::contract::Digest;
 use countersign::ledger::{
     Corpus, CorpusId, HITS_MAX, MemoryStore, Store, TextChunk, TextHit, TextQuery, Texts as _,
     VERSIONS_KEPT,
 };
 
-use super::{Checked, Fresh, race};
+use super::{Checked, Fresh, build, race};
 
 pub(super) async fn nothing_is_found_before_a_corpus_is_kept(fresh: &Fresh) -> Checked {
     let (store, corpus) = (&*fresh.store, shop());
@@ -303,6 +305,70 @@ pub(super) async fn racing_keepers_and_readers_see_whole_versions(fresh: &Fresh)
     assert!(!counts.is_empty());
     assert!(counts.iter().all(|count| *count == CHUNKS), "{counts:?}");
     Ok(())
+}
+
+/// Whoever keeps a corpus may be dropped at any moment, as a call is at its deadline. Then the corpus is there whole
+/// or not at all, and what others do meanwhile is theirs: it counts at once, and nothing undoes it.
+pub(super) async fn a_keeper_that_is_dropped_leaves_nothing_behind(fresh: &Fresh) -> Checked {
+    // In several portions, for every store.
+    const CHUNKS: usize = 1_100;
+    // More than a store has connections.
+    const OTHERS: usize = 8;
+    const POINTS_MAX: usize = 1_000;
+    let (store, other) = (&*fresh.store, fresh.handle(1));
+    let chunks = (0..CHUNKS).map(|n| TextChunk::new(format!("{n:04}"), "en", "tax", &[]));
+    let corpus = corpus("shop", 1, chunks.collect());
+    let mut claims = Vec::new();
+    let mut is_kept = false;
+    for point in 1..=POINTS_MAX {
+        is_kept = finished_by(point, store.keep_corpus(&corpus))
+            .await
+            .transpose()?
+            .is_some();
+        for n in 0..OTHERS {
+            let scope = build::scope(&format!("{point}-{n}"));
+            claims.push(build::claimed(store, &build::request(&scope)).await?);
+            // Whatever a connection was in the middle of, each does something.
+            let query = TextQuery::new(corpus.id(), "tax").limit(HITS_MAX);
+            if let Some(hits) = store.search(&query).await? {
+                assert_eq!(hits.len(), HITS_MAX, "dropped at {point}");
+            }
+            for id in ["0000", "1099"] {
+                let is_there = store.chunk(corpus.id(), id).await?.is_some();
+                let is_whole = store.search(&query).await?.is_some();
+                assert!(is_whole || !is_there, "dropped at {point}");
+            }
+        }
+        if is_kept {
+            break;
+        }
+    }
+    assert!(is_kept, "it is kept when nobody drops it");
+    for claim in &claims {
+        assert!(
+            other.lookup(&claim.scope).await?.is_some(),
+            "{:?} counts for everybody",
+            claim.scope
+        );
+    }
+    let query = TextQuery::new(corpus.id(), "tax").limit(HITS_MAX);
+    let hits = other.search(&query).await?;
+    assert_eq!(hits.map(|hits| hits.len()), Some(HITS_MAX));
+    Ok(())
+}
+
+/// Polls a future so many times and drops it; what it answered, where it came to that.
+async fn finished_by<T>(polls: usize, mut future: BoxFuture<'_, T>) -> Option<T> {
+    let mut done = 0;
+    std::future::poll_fn(|context| {
+        done += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if done >= polls => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// A small shop in both languages.
