@@ -2,7 +2,7 @@
 //! and none ever will (A13).
 
 use countersign::catalog::CatalogBuilder;
-use countersign::contract::tool::{Ceiling, Confirmation, Payment, Terms};
+use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Payment, Terms};
 use countersign::contract::{Behaviour, ConflictReason, ErrorCode, Retention};
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
@@ -77,6 +77,7 @@ impl Tool for CreatePaymentIntent {
                 ceiling: Ceiling {
                     amount: "/amount".to_owned(),
                     currency: "/currency".to_owned(),
+                    unit: AmountUnit::Minor,
                 },
             }),
             payment: Payment::Intent,

@@ -1,10 +1,13 @@
 //! A question that a person has to answer before a call runs (A13), as inboxes show it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::envelope::Actor;
 use crate::id::{RequestId, SnapshotId, ToolName};
+use crate::tool::AmountUnit;
 
 /// One question, with what became of it. It counts for one call: this principal, this tool, these
 /// arguments or terms, this revision of the policy, once, and not for long.
@@ -100,7 +103,7 @@ pub struct ApprovalAnswer {
     pub evidence: SnapshotId,
 }
 
-/// An amount as it stood in the arguments.
+/// An amount as it stood in the arguments, and as people read it: that is what it is displayed as.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -109,6 +112,22 @@ pub struct ApprovedAmount {
     pub amount: String,
     /// ISO 4217, or whatever the tool takes for it.
     pub currency: String,
+    /// How `amount` is written.
+    #[serde(default, skip_serializing_if = "AmountUnit::is_major")]
+    pub unit: AmountUnit,
+    /// As people read it, whatever the unit: `EUR 12.50`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl fmt::Display for ApprovedAmount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => f.write_str(text),
+            // Of a question that was asked before there were texts.
+            None => write!(f, "{} {}", self.currency, self.amount),
+        }
+    }
 }
 
 impl ApprovalState {

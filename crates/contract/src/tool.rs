@@ -141,11 +141,15 @@ pub enum Confirmation {
 /// # Example
 ///
 /// ```
-/// use countersign_contract::tool::{Ceiling, Confirmation, Terms};
+/// use countersign_contract::tool::{AmountUnit, Ceiling, Confirmation, Terms};
 ///
 /// let confirmation = Confirmation::Terms(Terms {
 ///     exact: vec!["/merchant".into(), "/items".into()],
-///     ceiling: Ceiling { amount: "/total".into(), currency: "/currency".into() },
+///     ceiling: Ceiling {
+///         amount: "/total".into(),
+///         currency: "/currency".into(),
+///         unit: AmountUnit::Major,
+///     },
 /// });
 /// assert!(confirmation.is_asked());
 /// ```
@@ -169,6 +173,21 @@ pub struct Ceiling {
     pub amount: String,
     /// JSON pointer to its currency, which has to stay as it was.
     pub currency: String,
+    /// How the amount is written.
+    #[serde(default, skip_serializing_if = "AmountUnit::is_major")]
+    pub unit: AmountUnit,
+}
+
+/// How an amount of money is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AmountUnit {
+    /// `12.50` is twelve and a half euros.
+    #[default]
+    Major,
+    /// `1250` is twelve and a half euros: a whole number of the smallest unit.
+    Minor,
 }
 
 /// What a tool has to do with money that changes hands.
@@ -191,6 +210,19 @@ impl Confirmation {
         match self {
             Self::Never => false,
             Self::Always | Self::Terms(_) => true,
+        }
+    }
+}
+
+impl AmountUnit {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands a reference to the field"
+    )]
+    pub(crate) fn is_major(&self) -> bool {
+        match self {
+            Self::Major => true,
+            Self::Minor => false,
         }
     }
 }

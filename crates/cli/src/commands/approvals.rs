@@ -162,13 +162,23 @@ impl List {
             state: self.state.wanted(),
             limit: self.limit,
         })?;
-        let mut table = Table::new(["ASKED AT", "STATE", "USER", "TOOL", "ARGUMENTS", "ID"]);
+        let mut table = Table::new([
+            "ASKED AT",
+            "STATE",
+            "USER",
+            "TOOL",
+            "AT MOST",
+            "ARGUMENTS",
+            "ID",
+        ]);
         for approval in &listed {
+            let ceiling = approval.ceiling.as_ref();
             table.row([
                 &approval.asked_at,
                 approval.state.as_str(),
                 &approval.user_id,
                 approval.tool.as_str(),
+                &ceiling.map_or_else(|| "-".to_owned(), ToString::to_string),
                 &approval.arguments.to_string(),
                 // Last, because it must not be cut: answering needs it.
                 &approval.id,
@@ -239,8 +249,7 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     lines.extend(approval.title.clone().map(|title| ("title", title)));
     lines.push(("does", approval.description.clone()));
     if let Some(ceiling) = &approval.ceiling {
-        let most = format!("at most {} {}", ceiling.amount, ceiling.currency);
-        lines.push(("costs", most));
+        lines.push(("costs", format!("at most {ceiling}")));
     }
     let currency = approval.currency.clone();
     lines.extend(currency.map(|currency| ("currency", currency)));

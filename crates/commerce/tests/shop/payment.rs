@@ -33,6 +33,12 @@ async fn a_payment_needs_the_user_twice() {
     ok(&lock(&world, &id).await);
     let asked = world.call(TOOL, pay.clone()).await;
     check_error(&asked, "NEEDS_USER_CONFIRMATION", &json!({}));
+    let question = world.questions("u_1").await.remove(0);
+    // What the user reads is what the order costs, and not a hundred times that.
+    assert_eq!(
+        json!(question.ceiling),
+        json!({"amount": "10999", "currency": "EUR", "unit": "minor", "text": "EUR 109.99"})
+    );
     let summary = json!({"draft_order_id": id});
     let summary = world
         .call("checkout.get_draft_order_summary", summary)

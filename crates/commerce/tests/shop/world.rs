@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use countersign::approve::Wanted;
 use countersign::clock::ManualClock;
-use countersign::contract::{ApprovalState, RequestEnvelope};
+use countersign::contract::{Approval, ApprovalState, RequestEnvelope};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{RandomIds, SequentialIds};
 use countersign::ledger::{MemoryStore, Store};
@@ -67,16 +67,22 @@ impl World {
         })
     }
 
-    /// The user says yes to everything that is asked.
-    pub(crate) async fn approve_all(&self, user: &str) {
-        let by = Principal::user(user);
-        let approvals = self.executor.approvals();
+    /// What the user is asked.
+    pub(crate) async fn questions(&self, user: &str) -> Vec<Approval> {
         let pending = Wanted {
             state: Some(ApprovalState::Pending),
             ..Wanted::default()
         };
-        let asked = approvals.list(&by, &pending).await.unwrap();
-        for approval in asked {
+        let approvals = self.executor.approvals();
+        let by = Principal::user(user);
+        approvals.list(&by, &pending).await.unwrap()
+    }
+
+    /// The user says yes to everything that is asked.
+    pub(crate) async fn approve_all(&self, user: &str) {
+        let by = Principal::user(user);
+        let approvals = self.executor.approvals();
+        for approval in self.questions(user).await {
             approvals.approve(&approval.id, &by, None).await.unwrap();
         }
     }

@@ -3,9 +3,11 @@
 use std::cmp::Ordering;
 
 use countersign_contract::approval::ApprovedAmount;
-use countersign_contract::tool::{Confirmation, Terms};
+use countersign_contract::tool::{AmountUnit, Confirmation, Terms};
 use countersign_contract::{Digest, canonical};
 use serde_json::{Value, json};
+
+use crate::budget::Currency;
 
 /// What an answer is bound to.
 pub(crate) struct Agreed {
@@ -61,7 +63,7 @@ fn amount_of(terms: &Terms, arguments: &Value) -> Option<ApprovedAmount> {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
-    Decimal::read(&amount)?;
+    let decimal = Decimal::read(&amount)?;
     let currency = arguments.pointer(&terms.ceiling.currency)?.as_str()?;
     let is_code = |byte: u8| byte.is_ascii_alphanumeric();
     // It stands in the log, where free text has no place.
@@ -69,9 +71,16 @@ fn amount_of(terms: &Terms, arguments: &Value) -> Option<ApprovedAmount> {
     {
         return None;
     }
+    let unit = terms.ceiling.unit;
+    let text = match unit {
+        AmountUnit::Major => format!("{} {amount}", currency.to_ascii_uppercase()),
+        AmountUnit::Minor => decimal.of_smallest_unit(currency)?,
+    };
     Some(ApprovedAmount {
         amount,
         currency: currency.to_owned(),
+        unit,
+        text: Some(text),
     })
 }
 
@@ -86,7 +95,7 @@ pub(super) fn is_within(amount: Option<&ApprovedAmount>, ceiling: Option<&Approv
             let compared = Decimal::read(&amount.amount)
                 .zip(Decimal::read(&ceiling.amount))
                 .map(|(amount, ceiling)| amount.compare(&ceiling));
-            amount.currency == ceiling.currency
+            (amount.unit, &amount.currency) == (ceiling.unit, &ceiling.currency)
                 && matches!(compared, Some(Ordering::Less | Ordering::Equal))
         }
         (Some(_), None) | (None, Some(_)) => false,
@@ -110,6 +119,27 @@ impl<'a> Decimal<'a> {
         })
     }
 
+    /// What people read for a whole number of the smallest unit; there is no fraction of that.
+    fn of_smallest_unit(&self, currency: &str) -> Option<String> {
+        if !self.fraction.is_empty() {
+            return None;
+        }
+        let code = currency.to_ascii_uppercase();
+        let Ok(currency) = Currency::new(currency) else {
+            let whole = if self.whole.is_empty() {
+                "0"
+            } else {
+                self.whole
+            };
+            return Some(format!("{code} {whole} (smallest unit)"));
+        };
+        let decimals = usize::try_from(currency.decimals()).unwrap_or_default();
+        let digits = format!("{:0>width$}", self.whole, width = decimals + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - decimals);
+        let point = if fraction.is_empty() { "" } else { "." };
+        Some(format!("{code} {whole}{point}{fraction}"))
+    }
+
     fn compare(&self, other: &Self) -> Ordering {
         // Without leading zeros the longer one is the larger one; a fraction compares digit by digit.
         (self.whole.len(), self.whole, self.fraction).cmp(&(
@@ -129,6 +159,8 @@ mod tests {
         let of = |amount: &str| ApprovedAmount {
             amount: amount.to_owned(),
             currency: "EUR".to_owned(),
+            unit: AmountUnit::Major,
+            text: None,
         };
         let is = is_within(Some(&of(amount)), Some(&of(ceiling)));
         assert_eq!(is, expected, "{amount} within {ceiling}");
@@ -159,6 +191,41 @@ mod tests {
         }
     }
 
+    #[track_caller]
+    fn check_text(unit: AmountUnit, amount: &Value, currency: &str, expected: Option<&str>) {
+        let terms = Terms {
+            exact: Vec::new(),
+            ceiling: countersign_contract::tool::Ceiling {
+                amount: "/amount".to_owned(),
+                currency: "/currency".to_owned(),
+                unit,
+            },
+        };
+        let arguments = json!({"amount": amount, "currency": currency});
+        let text = amount_of(&terms, &arguments).map(|amount| amount.to_string());
+        assert_eq!(text.as_deref(), expected, "{arguments} in {unit:?}");
+    }
+
+    /// A13: whoever is asked reads the amount as it is written on a bill, whatever the arguments count in.
+    #[test]
+    fn what_people_read() {
+        let minor = AmountUnit::Minor;
+        check_text(minor, &json!(21131), "EUR", Some("EUR 211.31"));
+        check_text(minor, &json!("5"), "eur", Some("EUR 0.05"));
+        check_text(minor, &json!(0), "EUR", Some("EUR 0.00"));
+        check_text(minor, &json!(21131), "JPY", Some("JPY 21131"));
+        check_text(minor, &json!(0), "JPY", Some("JPY 0"));
+        check_text(minor, &json!(21131), "KWD", Some("KWD 21.131"));
+        check_text(minor, &json!(7), "KWD", Some("KWD 0.007"));
+        let points = Some("POINTS 12 (smallest unit)");
+        check_text(minor, &json!(12), "POINTS", points);
+        check_text(minor, &json!("211.31"), "EUR", None);
+        check_text(minor, &json!(-1), "EUR", None);
+        let major = AmountUnit::Major;
+        check_text(major, &json!("211.31"), "EUR", Some("EUR 211.31"));
+        check_text(major, &json!(21131), "jpy", Some("JPY 21131"));
+    }
+
     /// A13: terms bind what they name; arguments without the amount are bound as a whole.
     #[test]
     fn what_is_bound() {
@@ -167,6 +234,7 @@ mod tests {
             ceiling: countersign_contract::tool::Ceiling {
                 amount: "/total".to_owned(),
                 currency: "/currency".to_owned(),
+                unit: AmountUnit::Major,
             },
         });
         let of = |arguments: Value| agreed(&terms, &arguments, &Value::Null);

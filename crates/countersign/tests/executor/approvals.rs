@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign::approve::{Error, Limits, SCOPE_ANSWER, Wanted};
 use countersign::authorize::{Authorizer, Decision, Verdict};
 use countersign::cancel::Cancellation;
-use countersign::contract::tool::{Ceiling, Confirmation, Recovery, Terms};
+use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Recovery, Terms};
 use countersign::contract::{
     Actor, ActorType, ApprovalState, ErrorCode, Input, Parameter, ToolSpec, ValueKind,
 };
@@ -444,6 +444,7 @@ fn purchase() -> Probe {
             ceiling: Ceiling {
                 amount: "/total".to_owned(),
                 currency: "/currency".to_owned(),
+                unit: AmountUnit::Major,
             },
         });
     })
@@ -468,7 +469,7 @@ async fn an_answer_about_terms_holds_while_the_price_falls() {
         let asked = &world.asked().await[0];
         assert_eq!(
             json!(asked.ceiling),
-            json!({"amount": "20", "currency": "EUR"})
+            json!({"amount": "20", "currency": "EUR", "text": "EUR 20"})
         );
         world.approve("ap_1").await;
         let reply = send(order(total, currency)).await;

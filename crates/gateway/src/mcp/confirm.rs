@@ -142,7 +142,9 @@ impl Asking<'_> {
         // What may be shown to whom is the approval's to say.
         let approval = approvals.show(approval_id, self.principal).await.ok()?;
         let title = approval.title.as_deref().unwrap_or(&approval.description);
-        let message = format!("{}: {title}\n{}", approval.tool, approval.arguments);
+        let costs = approval.ceiling.as_ref();
+        let costs = costs.map_or_else(String::new, |most| format!("\nat most {most}"));
+        let message = format!("{}: {title}{costs}\n{}", approval.tool, approval.arguments);
         let params = match way {
             Way::Form => json!({
                 "mode": "form",

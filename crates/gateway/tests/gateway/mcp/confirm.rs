@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign::contract::tool::Confirmation;
+use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Terms};
 use countersign::contract::{Actor, ActorType, Behaviour};
 use countersign::{CallContext, Principal, Tool, ToolArgs, ToolError, tool};
 use countersign_gateway::Settings;
@@ -41,6 +41,42 @@ impl Tool for Wipe {
     }
 }
 
+/// A tool that spends, in cents.
+struct Buy;
+
+#[derive(Deserialize, ToolArgs)]
+struct BuyArgs {
+    /// How much, in the smallest unit.
+    amount: i64,
+    /// Of which currency.
+    currency: String,
+}
+
+impl Tool for Buy {
+    const NAME: &'static str = "shop.buy";
+    const DESCRIPTION: &'static str = "Buys it.";
+    type Args = BuyArgs;
+    type Output = String;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            confirmation: Confirmation::Terms(Terms {
+                exact: Vec::new(),
+                ceiling: Ceiling {
+                    amount: "/amount".to_owned(),
+                    currency: "/currency".to_owned(),
+                    unit: AmountUnit::Minor,
+                },
+            }),
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(&self, _: &CallContext, args: BuyArgs) -> Result<String, ToolError> {
+        Ok(format!("{} {}", args.amount, args.currency))
+    }
+}
+
 async fn connect(kind: ActorType) -> (World, Lines) {
     connect_to(World::start().await, kind)
 }
@@ -48,6 +84,7 @@ async fn connect(kind: ActorType) -> (World, Lines) {
 fn connect_to(world: World, kind: ActorType) -> (World, Lines) {
     let catalog = world.gateway.executor().catalog();
     catalog.add(tool::erase(Wipe).unwrap()).unwrap();
+    catalog.add(tool::erase(Buy).unwrap()).unwrap();
     let actor = Actor {
         kind,
         id: "u_1".to_owned(),
@@ -112,6 +149,21 @@ async fn a_user_confirms_with_the_next_request() {
     // Once: the same answer again asks again.
     let again = lines.ask("tools/call", yes).await;
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+}
+
+/// The form says the amount as people read it.
+#[tokio::test]
+async fn a_user_reads_the_most_that_it_may_cost() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    let mut buy = wipe("");
+    buy["name"] = json!("shop_buy");
+    buy["arguments"] = json!({"amount": 21131, "currency": "EUR"});
+    let asked = lines.ask("tools/call", buy).await;
+    let form = &asked["result"]["inputRequests"]["confirmation"]["params"];
+    assert_eq!(
+        form["message"],
+        "shop.buy: Buys it.\nat most EUR 211.31\n{\"amount\":21131,\"currency\":\"EUR\"}"
+    );
 }
 
 #[tokio::test]
