@@ -18,11 +18,11 @@ const LOW_MAX: u32 = 5;
 /// What it takes: items, or only their names.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AvailabilityArgs {
-    /// What is wanted, and how many. Either this or skus.
+    /// What is wanted, and how many; exactly one of this and `skus`.
     #[arg(max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
     items: Option<Vec<Item>>,
-    /// What is wanted, one of each. Either this or items.
-    #[arg(max_items = 50, min_length = 1, max_length = 64, alias = "sku", example = ["SKU-0001-01"])]
+    /// What is wanted, one of each, such as SKU-0001-01; exactly one of this and `items`.
+    #[arg(max_items = 50, min_length = 1, max_length = 64, alias = "sku")]
     skus: Option<Vec<String>>,
 }
 

@@ -60,10 +60,13 @@ pub(super) struct ComputeTotalArgs {
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
     /// `evidence.snapshot_id` of the reply of `pricing.get_realtime_quote`.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     quote_snapshot_id: EvidenceId,
     /// `evidence.snapshot_id` of the reply of `tax.estimate_duties_and_taxes`.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     tax_snapshot_id: EvidenceId,
     /// `evidence.snapshot_id` of the reply of `compliance.check_item`.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     compliance_snapshot_id: EvidenceId,
 }
 

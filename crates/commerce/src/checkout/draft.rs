@@ -39,6 +39,7 @@ pub(super) struct CreateDraftOrderArgs {
     cart_id: Id,
     /// `evidence.snapshot_id` of the reply of `evidence.create_snapshot`, which has to name one quote, one answer about
     /// shipping, one about duties and taxes, one about compliance, and the total that rests on them.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     evidence_snapshot_id: EvidenceId,
 }
 

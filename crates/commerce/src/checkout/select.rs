@@ -27,9 +27,15 @@ pub(super) struct SelectArgs {
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
     /// `evidence.snapshot_id` of the reply of `shipping.quote_options` for the items of the cart.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     shipping_snapshot_id: EvidenceId,
-    /// `option_id` of one of its options.
-    #[arg(min_length = 1, max_length = 64, alias = "option_id")]
+    /// `option_id` of one of the options in that reply.
+    #[arg(
+        min_length = 1,
+        max_length = 64,
+        alias = "option_id",
+        example = "halcyon.battery_line"
+    )]
     shipping_option_id: String,
     /// The address of the user that it goes to, as `identity.get_user_addresses` lists it; it has to be where the
     /// options are for.

@@ -69,9 +69,10 @@ pub(super) struct AttachArgs {
     /// The order, as `checkout.create_draft_order` named it.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
-    /// `evidence.snapshot_id` of another reply; either this or `attachment`.
+    /// `evidence.snapshot_id` of another reply; exactly one of this and `attachment`.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     snapshot_id: Option<EvidenceId>,
-    /// A document; either this or `snapshot_id`.
+    /// A document; exactly one of this and `snapshot_id`.
     attachment: Option<Document>,
 }
 

@@ -59,7 +59,12 @@ pub(super) struct CreateSnapshot;
 pub(super) struct CreateSnapshotArgs {
     /// `evidence.snapshot_id` of each reply. For a draft order: those of the quote, the shipping options, the
     /// duties and taxes, the compliance check and the total.
-    #[arg(min_items = 1, max_items = 32, alias = "ids")]
+    #[arg(
+        min_items = 1,
+        max_items = 32,
+        alias = "ids",
+        example = ["ev_01a1e383-11f7-7cab-a9f3-00c0339b928b"]
+    )]
     snapshot_ids: Vec<EvidenceId>,
     /// What it is for.
     #[arg(default = "draft_order")]

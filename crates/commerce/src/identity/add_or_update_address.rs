@@ -18,10 +18,11 @@ pub(super) struct AddOrUpdateAddress;
 pub(super) struct AddOrUpdateAddressArgs {
     /// Which address to change; a new one where it is left out.
     address_id: Option<Id>,
-    /// The version that is to be changed, where others may change it too.
+    /// The `version` of that address as last read; the change is refused where somebody else was faster.
     #[arg(min = 1)]
     version: Option<u32>,
     /// The whole address: what is left out is not kept.
+    #[arg(example = {"recipient": "Anna Example", "lines": ["Invalidenstraße 117"], "postal_code": "10115", "city": "Berlin", "country": "DE"})]
     address: Address,
     /// What the user calls it, such as home.
     #[arg(max_length = 64, sensitive = "personal")]

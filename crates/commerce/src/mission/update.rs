@@ -33,7 +33,7 @@ pub(super) struct UpdateArgs {
     /// Where it goes: two letters, ISO 3166-1.
     #[arg(example = "DE")]
     destination_country: Option<Country>,
-    /// Until when it is needed.
+    /// Until when it is needed: date and time with offset, such as 2027-01-31T12:00:00Z.
     deadline: Option<Timestamp>,
     /// Open and paused can change into each other; done and cancelled are the end.
     status: Option<Status>,
@@ -44,8 +44,8 @@ pub(super) struct UpdateArgs {
     /// What to note about it, in one or two sentences.
     #[arg(min_length = 1, max_length = 500, sensitive = "personal")]
     note: Option<String>,
-    /// What to remove.
-    #[arg(max_items = 6)]
+    /// What to remove, by name.
+    #[arg(max_items = 6, example = ["deadline"])]
     clear: Option<Vec<Clear>>,
 }
 

@@ -24,19 +24,23 @@ use crate::shop;
 /// What is estimated.
 #[derive(Debug, Deserialize, ToolArgs)]
 pub struct EstimateArgs {
-    /// What is bought, at list prices; either this or `quote_snapshot_id`.
+    /// What is bought, at list prices; exactly one of this and `quote_snapshot_id`.
     #[arg(max_items = 50)]
     pub(super) items: Option<Vec<Item>>,
-    /// Evidence of a quote, whose prices are used: `evidence.snapshot_id` of `pricing.get_realtime_quote`.
+    /// Evidence of a quote, whose prices are used: `evidence.snapshot_id` of `pricing.get_realtime_quote`; exactly one of
+    /// this and `items`.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     pub(super) quote_snapshot_id: Option<EvidenceId>,
     /// Evidence of shipping options: `evidence.snapshot_id` of `shipping.quote_options`.
+    #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     pub(super) shipping_snapshot_id: Option<EvidenceId>,
-    /// Which of those options; its price is part of what duty and tax are computed on.
-    #[arg(min_length = 1, max_length = 64)]
+    /// `option_id` of one of those options; its price is part of what duty and tax are computed on.
+    #[arg(min_length = 1, max_length = 64, example = "halcyon.battery_line")]
     pub(super) shipping_option_id: Option<String>,
     /// Where it goes.
     pub(super) destination: Destination,
-    /// Who pays duties and taxes: DDP with the order, DAP on delivery.
+    /// Who pays duties and taxes: DDP with the order, DAP on delivery. With a shipping option, one of its
+    /// `incoterms`.
     #[arg(default = "DDP")]
     pub(super) incoterm: Incoterm,
     /// The cart that the estimate is for.

@@ -12,6 +12,7 @@ mod catalog;
 mod checkout;
 mod compliance;
 mod evidence;
+mod examples;
 mod flow;
 mod identity;
 mod interop;

@@ -22,6 +22,7 @@ pub(in crate::shipping) struct ValidateAddress;
 #[derive(Deserialize, ToolArgs)]
 pub(in crate::shipping) struct ValidateAddressArgs {
     /// The address.
+    #[arg(example = {"recipient": "Anna Example", "lines": ["Invalidenstraße 117"], "postal_code": "10115", "city": "Berlin", "country": "DE"})]
     address: Address,
 }
 

@@ -1,0 +1,38 @@
+//! The example on every tool's page is a call that the tool understands: a newcomer copies it, and so does a model.
+
+use countersign::Catalog;
+use countersign::contract::markdown;
+use serde_json::Value;
+
+use crate::world::World;
+
+/// B18: neither the binder nor the tool has anything to say against the arguments. That an order or a record of
+/// that name does not exist is another matter.
+#[tokio::test]
+async fn every_example_is_understood() {
+    let world = World::new();
+    let catalog = countersign_commerce::tools(Catalog::builder())
+        .build()
+        .unwrap();
+    let mut refused = Vec::new();
+    for entry in catalog.list() {
+        let spec = entry.spec();
+        let mut call = example(&markdown::tool_page(spec));
+        let arguments = call["arguments"].take();
+        call.as_object_mut().unwrap().remove("arguments");
+        let reply = world
+            .call_as("u_1", spec.name.as_str(), arguments, call)
+            .await;
+        if reply["error"]["code"] == "INVALID_ARGUMENT" {
+            refused.push(format!("{}: {}", spec.name, reply["error"]));
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+/// The call at the end of a page.
+fn example(page: &str) -> Value {
+    let (_, example) = page.split_once("## Example\n\n```json\n").unwrap();
+    let (example, _) = example.split_once("\n```").unwrap();
+    serde_json::from_str(example).unwrap()
+}
