@@ -100,7 +100,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Calls(calls) => calls.run(place, terminal),
         Command::CallShow(show) => show.run(place, terminal),
         Command::Claims(claims) => claims.run(place, terminal),
-        Command::Demo(demo) => demo.run(place, terminal),
+        Command::Demo(demo) => demo.run(terminal),
         Command::DemoWorker(worker) => worker.run(place.named_data()),
         Command::Doctor(doctor) => doctor.run(place, terminal),
         Command::Evidence(evidence) => evidence.run(place, terminal),

@@ -73,11 +73,6 @@ impl PlaceOptions {
         self.data.as_deref()
     }
 
-    /// Whether the command line names a store.
-    pub(crate) fn names_store(&self) -> bool {
-        self.store.is_some()
-    }
-
     /// Which store is meant, and where the keys are.
     pub(crate) fn names(&self) -> Result<(PathBuf, StoreName), Failure> {
         let data = match &self.data {

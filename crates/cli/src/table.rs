@@ -7,6 +7,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The widest cell but for the last column; longer ones are cut.
 const CELL_COLUMNS_MAX: usize = 48;
 
+/// However narrow a terminal is, the last column keeps so much.
+const LAST_COLUMNS_MIN: usize = 16;
+
 /// Rows under a head. Every column but the last is as wide as its widest cell.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -37,6 +40,25 @@ impl Table {
     /// An empty line.
     pub(crate) fn gap(&mut self) {
         self.rows.push(Vec::new());
+    }
+
+    /// The same in so many columns: what does not fit of the last column is cut, but never below what can be read.
+    pub(crate) fn within(mut self, columns: Option<usize>) -> Self {
+        let Some(columns) = columns else { return self };
+        let widths = self.widths();
+        let Some((_, before)) = widths.split_last() else {
+            return self;
+        };
+        let taken: usize = before.iter().map(|width| width + 2).sum();
+        let left = columns.saturating_sub(taken).max(LAST_COLUMNS_MIN);
+        for row in &mut self.rows {
+            if row.len() == widths.len()
+                && let Some(last) = row.last_mut()
+            {
+                *last = fit(last, left);
+            }
+        }
+        self
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -115,9 +137,62 @@ pub(crate) fn fit(text: &str, columns_max: usize) -> String {
     short
 }
 
+/// Lines of at most so many columns, broken at spaces; what has none is broken where the line is full.
+pub(crate) fn wrapped(text: &str, columns_max: usize) -> Vec<String> {
+    let columns_max = columns_max.max(LAST_COLUMNS_MIN);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let room = columns_max.saturating_sub(line.width() + 1);
+        if !line.is_empty() && word.width() > room {
+            lines.push(std::mem::take(&mut line));
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        for character in word.chars() {
+            if line.width() + character.width().unwrap_or(0) > columns_max {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(character);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let mut table = Table::new(["NAME", "SAYS"]);
+        table.row(["abc", "one two three four five"]);
+        table.gap();
+        table.row(["d", "東京都東京都東京都"]);
+        let narrow = "NAME  SAYS\nabc   one two three f…\n\nd     東京都東京都東…";
+        assert_eq!(table.within(Some(22)).to_string(), narrow);
+        let mut table = Table::new(["A", "B"]);
+        table.row(["abc", "one two three four five"]);
+        let whole = table.to_string();
+        assert_eq!(table.within(None).to_string(), whole);
+    }
+
+    #[test]
+    fn texts_are_wrapped_at_spaces_and_long_words_anywhere() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(wrapped(text, 16), expected);
+        check("", &[""]);
+        check("one two three four", &["one two three", "four"]);
+        check("0123456789abcdefghij", &["0123456789abcdef", "ghij"]);
+        check(
+            "a 0123456789abcdefghij b",
+            &["a", "0123456789abcdef", "ghij b"],
+        );
+        check(
+            "東京都東京都東京都東京都",
+            &["東京都東京都東京", "都東京都"],
+        );
+    }
 
     #[test]
     fn columns_line_up_also_with_wide_characters() {

@@ -32,7 +32,19 @@ impl Terminal {
     /// Whether a person sees colours: at a terminal, and where nobody has said that there are to be none.
     pub(crate) fn is_coloured(&self) -> bool {
         let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        !self.json && !is_unwanted && stdout().is_terminal()
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        !self.json && !is_unwanted && !is_dumb && stdout().is_terminal()
+    }
+
+    /// How many columns a person sees; nothing where stdout is no terminal, and nothing is cut or wrapped for it.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let out = stdout();
+        if self.json || !out.is_terminal() {
+            return None;
+        }
+        let size = rustix::termios::tcgetwinsize(&out).ok()?;
+        // Some terminals say 0 for what they do not know.
+        (size.ws_col > 0).then(|| usize::from(size.ws_col))
     }
 
     /// Where data goes; buffered until [`flush`](Terminal::flush).

@@ -1,11 +1,15 @@
 //! `docs/commerce.md` is the test of what it shows: its commands are run in their order, in one shell, against a
 //! server of their own.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -64,18 +68,50 @@ fn the_page_leads_to_a_draft_order() {
     let bin = Path::new(env!("CARGO_BIN_EXE_countersign"));
     let bin = bin.parent().unwrap().display();
     let path = std::env::var("PATH").unwrap();
-    let run = Command::new("sh")
-        .args(["-eu", "-c", &script])
-        .current_dir(folder.path())
-        .env("PATH", format!("{bin}:{path}"))
+    let shell = |script: &str| {
+        Command::new("sh")
+            .args(["-eu", "-c", script])
+            .current_dir(folder.path())
+            .env("PATH", format!("{bin}:{path}"))
+            .env("COUNTERSIGN_DATA", &data)
+            .env_remove("COUNTERSIGN_STORE")
+            .env_remove("COUNTERSIGN_MASTER_KEY")
+            .output()
+            .unwrap()
+    };
+    // Whoever walks the page a second time gets another order.
+    let orders = [(); 2].map(|()| check_replies(&shell(&script)));
+    assert_ne!(orders[0], orders[1]);
+    let rules = std::fs::read_to_string(folder.path().join("new-rules/tax/2027-01-01.toml"));
+    assert!(rules.unwrap().contains("[countries.DE.tax]"));
+
+    // With an empty variable nothing is approved: the shell stops, and says what is missing.
+    let lost = script.replace("order=$(", "order=$(true || ");
+    assert_ne!(lost, script);
+    let stopped = shell(&lost);
+    assert!(!stopped.status.success(), "{stopped:?}");
+    let said = String::from_utf8(stopped.stderr).unwrap();
+    assert!(said.contains("no order"), "{said}");
+    let listed = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["approvals", "list", "--json"])
         .env("COUNTERSIGN_DATA", &data)
         .env_remove("COUNTERSIGN_STORE")
-        .env_remove("COUNTERSIGN_MASTER_KEY")
         .output()
         .unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(
+        listed,
+        Value::Array(Vec::new()),
+        "nothing waits or was asked for"
+    );
+}
+
+/// Every reply is a success, and the last one waits for the user to pay for an order, which is named.
+#[track_caller]
+fn check_replies(run: &Output) -> String {
     assert!(run.status.success(), "{run:?}");
-    let output = String::from_utf8(run.stdout).unwrap();
-    let replies = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
+    let output = std::str::from_utf8(&run.stdout).unwrap();
+    let replies = serde_json::Deserializer::from_str(output).into_iter::<Value>();
     let replies: Vec<Value> = replies.map(Result::unwrap).collect();
     for reply in &replies {
         assert_eq!(reply.get("ok"), Some(&true.into()), "{reply:#}");
@@ -83,6 +119,6 @@ fn the_page_leads_to_a_draft_order() {
     let last = replies.last().unwrap();
     let action = last.pointer("/data/requires_user_action");
     assert_eq!(action, Some(&true.into()), "{last:#}");
-    let rules = std::fs::read_to_string(folder.path().join("new-rules/tax/2027-01-01.toml"));
-    assert!(rules.unwrap().contains("[countries.DE.tax]"));
+    let order = last.pointer("/data/draft_order_id").and_then(Value::as_str);
+    order.unwrap().to_owned()
 }

@@ -7,8 +7,9 @@
     reason = "a test that cannot go on has failed"
 )]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use countersign_evidence::bundle::Bundle;
 use serde_json::Value;
@@ -222,6 +223,65 @@ fn without_rule(text: &str) -> String {
     let at = text.find("jp.radio.giteki").unwrap();
     let (before, after) = text.split_at(at);
     format!("{before}{}", after.replacen("\"JP\"", "\"KR\"", 1))
+}
+
+/// Whoever brings another rate can watch as well: what is compared is read from the rules in force.
+#[test]
+fn another_rate_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("mine");
+    let shown = run(&["rules", "show", "tax"], &mine);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let (before, after) = text.split_once("[countries.DE.tax]").unwrap();
+    let after = after.replacen("standard = \"0.19\"", "standard = \"0.16\"", 1);
+    let rules = folder.path().join("rules/tax");
+    std::fs::create_dir_all(&rules).unwrap();
+    let changed = format!("{before}[countries.DE.tax]{after}");
+    assert_ne!(changed, text);
+    std::fs::write(rules.join("9999.toml"), changed).unwrap();
+    let path = folder.path().join("rules");
+    let output = run(&["demo", "--rules", path.to_str().unwrap()], &mine);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("a rate of 0.21 instead of 0.16"), "{text}");
+}
+
+/// Who stops it in the middle leaves no folder behind, in which there would be keys.
+#[test]
+fn nothing_is_left_behind_when_it_is_stopped() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["demo", "--pace", "watch"])
+            .env("TMPDIR", folder.path())
+            .env_remove("COUNTERSIGN_STORE")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = said.lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with("[ 1/15]")));
+        assert!(folder.path().read_dir().unwrap().next().is_some());
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert!(folder.path().read_dir().unwrap().next().is_none());
+    }
+}
+
+#[test]
+fn a_missing_folder_for_temporary_files_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .arg("demo")
+        .env("TMPDIR", folder.path().join("missing"))
+        .env_remove("COUNTERSIGN_STORE")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("hint: set TMPDIR"), "{said}");
 }
 
 /// What the READMEs show of the story is in it.

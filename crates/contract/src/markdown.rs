@@ -74,8 +74,8 @@ pub fn tool_page(spec: &ToolSpec) -> String {
     page
 }
 
-/// How a tool behaves, one sentence a trait.
-fn behaviour(behaviour: &Behaviour) -> Vec<String> {
+/// How a tool behaves, one sentence a trait, in Markdown.
+pub fn behaviour(behaviour: &Behaviour) -> Vec<String> {
     let mut sentences = vec![match behaviour.effect {
         Effect::Read => "**Reads only**: a call changes nothing.".to_owned(),
         Effect::Write => {
@@ -185,7 +185,8 @@ fn rows(page: &mut String, parameters: &[Parameter], prefix: &str, depth: usize)
     }
 }
 
-fn type_of(parameter: &Parameter) -> String {
+/// What a parameter takes, in words: `list of object`, `string, personal`.
+pub fn type_of(parameter: &Parameter) -> String {
     let kind = parameter.kind.as_str().replace('_', " ");
     let mut text = match parameter.cardinality {
         Cardinality::One | Cardinality::Optional => kind,
@@ -216,7 +217,8 @@ fn allowed(parameter: &Parameter) -> String {
     values.join(", ") + case
 }
 
-fn bounds(bounds: &Bounds) -> String {
+/// What a value may be, in words: `1 to 50`, `at most 64 characters`; nothing where all is allowed.
+pub fn bounds(bounds: &Bounds) -> String {
     let mut parts = Vec::new();
     let mut range = |low: Option<String>, high: Option<String>, unit: &str| match (low, high) {
         (Some(low), Some(high)) => parts.push(format!("{low} to {high}{unit}")),

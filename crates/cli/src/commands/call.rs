@@ -24,8 +24,8 @@ use crate::{catalog, json};
 
 /// Call a tool and show its reply
 ///
-/// The data of the reply is on stdout; warnings, evidence and times are on stderr. With --json the
-/// whole reply envelope is on stdout. Exit code 1 where the reply is an error.
+/// The data of the reply is on stdout; warnings, evidence and times are on stderr. With --json the whole reply envelope is
+/// on stdout. Exit code 1 where the reply is an error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,8 +34,8 @@ Examples:
   countersign call notes.add --args '{\"text\": \"buy milk\"}' --key k_1
   countersign call notes.add --args '{\"text\": \"buy tea\"}' --user u_7 --dry-run
 
-A call with a key happens once: a repeat with the same key gets the stored answer. With --store memory
-nothing is kept after the command ends.")]
+A call with a key happens once: a repeat with the same key gets the stored answer.
+With --store memory nothing is kept after the command ends.")]
 pub(crate) struct Call {
     /// The tool, by its name or provider alias
     #[arg(value_name = "TOOL")]

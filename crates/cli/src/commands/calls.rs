@@ -202,8 +202,8 @@ impl ShownCall {
 Example:
   countersign call-show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
 
-A repeat that used the same request id has a record of its own. What was really sent and answered is
-sealed: `countersign evidence open` shows it, with a reason.")]
+A repeat that used the same request id has a record of its own.
+What was really sent and answered is sealed: `countersign evidence open` shows it.")]
 pub(crate) struct CallShow {
     /// The `request_id` of the reply
     #[arg(value_name = "REQUEST_ID")]
@@ -216,6 +216,11 @@ impl CallShow {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
+        if self.request_id.starts_with("ev_") {
+            let message = "this is the name of a record; a request id begins with req_";
+            let hint = format!("`countersign evidence show {}` shows it", self.request_id);
+            return Err(Failure::new(message).hint(hint));
+        }
         let request_id = RequestId::new(&self.request_id)?;
         let place = options.open()?;
         let query = LogQuery {

@@ -2,19 +2,25 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde_json::json;
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::counted;
 use crate::answer::write_json;
+use crate::backend::StoreName;
 use crate::demo::{self, Tally};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceOptions;
 use crate::rules::RuleOptions;
 use crate::terminal::Terminal;
+
+/// How often it is tried to remove a folder in use, and how long it is waited in between.
+const REMOVALS_MAX: u32 = 50;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
 /// Watch an order from sloppy text to signed evidence, with a real kill -9
 ///
@@ -28,15 +34,28 @@ Examples:
   countersign demo --json
   countersign demo --keep
 
-With --data DIR or --keep the folder stays: `countersign verify --all --data DIR` looks at it again.")]
+With --json there is one line of JSON a step, and one with the summary at the end.
+With --data or --keep the folder stays: `countersign verify --all --data DIR` looks at it again.")]
 pub(crate) struct Demo {
     /// How fast it goes [default: watch at a terminal, else fast]
     #[arg(long, value_enum, hide_default_value = true)]
     pace: Option<Pace>,
 
-    /// Leave the folder there
+    /// A folder that is new or empty, which stays [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Leave the temporary folder there
     #[arg(long)]
     keep: bool,
+
+    /// The demo has a store of its own; who names one is told so.
+    #[arg(long, hide = true)]
+    store: Option<StoreName>,
+
+    /// The same of the log.
+    #[arg(long, hide = true)]
+    origin: Option<String>,
 
     #[command(flatten)]
     rules: RuleOptions,
@@ -52,24 +71,22 @@ enum Pace {
 }
 
 impl Demo {
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        if options.names_store() {
+    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        if self.store.is_some() || self.origin.is_some() {
             return Err(Failure::new("the demo has a store of its own")
-                .hint("leave --store out; --data says where"));
+                .hint("leave --store and --origin out; --data says where"));
         }
-        let named = options.named_data();
-        let temporary = tempfile::Builder::new()
-            .prefix("countersign-demo-")
-            .tempdir()?;
-        let data = match named {
-            Some(data) => unused(data)?,
-            None => temporary.path().join("data"),
+        let (data, temporary) = match &self.data {
+            Some(data) => (unused(data)?, None),
+            None => {
+                let temporary = temporary()?;
+                (temporary.path().join("data"), Some(temporary))
+            }
         };
-        let stays = named.is_some() || self.keep;
+        let stays = self.data.is_some() || self.keep;
+        if let Some(temporary) = temporary.as_ref().filter(|_| !stays) {
+            remove_when_told_to_stop(temporary.path().to_owned())?;
+        }
         if !terminal.is_for_programs() {
             let end = if stays {
                 "it stays"
@@ -84,7 +101,7 @@ impl Demo {
         }
         let begun = Instant::now();
         let tally = demo::play(&data, &self.rules, self.is_slow(terminal), terminal)?;
-        if named.is_none() && self.keep {
+        if let Some(temporary) = temporary.filter(|_| self.keep) {
             let _stays = temporary.keep();
         }
         let folder = stays.then_some(data.as_path());
@@ -103,6 +120,46 @@ impl Demo {
             None => !terminal.is_for_programs() && std::io::stdout().is_terminal(),
         }
     }
+}
+
+/// A folder that is removed when nobody needs it any more.
+fn temporary() -> Result<TempDir, Failure> {
+    let made = tempfile::Builder::new()
+        .prefix("countersign-demo-")
+        .tempdir();
+    made.map_err(|error| {
+        let folder = std::env::temp_dir();
+        let message = format!("no folder can be made in {}: {error}", folder.display());
+        Failure::new(message).hint("set TMPDIR to a folder that can be written, or use --data DIR")
+    })
+}
+
+/// Who stops the demo leaves no keys behind: on Ctrl-C and SIGTERM the folder is removed before the process ends.
+fn remove_when_told_to_stop(folder: PathBuf) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let guard = runtime.enter();
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut told = signal(SignalKind::terminate())?;
+    drop(guard);
+    std::thread::spawn(move || {
+        let code = runtime.block_on(async {
+            tokio::select! {
+                _ = interrupted.recv() => 130,
+                _ = told.recv() => 143,
+            }
+        });
+        // The story may be writing a file into a folder that is being emptied.
+        for _ in 0..REMOVALS_MAX {
+            if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+                break;
+            }
+            std::thread::sleep(REMOVAL_PAUSE);
+        }
+        std::process::exit(code);
+    });
+    Ok(())
 }
 
 /// A folder that nobody has put anything into.

@@ -33,8 +33,9 @@ Examples:
   countersign replay --since 7d --mode against --rules new-rules
   countersign replay --since 7d --mode against --rules new-rules.json
 
-A folder of rules has a file for each version, NAME/LABEL.toml; `countersign rules show NAME` writes one to
-begin with. A file of rules is one JSON object: the name of each rule set with its data, such as {\"vat\": {\"DE\": 2000}}.")]
+A folder of rules has a file for each version, NAME/LABEL.toml.
+To begin with, `countersign rules show NAME` writes one.
+A file of rules is one JSON object of names and data: {\"vat\": {\"DE\": 2000}}.")]
 pub(crate) struct Replay {
     /// The name of one record
     #[arg(value_name = "ID", value_parser = super::evidence::record_id)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use countersign::catalog::Entry;
-use countersign::contract::{Effect, Input, ToolSpec, markdown};
+use countersign::contract::{Effect, ToolSpec, markdown};
 use countersign::dialect::{Dialect, NoteKind, ToolListOptions};
 use serde_json::{Map, Value};
 
@@ -16,11 +16,14 @@ use crate::failure::Failure;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
+mod sheet;
+
 /// List the tools, or show one, in a provider's words if asked
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign tools
+  countersign tools memory.search
   countersign tools memory.search --format markdown
   countersign tools notes.add --format openai --strict --max-tokens 130
 
@@ -46,7 +49,7 @@ pub(crate) struct Tools {
 /// How tools are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Names, effects and parameters, for people
+    /// The list, or one tool with its parameters, for people
     Table,
     /// The whole declarations
     Json,
@@ -117,8 +120,11 @@ impl Tools {
             | Format::Anthropic
             | Format::Gemini
             | Format::Mcp => match (entries.as_slice(), &self.name) {
-                ([only], Some(_)) => writeln!(terminal.data(), "{}", one(only))?,
-                (entries, _) => writeln!(terminal.data(), "{}", list(entries))?,
+                ([only], Some(_)) => sheet::write(terminal, only.spec())?,
+                (entries, _) => {
+                    let table = list(entries).within(terminal.columns());
+                    writeln!(terminal.data(), "{table}")?;
+                }
             },
         }
         Ok(Exit::Ok)
@@ -199,19 +205,6 @@ fn list(entries: &[Arc<Entry>]) -> Table {
     table
 }
 
-/// One tool, with the parameters and everything that is said about it.
-fn one(entry: &Entry) -> Table {
-    let spec = entry.spec();
-    let mut table = Table::new(["NAME", "EFFECT", "PARAMETERS", "DESCRIPTION"]);
-    table.row([
-        spec.name.as_str(),
-        effect(spec),
-        &parameters(&spec.input),
-        &spec.description,
-    ]);
-    table
-}
-
 fn effect(spec: &ToolSpec) -> &'static str {
     match spec.behaviour.effect {
         Effect::Read => "read",
@@ -227,18 +220,4 @@ fn first_sentence(text: &str) -> &str {
     end.and_then(|at| text.get(..at))
         .unwrap_or(text)
         .trim_end_matches('.')
-}
-
-/// The names of the parameters; optional ones have a question mark.
-fn parameters(input: &Input) -> String {
-    let declared = match input {
-        Input::Parameters(parameters) => parameters.clone(),
-        Input::Schema(schema) => countersign::contract::schema::to_parameters(schema),
-        Input::Undeclared => return "any".to_owned(),
-    };
-    let name = |parameter: &countersign::contract::Parameter| {
-        let mark = if parameter.is_required() { "" } else { "?" };
-        format!("{}{mark}", parameter.name)
-    };
-    declared.iter().map(name).collect::<Vec<_>>().join(", ")
 }

@@ -107,11 +107,11 @@ impl Answer {
             .map_or("-".to_owned(), |money| money.to_string())
     }
 
-    /// A time of `data`, to the second.
+    /// A time of `data`, to the second, in UTC.
     pub(super) fn moment(&self, pointer: &str) -> String {
         let text = self.text(pointer).unwrap_or_default();
         let seconds = text.split('.').next().unwrap_or_default();
-        seconds.trim_end_matches('Z').replace('T', " ")
+        format!("{} UTC", seconds.trim_end_matches('Z').replace('T', " "))
     }
 
     /// The name of its evidence.

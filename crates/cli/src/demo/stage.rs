@@ -11,14 +11,14 @@ use unicode_width::UnicodeWidthStr as _;
 use super::ask::{Answer, Ask};
 use crate::answer::write_json;
 use crate::failure::Failure;
-use crate::table::{Table, fit, visible};
+use crate::table::{Table, visible, wrapped};
 use crate::terminal::Terminal;
 
 /// How wide the names in front of values are.
 const NAME_COLUMNS: usize = 32;
 
-/// How wide a value may be.
-const VALUE_COLUMNS: usize = 72;
+/// How wide the story is where nobody says how wide the terminal is.
+const COLUMNS_USUAL: usize = 110;
 
 /// How long a person gets to read a line.
 const LINE_PAUSE: Duration = Duration::from_millis(120);
@@ -31,6 +31,7 @@ pub(super) struct Stage<'t> {
     terminal: &'t mut Terminal,
     is_slow: bool,
     is_coloured: bool,
+    columns: usize,
     steps: usize,
     step: Step,
     checks: usize,
@@ -83,10 +84,12 @@ enum Tone {
 impl<'t> Stage<'t> {
     pub(super) fn new(terminal: &'t mut Terminal, steps: usize, is_slow: bool) -> Self {
         let is_coloured = terminal.is_coloured();
+        let columns = terminal.columns().unwrap_or(COLUMNS_USUAL);
         Self {
             terminal,
             is_slow,
             is_coloured,
+            columns,
             steps,
             step: Step::default(),
             checks: 0,
@@ -131,10 +134,15 @@ impl<'t> Stage<'t> {
         let sent = format!("  agent of {} → {}{with}", ask.user, ask.tool);
         self.print(&sent)?;
         for line in ask.arguments.lines() {
-            let line = format!("      {}", short(&visible(line)));
-            self.print(&self.toned(Tone::Quiet, &line))?;
+            for line in wrapped(&short(&visible(line)), self.columns.saturating_sub(6)) {
+                self.print(&self.toned(Tone::Quiet, &format!("      {line}")))?;
+            }
         }
-        self.print(&format!("  ← {}", short(&visible(&answer.summary()))))?;
+        let summary = short(&visible(&answer.summary()));
+        for (at, line) in self.hanging(&summary, 4).into_iter().enumerate() {
+            let mark = if at == 0 { "  ← " } else { "    " };
+            self.print(&format!("{mark}{line}"))?;
+        }
         self.step.calls.push(Call {
             ask: ask.clone(),
             reply: answer.reply.clone(),
@@ -142,13 +150,22 @@ impl<'t> Stage<'t> {
         Ok(())
     }
 
-    /// A line of an answer: a name, and a value that stands under the others.
+    /// A text in lines that leave so many columns in front.
+    fn hanging(&self, text: &str, indent: usize) -> Vec<String> {
+        wrapped(text, self.columns.saturating_sub(indent))
+    }
+
+    /// A line of an answer: a name, and a value that stands under the others, in as many lines as it needs.
     pub(super) fn value(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let name = visible(name);
         let gap = NAME_COLUMNS.saturating_sub(name.width()).max(1);
-        let value = fit(&short(&visible(value)), VALUE_COLUMNS);
-        let line = format!("      {name}{}{value}", " ".repeat(gap));
-        self.print(line.trim_end())
+        let indent = 6 + name.width() + gap;
+        let mut before = format!("      {name}{}", " ".repeat(gap));
+        for line in self.hanging(&short(&visible(value)), indent) {
+            self.print(format!("{before}{line}").trim_end())?;
+            before = " ".repeat(indent);
+        }
+        Ok(())
     }
 
     /// A table.
@@ -161,7 +178,10 @@ impl<'t> Stage<'t> {
 
     /// A sentence about what happens.
     pub(super) fn say(&mut self, sentence: &str) -> Result<(), Failure> {
-        self.print(&format!("  {}", visible(sentence)))
+        for line in self.hanging(&visible(sentence), 2) {
+            self.print(&format!("  {line}"))?;
+        }
+        Ok(())
     }
 
     /// Something that programs are told.

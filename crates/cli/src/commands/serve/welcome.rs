@@ -14,7 +14,7 @@ use crate::running::Running;
 use crate::terminal::Terminal;
 
 /// What people are shown to try.
-const TRIED: &str = "pricing.get_realtime_quote";
+const TRIED: &str = "catalog.search_offers";
 
 /// Whether that works for whoever has nothing but this machine: without a credential, and without being
 /// asked.
@@ -62,10 +62,10 @@ pub(super) fn say_where(
     terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
     if can_try {
         terminal.say(format_args!(
-            "try: curl {url}/v1/tools/{TRIED} -d '{{\"arguments\": {{\"items\": [{{\"sku\": \"SKU-0002-01\", \"quantity\": \"2\"}}]}}}}'"
+            "try: curl {url}/v1/tools/{TRIED} -d '{{\"arguments\": {{\"query\": \"wireless earbuds\"}}}}'"
         ))?;
         terminal.say(
-            "then: docs/commerce.md, from this quote to a draft order; `countersign demo` plays it",
+            "then: docs/commerce.md, from this search to a draft order; `countersign demo` plays it",
         )?;
     }
     Ok(())

@@ -119,12 +119,15 @@ fn shipping(world: &World, stage: &mut Stage<'_>) -> Result<(Answer, String), Fa
         !options.is_empty() && prices.is_sorted(),
         "priced by zone and the larger of actual and volumetric weight, the cheapest first",
     )?;
-    let is_heavier = options.iter().all(|option| {
+    let is_weighed = |option: &Value| {
         let number = |name: &str| option.get(name).and_then(Value::as_u64);
         let (charged, actual) = (number("chargeable_weight_g"), number("actual_weight_g"));
         charged >= actual && actual > Some(0)
-    });
-    stage.check(is_heavier, "by the weight of these very items")?;
+    };
+    stage.check(
+        !options.is_empty() && options.iter().all(is_weighed),
+        "by the weight of these very items",
+    )?;
     let option = stage.need(answer.text("/options/0/option_id"), "a shipping option")?;
     stage.end()?;
     Ok((answer, option))
@@ -227,8 +230,10 @@ fn show_decision(stage: &mut Stage<'_>, answer: &Answer) -> Result<(), Failure> 
     let findings = answer.data("/lines/0/findings").and_then(Value::as_array);
     for finding in findings.into_iter().flatten() {
         let member = |name: &str| finding.get(name).and_then(Value::as_str);
-        let (rule, severity) = (member("rule"), member("severity"));
-        stage.value(severity.unwrap_or_default(), rule.unwrap_or_default())?;
+        let rule = member("rule").unwrap_or_default();
+        let severity = member("severity").unwrap_or_default();
+        let message = member("message").unwrap_or_default();
+        stage.value(severity, &format!("{rule}: {message}"))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Recorded answers are computed again: with the rules of then, and with rules that were changed since.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,10 +18,11 @@ use crate::place::operator;
 use crate::rules::RuleOptions;
 use crate::table::Table;
 
-/// Where the tax of the destination stands in its file, what it is, and what it becomes.
+/// Where the tax of the destination stands in its file, what it becomes, and what it becomes where it is that.
 const SECTION: &str = "[countries.DE.tax]";
-const RATE: &str = "standard = \"0.19\"";
-const RATE_NEW: &str = "standard = \"0.21\"";
+const RATE: &str = "standard = \"";
+const RATE_NEW: &str = "0.21";
+const RATE_OTHER: &str = "0.23";
 
 /// Computes again, then against a changed rule set.
 pub(in crate::demo) fn play(
@@ -51,14 +53,14 @@ pub(in crate::demo) fn play(
             all.len()
         ),
     )?;
-    let folder = write_changed(world, stage)?;
+    let (folder, rate) = write_changed(world, stage)?;
     let changed = RuleOptions::of(Some(folder)).known(Some(&world.place.folder))?;
     let old = world.rules.current("tax").map(|set| set.version);
     let is_kept = old.is_some_and(|old| changed.rules.version("tax", old).is_some());
     stage.check(is_kept, "the old version stays loadable")?;
     let verdict = replay(world, changed.rules, RulesAt::InForce, &grounds.tax)?;
     let differences = verdict.into_differences();
-    let mut table = Table::new(["WHERE", "RECORDED", "WITH 21 %"]);
+    let mut table = Table::new(["WHERE", "RECORDED", &format!("WITH {rate}")]);
     for one in &differences {
         let shown = |value: &Option<Value>| shown(&one.path, value.as_ref());
         table.row([&one.path, &shown(&one.recorded), &shown(&one.computed)]);
@@ -94,24 +96,39 @@ fn replay(world: &World, rules: Rules, at: RulesAt, id: &str) -> Result<Verdict,
     Ok(done.verdict)
 }
 
-/// A folder with another version of the taxes: two points more in the destination.
-fn write_changed(world: &World, stage: &mut Stage<'_>) -> Result<PathBuf, Failure> {
+/// A folder with another version of the taxes that are in force, and the rate that the destination has in it.
+fn write_changed(world: &World, stage: &mut Stage<'_>) -> Result<(PathBuf, &'static str), Failure> {
     let known = RuleOptions::default().known(Some(&world.place.folder))?;
+    // Of the world, not of the program: whoever plays may have brought rules.
+    let in_force = world.rules.current("tax").map(|set| set.version);
     let current = known
         .versions
         .iter()
-        .find(|one| one.name == "tax" && one.is_in_force);
+        .find(|one| one.name == "tax" && Some(one.digest) == in_force);
     let current = stage.need(current, "a rule set tax")?;
     let text = known.text(current)?;
-    let at = text
-        .find(SECTION)
-        .and_then(|section| Some(section + text.get(section..)?.find(RATE)?));
-    let at = stage.need(at, "a rate of the destination")?;
+    let at = stage.need(rate_at(&text), "a rate of the destination")?;
+    let rate = text.get(at.clone()).unwrap_or_default().to_owned();
+    let rate_new = if rate == RATE_NEW {
+        RATE_OTHER
+    } else {
+        RATE_NEW
+    };
     let mut changed = text;
-    changed.replace_range(at..at + RATE.len(), RATE_NEW);
+    changed.replace_range(at, rate_new);
     let folder = world.file("changed-rules");
     std::fs::create_dir_all(folder.join("tax"))?;
     std::fs::write(folder.join("tax/demo.toml"), changed)?;
-    stage.say("somebody writes tax/demo.toml: 21 % instead of 19 % in Germany")?;
-    Ok(folder)
+    stage.say(&format!(
+        "somebody writes tax/demo.toml: a rate of {rate_new} instead of {rate} in Germany"
+    ))?;
+    Ok((folder, rate_new))
+}
+
+/// Where the standard rate of the destination stands in the file.
+fn rate_at(text: &str) -> Option<Range<usize>> {
+    let section = text.find(SECTION)?;
+    let begin = section + text.get(section..)?.find(RATE)? + RATE.len();
+    let end = begin + text.get(begin..)?.find('"')?;
+    Some(begin..end)
 }
