@@ -1,16 +1,20 @@
 //! Where something goes, as far as rates and rules have to know it.
 
-use countersign::ToolArgs;
+use std::fmt;
+
+use countersign::{CallContext, ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 
+use crate::shipping::address;
+
 /// Country, region and postal code: enough for rates and rules, and no more than they need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
 pub struct Destination {
-    /// Two letters, ISO 3166-1, such as DE.
-    #[arg(example = "DE", pattern = "^[A-Za-z]{2}$")]
+    /// Two letters, ISO 3166-1, such as DE; a name where it is well known.
+    #[arg(example = "DE", min_length = 2, max_length = 64)]
     pub country: String,
     /// State, province or region, where the country has them: CA for California.
-    #[arg(max_length = 64)]
+    #[arg(max_length = 64, sensitive = "personal")]
     pub region: Option<String>,
     /// Postal code, as people write it there.
     #[arg(max_length = 16, sensitive = "personal")]
@@ -23,17 +27,55 @@ impl Destination {
         self.country.to_ascii_uppercase()
     }
 
-    /// The region in capital letters.
+    /// The region in capital letters; an empty one is none.
     pub fn region(&self) -> Option<String> {
-        self.region.as_deref().map(str::trim).map(str::to_uppercase)
+        said(self.region.as_deref()).map(str::to_uppercase)
     }
 
-    /// The same with country and region in capital letters, as answers carry it.
-    pub fn normalized(&self) -> Self {
+    /// In normal form by the address rules: codes for country and region, the postal code as the country writes it.
+    /// Refused where they contradict each other. Everything that computes or answers does it with this form.
+    pub(crate) fn normal(&self, ctx: &CallContext) -> Result<Self, ToolError> {
+        address::normal(ctx, self)
+    }
+
+    /// The same with country and region in capital letters, which is all that can be done without rules.
+    pub(crate) fn normalized(&self) -> Self {
         Self {
             country: self.country(),
             region: self.region(),
-            postal_code: self.postal_code.clone(),
+            postal_code: said(self.postal_code.as_deref()).map(str::to_owned),
         }
+    }
+}
+
+/// The country and nothing else: the rest is personal.
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Destination")
+            .field("country", &self.country)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What somebody said; blanks say nothing, and a rule must not take them for an answer.
+fn said(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_the_country_only() {
+        let destination = Destination {
+            country: "US".to_owned(),
+            region: Some("CA".to_owned()),
+            postal_code: Some("94105".to_owned()),
+        };
+        assert_eq!(
+            format!("{destination:?}"),
+            r#"Destination { country: "US", .. }"#
+        );
     }
 }

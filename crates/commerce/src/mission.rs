@@ -4,6 +4,8 @@
 //! Two agents may work on one mission at the same time. So each change names the version that it was made
 //! from, and one that was made from an older version is refused instead of undoing the other.
 
+use std::fmt;
+
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::{ConflictReason, Parameter, ValueKind};
 use countersign::state::Collection;
@@ -29,7 +31,7 @@ pub const CONSTRAINTS_MAX: usize = 20;
 pub const NOTES_MAX: usize = 50;
 
 /// What a user wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mission {
     /// Its name.
     pub mission_id: String,
@@ -66,13 +68,33 @@ pub struct Mission {
     pub updated_at: Timestamp,
 }
 
+/// Its name and where it stands, and nothing else: what a user wants is personal.
+impl fmt::Debug for Mission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mission")
+            .field("mission_id", &self.mission_id)
+            .field("version", &self.version)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What somebody noted about a mission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// When.
     pub at: Timestamp,
     /// What.
     pub text: String,
+}
+
+/// When and nothing else: what was noted is personal.
+impl fmt::Debug for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Note")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Whether a mission is still to be worked on.
@@ -200,4 +222,35 @@ pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
         .tool(create::Create)
         .tool(update::Update)
         .tool(get::Get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_says_nothing_that_the_user_said() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mission = Mission {
+            mission_id: "mis_1".to_owned(),
+            version: 1,
+            status: Status::Open,
+            goal: "secret".to_owned(),
+            budget: None,
+            constraints: vec!["secret".to_owned()],
+            destination_country: None,
+            deadline: None,
+            cart_id: None,
+            draft_order_id: None,
+            notes: vec![Note {
+                at: now,
+                text: "secret".to_owned(),
+            }],
+            created_at: now,
+            updated_at: now,
+        };
+        let shown = format!("{mission:?} {:?}", mission.notes);
+        assert!(!shown.contains("secret"), "{shown}");
+        assert!(shown.contains("mis_1"), "{shown}");
+    }
 }

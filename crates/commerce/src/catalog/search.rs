@@ -5,6 +5,8 @@ use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 
 use super::range::PriceRange;
+use crate::compliance::Policy;
+use crate::destination::Destination;
 use crate::fx;
 use crate::money::{CurrencyCode, MinorUnits};
 use crate::pricing::{PriceRules, Pricer, PromotionApplied};
@@ -107,10 +109,12 @@ impl Tool for SearchOffers {
         let currency = fx::asked(ctx, args.currency.as_ref().map(CurrencyCode::code));
         let pricer = rules.pricer(ctx, &currency);
         let category = category(&rules.shop, args.category.as_deref())?;
+        let ships_to = args.ships_to.as_deref();
+        let ships_to = ships_to.map(|to| country(ctx, to)).transpose()?;
         let found = found(ctx, &rules.shop, args.query.as_deref());
         let fits = |offer: &&Offer| {
             category.is_none_or(|category| is_within(&offer.category, category))
-                && args.ships_to.as_ref().is_none_or(|to| offer.is_sent_to(to))
+                && ships_to.as_ref().is_none_or(|to| offer.is_sent_to(to))
         };
         let mut offers = Vec::new();
         for offer in found.into_iter().filter(fits) {
@@ -133,6 +137,21 @@ impl Tool for SearchOffers {
                 .collect(),
         })
     }
+}
+
+/// The country that is meant. One that there is not is refused: offers without a list of countries would go there.
+fn country(ctx: &CallContext, named: &str) -> Result<String, ToolError> {
+    let meant = Destination {
+        country: named.to_owned(),
+        region: None,
+        postal_code: None,
+    };
+    let Destination { country, .. } = meant.normal(ctx)?;
+    if Policy::of(ctx)?.knows_country(&country) {
+        return Ok(country);
+    }
+    let message = format!("there is no country {country}");
+    Err(ToolError::invalid("/ships_to", message).hint("two letters, ISO 3166-1, for example DE"))
 }
 
 /// The offers that a query finds, the best first; all of them in the order of their names where there is none.

@@ -21,7 +21,7 @@ pub(super) async fn check(
         "country"
     } else if is_other_region(&address, quoted) {
         "region"
-    } else if !grounds::is_same_code(&address, quoted) || is_code_missing(&address, quoted) {
+    } else if !grounds::has_code_of(&address, quoted) {
         "postal_code"
     } else {
         return Ok(kept.version);
@@ -57,9 +57,4 @@ pub(super) async fn unchanged(
 fn is_other_region(address: &Destination, quoted: &Destination) -> bool {
     let regions = address.region().zip(quoted.region());
     regions.is_some_and(|(address, quoted)| address != quoted)
-}
-
-/// The price of a way depends on the postal code, so an answer without it is not about this address.
-fn is_code_missing(address: &Destination, quoted: &Destination) -> bool {
-    address.postal_code.is_some() && quoted.postal_code.is_none()
 }

@@ -11,6 +11,7 @@ use crate::compliance::ComplianceReport;
 use crate::destination::Destination;
 use crate::ground::{self, EvidenceId, Ground};
 use crate::pricing::Quote;
+use crate::shipping::address::postal_key;
 use crate::shipping::{ShippingOption, ShippingQuote};
 use crate::tax::TaxEstimate;
 
@@ -247,24 +248,24 @@ impl Grounds {
 pub(super) const CHOOSE: &str =
     "call shipping.quote_options for the items of the cart, then checkout.select_shipping_option";
 
-/// Whether two destinations are the same place, as far as rates and rules tell places apart.
-fn is_same_place(left: &Destination, right: &Destination) -> bool {
-    left.country() == right.country()
-        && left.region() == right.region()
-        && is_same_code(left, right)
+/// What tells a destination from the one that is wanted, as far as rates and rules tell places apart.
+fn difference(wanted: &Destination, found: &Destination) -> Option<&'static str> {
+    if wanted.country() != found.country() {
+        Some("country")
+    } else if wanted.region() != found.region() {
+        Some("region")
+    } else if !has_code_of(wanted, found) {
+        Some("postal_code")
+    } else {
+        None
+    }
 }
 
-/// Whether their postal codes are the same, however they are written. They count where both have one.
-pub(super) fn is_same_code(left: &Destination, right: &Destination) -> bool {
-    let code = |place: &Destination| {
-        let code = place.postal_code.as_deref()?;
-        let letters = code.chars().filter(|letter| letter.is_alphanumeric());
-        Some(letters.collect::<String>().to_uppercase())
-    };
-    match code(left).zip(code(right)) {
-        Some((left, right)) => left == right,
-        None => true,
-    }
+/// Whether a destination has the postal code of the one that is wanted, however it is written. Where the wanted one
+/// has a code, an answer without any is about some other place of the country.
+pub(super) fn has_code_of(wanted: &Destination, found: &Destination) -> bool {
+    let code = |place: &Destination| place.postal_code.as_deref().map(postal_key);
+    code(wanted).is_none_or(|wanted| code(found) == Some(wanted))
 }
 
 fn check_cart(
@@ -298,25 +299,13 @@ fn check_destination(
     pointer: &str,
     found: &Destination,
 ) -> Result<(), ToolError> {
-    if is_same_place(subject.destination, found) {
+    let Some(difference) = difference(subject.destination, found) else {
         return Ok(());
-    }
-    let (wanted, found) = (area(subject.destination), area(found));
-    Err(differs(
-        part,
-        pointer,
-        "the destination of the cart",
-        &wanted,
-        &found,
-    ))
-}
-
-/// Country and region; postal codes are personal and stay out of errors.
-fn area(place: &Destination) -> String {
-    match place.region() {
-        None => place.country(),
-        Some(region) => format!("{}-{region}", place.country()),
-    }
+    };
+    // Countries, and not what the rest says: that is personal.
+    let (wanted, found) = (subject.destination.country(), found.country());
+    let what = "the destination of the cart";
+    Err(differs(part, pointer, what, &wanted, &found).detail("differs", difference))
 }
 
 /// An answer about something else than it has to be about.

@@ -78,7 +78,7 @@ fn decide(
     let policy = Policy::of(ctx)?;
     let version = ctx.rules(Policy::NAME)?.version;
     let shop = Shop::of(ctx)?;
-    let destination = destination.normalized();
+    let destination = destination.normal(ctx)?;
     let is_chinese = is_chinese(ctx.request().locale.as_deref());
     let mut lines = Vec::with_capacity(basket.len());
     for (sku, quantity) in basket.lines() {

@@ -47,7 +47,7 @@ fn judged(rule: &Rule, facts: &Facts<'_>, is_chinese: bool) -> Option<Finding> {
             finding.missing = missing.into_iter().collect();
             let names = finding.missing.join(", ");
             finding.message = if is_chinese {
-                format!("无法判断，商品资料缺少 {names}：{}", finding.message)
+                format!("无法判断，缺少 {names}：{}", finding.message)
             } else {
                 format!(
                     "this cannot be decided without {names}: {}",

@@ -2,6 +2,7 @@
 //! refused as a file (`files`).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::answer::{Decision, Severity};
 use super::judge::{Thing, findings};
 use super::policy::Policy;
 use crate::destination::Destination;
+use crate::shipping::address::{self, AddressRules};
 use crate::shop::Offer;
 
 mod borders;
@@ -18,6 +20,10 @@ mod laws;
 
 const IN_FORCE: &str = include_str!("../../rules/compliance/2026-11-01.toml");
 const BEFORE: &str = include_str!("../../rules/compliance/2025-06-01.toml");
+
+static ADDRESSES: LazyLock<AddressRules> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../rules/addresses/2026-10-01.toml")).unwrap()
+});
 
 /// One thing on its way, with the rules that judge it.
 #[derive(Debug, Clone)]
@@ -96,6 +102,11 @@ impl Case {
         self
     }
 
+    /// In normal form, as the tool has it.
+    fn place(&self) -> Destination {
+        address::place(&ADDRESSES, &self.to, "", None).unwrap().0
+    }
+
     fn judged(&self) -> (Decision, BTreeMap<String, Severity>) {
         self.judged_by(&policy(self.rules))
     }
@@ -105,7 +116,7 @@ impl Case {
             offer: &self.offer,
             quantity: self.quantity,
         };
-        let found = findings(policy, &thing, &self.to.normalized(), false);
+        let found = findings(policy, &thing, &self.place(), false);
         let by_rule = found.iter().map(|one| (one.rule.clone(), one.severity));
         (Decision::of(&found), by_rule.collect())
     }
@@ -128,6 +139,19 @@ impl Case {
         expected.sort_unstable();
         assert_eq!(found, expected);
         assert_eq!(judged, decision);
+    }
+
+    /// This rule cannot be decided without this fact, and its message says so.
+    #[track_caller]
+    fn check_missing(&self, rule: &str, fact: &str) {
+        let thing = Thing {
+            offer: &self.offer,
+            quantity: self.quantity,
+        };
+        let found = findings(&policy(self.rules), &thing, &self.place(), false);
+        let found = found.iter().find(|one| one.rule == rule).unwrap();
+        assert_eq!(found.missing, [fact]);
+        assert!(found.message.contains(fact), "{}", found.message);
     }
 
     #[track_caller]

@@ -14,6 +14,7 @@ mod check;
 mod fault;
 mod formats;
 mod label;
+mod place;
 mod postal;
 mod text;
 mod validate_address;
@@ -22,6 +23,9 @@ pub use check::{Checked, check};
 pub use fault::{Change, Fault, Faults, Problem};
 pub use formats::AddressRules;
 pub(crate) use formats::RULES;
+pub(crate) use place::normal;
+#[cfg(test)]
+pub(crate) use place::place;
 pub(crate) use postal::key as postal_key;
 pub(super) use validate_address::ValidateAddress;
 pub(crate) use validate_address::of;

@@ -53,6 +53,10 @@ impl Question<'_> {
         if !self.tariff.serves(&to) {
             return Err(self.unserved());
         }
+        let unsent = weigh::not_sent_to(&loads, &to);
+        if !unsent.is_empty() {
+            return Err(self.not_sent_there(&unsent));
+        }
         let mut offered = Offered {
             options: Vec::new(),
             excluded: Vec::new(),
@@ -84,19 +88,24 @@ impl Question<'_> {
         Ok(offered)
     }
 
-    /// All parcels with one service, or the first reason why not.
+    /// All parcels with one service, or the first reason why not. A limit is named only where nothing else is in the
+    /// way: then fewer things would do.
     fn service(&self, service: &Service, loads: &[Load<'_>], to: &str) -> Result<Asked, ToolError> {
         let mut parcels = Vec::with_capacity(loads.len());
+        let mut over = None;
         for load in loads {
             match self.journey(service, load, to) {
                 Ok(journey) => {
                     let parcel = price::parcel(self.tariff, service, load, &journey)?;
                     parcels.push((parcel, journey.rates.days));
                 }
+                Err(excluded) if excluded.cause == Cause::Limit => {
+                    over = over.or(Some(excluded));
+                }
                 Err(excluded) => return Ok(Asked::Refused(excluded)),
             }
         }
-        Ok(Asked::Taken(parcels))
+        Ok(over.map_or(Asked::Taken(parcels), Asked::Refused))
     }
 
     /// The way that a service goes with a parcel, where it goes there.

@@ -66,7 +66,7 @@ pub fn quote(
     cart_id: Option<String>,
 ) -> Result<ShippingQuote, ToolError> {
     let (shop, tariff, rates) = (Shop::of(ctx)?, Tariff::of(ctx)?, Rates::of(ctx)?);
-    let destination = destination.normalized();
+    let destination = destination.normal(ctx)?;
     let question = Question {
         shop: &shop,
         tariff: &tariff,

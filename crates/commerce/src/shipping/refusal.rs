@@ -10,7 +10,7 @@ use serde_json::json;
 use super::answer::{Cause, Excluded};
 use super::options::Question;
 use super::tariff::Service;
-use super::weigh::Over;
+use super::weigh::{Line, Over};
 use crate::shop::is_chinese;
 
 impl Question<'_> {
@@ -117,10 +117,43 @@ impl Question<'_> {
         ToolError::invalid("/destination/country", message).hint(format!("one of {served}"))
     }
 
-    /// Why nothing is left. Goods weigh most: for them there are mitigations.
+    /// What a seller does not send to a country, no carrier takes there for them.
+    pub(super) fn not_sent_there(&self, unsent: &[Line<'_>]) -> ToolError {
+        let skus: Vec<&str> = unsent
+            .iter()
+            .map(|line| line.variant.sku.as_str())
+            .collect();
+        let message = self.words(
+            "the seller does not send these items to this country",
+            "卖家不向该国家或地区发送这些商品",
+        );
+        // Where all of them are sent: what is left of the lists of all.
+        let mut everywhere = self.tariff.served();
+        everywhere.retain(|country| unsent.iter().all(|line| line.offer.is_sent_to(country)));
+        let everywhere: Vec<&str> = everywhere.into_iter().collect();
+        let hint = if everywhere.is_empty() {
+            "take the named items out".to_owned()
+        } else {
+            format!(
+                "take the named items out, or send them to one of {}",
+                everywhere.join(", ")
+            )
+        };
+        ToolError::invalid("/destination/country", message)
+            .hint(hint)
+            .detail("cause", "not_sent_there")
+            .detail("skus", json!(skus))
+    }
+
+    /// Why nothing is left. Where a service takes such goods and only not so many, fewer will do. Else goods weigh
+    /// most: for them there are mitigations.
     pub(super) fn nothing(&self, excluded: &[Excluded], has_several: bool) -> ToolError {
         let has = |cause: Cause| excluded.iter().any(|excluded| excluded.cause == cause);
-        let error = if has(Cause::Goods) {
+        // A limit that names a thing is about its own size, which fewer of them do not change.
+        let is_parcel =
+            |excluded: &Excluded| excluded.cause == Cause::Limit && excluded.skus.is_empty();
+        let is_too_much = excluded.iter().any(is_parcel);
+        let error = if has(Cause::Goods) && !is_too_much {
             let message = self.words(
                 "no carrier takes these goods to this destination",
                 "没有承运商可将这些商品运往该目的地",

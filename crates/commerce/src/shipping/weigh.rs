@@ -18,7 +18,7 @@ pub(super) struct Load<'a> {
 }
 
 /// So many of one thing.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) offer: &'a Offer,
     pub(super) variant: &'a Variant,
@@ -61,6 +61,15 @@ pub(super) fn loads<'a>(
         });
     }
     Ok(loads.into_values().collect())
+}
+
+/// The offers that their sellers do not send to this country.
+pub(super) fn not_sent_to<'a>(loads: &[Load<'a>], country: &str) -> Vec<Line<'a>> {
+    let lines = loads.iter().flat_map(|load| &load.lines);
+    lines
+        .filter(|line| !line.offer.is_sent_to(country))
+        .copied()
+        .collect()
 }
 
 impl Load<'_> {

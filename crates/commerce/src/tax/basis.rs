@@ -116,7 +116,9 @@ impl Priced {
         })
     }
 
+    /// Each rate once, however many things are converted with it.
     fn used(&mut self, rate: Option<RateUsed>) {
+        let rate = rate.filter(|rate| !self.rates.contains(rate));
         self.rates.extend(rate);
     }
 }

@@ -64,7 +64,12 @@ impl Tool for Estimate {
         behaviour::rule(behaviour::TAX_SECONDS)
     }
 
-    async fn call(&self, ctx: &CallContext, args: EstimateArgs) -> Result<TaxEstimate, ToolError> {
+    async fn call(
+        &self,
+        ctx: &CallContext,
+        mut args: EstimateArgs,
+    ) -> Result<TaxEstimate, ToolError> {
+        args.destination = args.destination.normal(ctx)?;
         let priced = Priced::of(ctx, &args).await?;
         let shipping = Shipping::of(ctx, &args, &priced).await?;
         computed(ctx, priced, shipping, &args.destination, args.incoterm)
@@ -93,7 +98,7 @@ fn computed(
 ) -> Result<TaxEstimate, ToolError> {
     let rules = BOOK.get(ctx)?;
     let rates = Rates::of(ctx)?;
-    let destination = destination.normalized();
+    let destination = destination.normal(ctx)?;
     let case = Case {
         rules: &rules,
         rates: &rates,

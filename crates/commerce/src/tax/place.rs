@@ -67,7 +67,8 @@ fn find_region<'a>(
         .ok_or_else(|| {
             let known = country.tax.regions.keys();
             let known: Vec<&str> = known.map(String::as_str).collect();
-            let message = format!("{} has no region {named:?}", country.name.en);
+            // Without what was sent: a region is personal.
+            let message = format!("the rules know no such region of {}", country.name.en);
             ToolError::invalid("/destination/region", message)
                 .hint(format!("one of {}", known.join(", ")))
         })

@@ -203,6 +203,10 @@ async fn a_draft_order_carries_everything() {
       ],
       "rules": [
         {
+          "name": "addresses",
+          "version": "[digest]"
+        },
+        {
           "name": "compliance",
           "version": "[digest]"
         },
@@ -289,7 +293,15 @@ async fn the_record_of_a_draft_order_reaches_all_five() {
     let rules: Vec<&String> = record["rules"].as_object().unwrap().keys().collect();
     assert_eq!(
         rules,
-        ["compliance", "fx", "prices", "shipping", "shop", "tax"]
+        [
+            "addresses",
+            "compliance",
+            "fx",
+            "prices",
+            "shipping",
+            "shop",
+            "tax"
+        ]
     );
 }
 

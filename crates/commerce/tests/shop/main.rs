@@ -23,6 +23,7 @@ mod mission;
 mod obs;
 mod oversell;
 mod payment;
+mod place;
 mod prices;
 mod pricing;
 mod rulebook;

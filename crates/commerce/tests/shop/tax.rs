@@ -67,7 +67,7 @@ async fn germany_by_quote_and_shipping() {
     });
     let mut reply = world.call(TOOL, arguments).await;
     let sources = take_sources(&mut reply);
-    assert_eq!(sources, [TOOL, "shop", "fx", "tax"]);
+    assert_eq!(sources, [TOOL, "addresses", "shop", "fx", "tax"]);
     assert_json_snapshot!(reply, @r#"
     {
       "data": {
@@ -239,7 +239,10 @@ async fn california_in_chinese() {
     });
     let envelope = json!({"locale": "zh-CN", "currency": "USD"});
     let mut reply = world.call_as("u_1", TOOL, arguments, envelope).await;
-    assert_eq!(take_sources(&mut reply), [TOOL, "shop", "fx", "tax"]);
+    assert_eq!(
+        take_sources(&mut reply),
+        [TOOL, "addresses", "shop", "fx", "tax"]
+    );
     assert_json_snapshot!(reply, @r#"
     {
       "data": {
@@ -249,7 +252,7 @@ async fn california_in_chinese() {
         "destination": {
           "country": "US",
           "postal_code": null,
-          "region": "CALIFORNIA"
+          "region": "CA"
         },
         "due_on_delivery": {
           "amount": 2540,
@@ -350,7 +353,13 @@ async fn california_in_chinese() {
       "ok": true,
       "request_id": "req_1",
       "ttl_seconds": 300,
-      "warnings": []
+      "warnings": [
+        {
+          "code": "REGION_NAME_TO_CODE",
+          "message": "/destination/region was brought into the form of its country",
+          "severity": "info"
+        }
+      ]
     }
     "#);
 }
@@ -365,7 +374,10 @@ async fn japan_in_yen() {
         "currency": "JPY",
     });
     let mut reply = world.call(TOOL, arguments).await;
-    assert_eq!(take_sources(&mut reply), [TOOL, "shop", "fx", "tax"]);
+    assert_eq!(
+        take_sources(&mut reply),
+        [TOOL, "addresses", "shop", "fx", "tax"]
+    );
     assert_json_snapshot!(reply, @r#"
     {
       "data": {
@@ -589,12 +601,7 @@ async fn wrong_arguments() {
     );
     let destination = json!({"country": "US", "region": "Bavaria"});
     let reply = estimate(json!({"items": items, "destination": destination})).await;
-    check(
-        &reply,
-        "INVALID_ARGUMENT",
-        "/destination/region",
-        "AK, AL, AR",
-    );
+    check(&reply, "ADDRESS_INVALID", "/destination/region", "CA");
     let reply = estimate(json!({"destination": {"country": "DE"}})).await;
     check(
         &reply,

@@ -1,5 +1,7 @@
 //! Earlier calls that a call rests on: found by the name of their evidence, of the same user only.
 
+use std::fmt;
+
 use countersign_contract::evidence::{Link, Payload};
 use countersign_contract::{Digest, EvidenceRecord, SnapshotId};
 use countersign_evidence::tree::leaf_hash;
@@ -12,7 +14,7 @@ use crate::scribe::payload_aad;
 use crate::tool::ToolError;
 
 /// An earlier call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Linked {
     /// Its record.
     pub record: EvidenceRecord,
@@ -22,6 +24,17 @@ pub struct Linked {
     pub data: Value,
     /// Until when that may be relied on (A8).
     pub valid_until: Option<Timestamp>,
+}
+
+/// Without what it answered, which is the user's.
+impl fmt::Debug for Linked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Linked")
+            .field("record", &self.record)
+            .field("leaf", &self.leaf)
+            .field("valid_until", &self.valid_until)
+            .finish_non_exhaustive()
+    }
 }
 
 impl State {

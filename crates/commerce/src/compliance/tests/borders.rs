@@ -114,36 +114,54 @@ fn an_embargo_that_ended() {
     shirt.conditional("warning sanctions.syria, warning coverage.country");
 }
 
-/// Ukraine: the country is not covered, a warning; Crimea is under embargo, in any spelling of its region.
+/// Ukraine: the country is not covered, a warning; Crimea is under embargo, in any spelling of its region. A region
+/// that nobody named, or in a spelling that the rules do not know, may be Crimea.
 #[test]
 fn a_region_under_embargo() {
     let shirt = case("apparel/tops/t_shirt", "PT>UA");
-    shirt.conditional("warning coverage.country");
-    shirt
-        .clone()
-        .region("UA-30")
-        .conditional("warning coverage.country");
-    for region in ["UA-43", "crimea", " Donetsk "] {
-        shirt
-            .clone()
-            .region(region)
-            .blocked("block embargo.ukraine_regions, warning coverage.country");
+    for region in ["UA-30", "30", " kyiv ", "Lviv"] {
+        let there = shirt.clone().region(region);
+        there.conditional("warning coverage.country");
+        there.before().conditional("warning coverage.country");
     }
+    let blocked = "block embargo.ukraine_regions, warning coverage.country";
+    for region in [
+        "UA-43",
+        "crimea",
+        " Donetsk ",
+        "AR Krym",
+        "Крим",
+        "UA43",
+        "",
+        " ",
+    ] {
+        let there = shirt.clone().region(region);
+        there.blocked(blocked);
+        there.before().blocked(blocked);
+    }
+    shirt.blocked(blocked);
+    shirt.check_missing("embargo.ukraine_regions", "destination.region");
+    shirt.before().blocked(blocked);
 }
 
-/// UKCA alone is enough in London and not in Belfast. Where no postal code is said, the rule asks whether one
-/// is there, and is silent.
+/// UKCA alone is enough in London and not in Belfast, however its postal code is written. Where no postal code is
+/// said it may be Belfast. With CE nobody asks where it is.
 #[test]
 fn northern_ireland() {
     let train = case("toys/wooden/train", "DE>GB")
         .certified("UKCA")
         .with("age_from", 3);
+    let blocked = "block gb.northern_ireland.ce";
     train.clone().postal_code("SW1A 1AA").allowed("");
-    train
-        .clone()
-        .postal_code("bt1 5gs")
-        .blocked("block gb.northern_ireland.ce");
-    train.allowed("");
+    for code in ["bt1 5gs", "BT15GS", "ＢＴ１ ５ＧＳ", "GB-BT1 5GS", " "] {
+        let there = train.clone().postal_code(code);
+        there.blocked(blocked);
+        there.before().blocked(blocked);
+    }
+    train.blocked(blocked);
+    train.check_missing("gb.northern_ireland.ce", "destination.postal_code");
+    train.clone().before().blocked(blocked);
+    train.certified("CE").allowed("");
 }
 
 /// Cotton of China to the US: the label informs, the origin of the cotton warns. Cotton of Portugal: the label.

@@ -35,12 +35,7 @@ pub fn check(
     pointer: &str,
     locale: Option<&str>,
 ) -> Result<Checked, Faults> {
-    let mut desk = Desk {
-        pointer,
-        is_chinese: is_chinese(locale),
-        faults: Vec::new(),
-        changes: Vec::new(),
-    };
+    let mut desk = Desk::new(pointer, locale);
     let checked = desk.address(rules, address);
     match checked {
         Some(checked) if desk.faults.is_empty() => Ok(Checked {
@@ -52,14 +47,24 @@ pub fn check(
 }
 
 /// Where an address is looked at: what was found and done so far.
-struct Desk<'a> {
+pub(super) struct Desk<'a> {
     pointer: &'a str,
     is_chinese: bool,
-    faults: Vec<Fault>,
-    changes: Vec<Change>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) changes: Vec<Change>,
 }
 
-impl Desk<'_> {
+impl<'d> Desk<'d> {
+    /// With nothing on it. The pointer names in the arguments what is looked at.
+    pub(super) fn new(pointer: &'d str, locale: Option<&str>) -> Self {
+        Self {
+            pointer,
+            is_chinese: is_chinese(locale),
+            faults: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
     fn address(&mut self, rules: &AddressRules, sent: &Address) -> Option<Checked> {
         let Some((code, country)) = rules.country(&sent.country) else {
             let known: Vec<&str> = rules.countries.keys().map(String::as_str).collect();
@@ -97,7 +102,7 @@ impl Desk<'_> {
     }
 
     /// A text that a label can print; an empty one is none.
-    fn text(&mut self, field: &str, sent: Option<&str>) -> Option<String> {
+    pub(super) fn text(&mut self, field: &str, sent: Option<&str>) -> Option<String> {
         let sent = sent?;
         let Some(tidy) = text::tidy(sent) else {
             let message = (
@@ -122,7 +127,12 @@ impl Desk<'_> {
         lines
     }
 
-    fn postal_code(&mut self, code: &str, country: &Country, sent: Option<&str>) -> Option<String> {
+    pub(super) fn postal_code(
+        &mut self,
+        code: &str,
+        country: &Country,
+        sent: Option<&str>,
+    ) -> Option<String> {
         let sent = sent.filter(|sent| !sent.trim().is_empty())?;
         let Some(postal) = &country.postal else {
             self.change("postal_code", "POSTAL_CODE_NOT_USED");
@@ -166,7 +176,7 @@ impl Desk<'_> {
     }
 
     /// The code of the region in place of its name; where it is missing, that of the city or postal code.
-    fn region<'a>(
+    pub(super) fn region<'a>(
         &mut self,
         rules: &AddressRules,
         country: &'a Country,
@@ -260,7 +270,7 @@ impl Desk<'_> {
     }
 
     /// Whether postal code and region go together, as far as that is known.
-    fn agrees(&mut self, country: &Country, region: Option<&Region>, address: &Address) {
+    pub(super) fn agrees(&mut self, country: &Country, region: Option<&Region>, address: &Address) {
         let (Some(region), Some(code)) = (region, &address.postal_code) else {
             return;
         };
@@ -297,7 +307,7 @@ impl Desk<'_> {
         });
     }
 
-    fn change(&mut self, field: &str, change: &str) {
+    pub(super) fn change(&mut self, field: &str, change: &str) {
         self.changes.push(Change {
             field: format!("{}/{field}", self.pointer),
             change: change.to_owned(),

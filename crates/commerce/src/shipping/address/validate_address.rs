@@ -123,13 +123,18 @@ pub(crate) fn of(
 ) -> Result<Checked, ToolError> {
     let rules = AddressRules::of(ctx)?;
     let checked = check(&rules, address, pointer, ctx.request().locale.as_deref())?;
-    for Change { field, change } in &checked.changes {
+    remark(ctx, &checked.changes);
+    Ok(checked)
+}
+
+/// Tells the caller what was changed, and not what it says: that is personal.
+pub(super) fn remark(ctx: &CallContext, changes: &[Change]) {
+    for Change { field, change } in changes {
         ctx.remark(
             change,
             format!("{field} was brought into the form of its country"),
         );
     }
-    Ok(checked)
 }
 
 fn deliverability(
