@@ -322,3 +322,28 @@ fn differs(part: Part, pointer: &str, what: &str, wanted: &str, found: &str) -> 
     .detail("wanted", wanted)
     .detail("found", found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The place that is wanted, the place of an answer, and what tells them apart; codes as they may be written.
+    #[test]
+    fn places_are_told_apart() {
+        #[track_caller]
+        fn check(wanted: (&str, &str), found: (&str, &str), expected: Option<&str>) {
+            let place = |(country, code): (&str, &str)| Destination {
+                country: country.to_owned(),
+                region: None,
+                postal_code: (!code.is_empty()).then(|| code.to_owned()),
+            };
+            assert_eq!(difference(&place(wanted), &place(found)), expected);
+        }
+        check(("DE", "10115"), ("de", "１０１１５"), None);
+        check(("GB", "SW1A 1AA"), ("GB", "sw1a1aa"), None);
+        check(("DE", ""), ("DE", "10115"), None);
+        check(("DE", "10115"), ("FR", "10115"), Some("country"));
+        check(("DE", "10115"), ("DE", "20095"), Some("postal_code"));
+        check(("DE", "10115"), ("DE", ""), Some("postal_code"));
+    }
+}

@@ -356,8 +356,7 @@ async fn california_in_chinese() {
       "warnings": [
         {
           "code": "REGION_NAME_TO_CODE",
-          "message": "/destination/region was brought into the form of its country",
-          "severity": "info"
+          "message": "/destination/region was brought into the form of its country"
         }
       ]
     }

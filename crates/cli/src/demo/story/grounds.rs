@@ -197,15 +197,15 @@ fn tax(
 
 fn compliance(world: &World, stage: &mut Stage<'_>) -> Result<String, Failure> {
     stage.begin("comply", "Whether it may go there")?;
-    let check = |country: &str| {
+    let check = |destination: Value| {
         let arguments = json!({
             "items": [{"sku": SKU, "quantity": QUANTITY}],
-            "destination": {"country": country},
+            "destination": destination,
         });
         let tool = "compliance.check_item";
         world.ask(Ask::new(ANNA, tool, arguments.to_string()))
     };
-    let answer = check(DESTINATION);
+    let answer = check(destination());
     stage.call(&answer)?;
     show_decision(stage, &answer)?;
     let decision = answer.text("/decision");
@@ -213,7 +213,7 @@ fn compliance(world: &World, stage: &mut Stage<'_>) -> Result<String, Failure> {
         matches!(decision.as_deref(), Some("allowed" | "conditional")),
         "it may, and what has to be done first is told",
     )?;
-    let blocked = check(FORBIDDEN);
+    let blocked = check(json!({"country": FORBIDDEN}));
     stage.call(&blocked)?;
     show_decision(stage, &blocked)?;
     stage.check(
