@@ -13,7 +13,7 @@ use crate::destination::Destination;
 use crate::id::Id;
 use crate::item::{Basket, Item};
 use crate::rulebook::RuleData;
-use crate::shop::{Shop, is_chinese};
+use crate::shop::{Offer, Shop, is_chinese};
 
 pub(super) struct CheckItem;
 
@@ -80,13 +80,29 @@ fn decide(
     let shop = Shop::of(ctx)?;
     let destination = destination.normal(ctx)?;
     let is_chinese = is_chinese(ctx.request().locale.as_deref());
-    let mut lines = Vec::with_capacity(basket.len());
+    let crosses = |offer: &Offer| offer.ships_from != destination.country;
+    let mut offers = Vec::with_capacity(basket.len());
     for (sku, quantity) in basket.lines() {
         let (offer, _) = shop.known(sku, &pointer(sku))?;
-        let thing = judge::Thing { offer, quantity };
+        offers.push((sku, offer, quantity));
+    }
+    let mut lines = Vec::with_capacity(basket.len());
+    for (sku, offer, _) in &offers {
+        // A limit is one of the basket: two colours of a thing are two of it.
+        let sum = |is_counted: &dyn Fn(&Offer) -> bool| -> u32 {
+            let counted = offers.iter().filter(|(_, other, _)| is_counted(other));
+            counted.map(|(_, _, quantity)| *quantity).sum()
+        };
+        let thing = judge::Thing {
+            offer,
+            quantity: sum(&|other| other.offer_id == offer.offer_id),
+            category_quantity: sum(&|other| {
+                kind(&other.category) == kind(&offer.category) && crosses(other) == crosses(offer)
+            }),
+        };
         let findings = judge::findings(&policy, &thing, &destination, is_chinese);
         lines.push(ComplianceLine {
-            sku: sku.to_owned(),
+            sku: (*sku).to_owned(),
             category: offer.category.clone(),
             decision: Decision::of(&findings),
             findings,
@@ -102,4 +118,10 @@ fn decide(
         lines,
         ruleset_version: version.to_string(),
     })
+}
+
+/// What a supply is counted by: `health/supplements` of `health/supplements/vitamin`.
+fn kind(category: &str) -> (&str, Option<&str>) {
+    let mut words = category.split('/');
+    (words.next().unwrap_or_default(), words.next())
 }

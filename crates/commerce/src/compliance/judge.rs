@@ -9,7 +9,10 @@ use crate::shop::Offer;
 /// So many of one thing.
 pub(super) struct Thing<'a> {
     pub(super) offer: &'a Offer,
+    /// In all its colours and sizes.
     pub(super) quantity: u32,
+    /// With the other things of the basket that are of the same kind: the first two words of the category.
+    pub(super) category_quantity: u32,
 }
 
 /// Everything that was found, the worst first, then by the names of the rules.

@@ -115,6 +115,7 @@ impl Case {
         let thing = Thing {
             offer: &self.offer,
             quantity: self.quantity,
+            category_quantity: self.quantity,
         };
         let found = findings(policy, &thing, &self.place(), false);
         let by_rule = found.iter().map(|one| (one.rule.clone(), one.severity));

@@ -156,6 +156,7 @@ impl Shipping {
             option_id: option.option_id.clone(),
             freight: Freight {
                 price: option.price.clone(),
+                carrier: carrier(&option.option_id),
                 parcels: option.parcels.iter().map(weighed).collect(),
             },
             cart_id: None,
@@ -216,6 +217,7 @@ impl Shipping {
         let (price, rate) = Rates::of(ctx)?.convert(&option.price, &priced.currency)?;
         let freight = Freight {
             price,
+            carrier: carrier(option_id),
             parcels: option.parcels.iter().map(weighed).collect(),
         };
         Ok(Some(Self {
@@ -243,6 +245,12 @@ fn named(args: &EstimateArgs) -> Result<Option<(&EvidenceId, &String)>, ToolErro
                 .hint(format!("give evidence.snapshot_id of {SHIPPING_TOOL}")))
         }
     }
+}
+
+/// The carrier of an option, whose name starts with it.
+fn carrier(option_id: &str) -> String {
+    let name = option_id.split_once('.').map(|(carrier, _)| carrier);
+    name.unwrap_or(option_id).to_owned()
 }
 
 /// A parcel, and what it weighs in the price of all of them.

@@ -15,7 +15,7 @@ use super::answer::{Confidence, Fee, Method, TaxLine};
 use super::import;
 use super::note::Note;
 use super::place::Place;
-use super::rules::{TaxBase, TaxRules};
+use super::rules::{Carriage, TaxBase, TaxRules};
 use super::tariff::{self, Asked};
 use crate::fx::{RateUsed, Rates};
 use crate::money::{Money, MoneyError};
@@ -25,6 +25,8 @@ pub(super) struct Case<'a> {
     pub(super) rules: &'a TaxRules,
     pub(super) rates: &'a Rates,
     pub(super) place: Place<'a>,
+    /// As people write it, where it is known.
+    pub(super) postal_code: Option<&'a str>,
     /// All amounts are in this currency.
     pub(super) currency: &'a str,
     pub(super) goods: &'a [Goods],
@@ -37,6 +39,8 @@ pub(super) struct Case<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Freight {
     pub(super) price: Money,
+    /// By its name in the rule set `shipping`, such as `unipost`.
+    pub(super) carrier: String,
     /// What each parcel weighs in that price; where there are none, it is divided by the value of the goods.
     pub(super) parcels: Vec<(Sender, i64)>,
 }
@@ -127,6 +131,11 @@ pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
         due.at_most(Confidence::Low);
         due.note(Note::Excise);
     }
+    let special = case.postal_code;
+    if let Some(part) = special.and_then(|code| case.place.country.special(code)) {
+        due.at_most(Confidence::Low);
+        due.note(Note::Special(part.name.clone()));
+    }
     let freight = shares(case);
     let mut consignments: BTreeMap<&Sender, Vec<Piece<'_>>> = BTreeMap::new();
     for (at, (goods, freight)) in case.goods.iter().zip(&freight).enumerate() {
@@ -203,6 +212,16 @@ fn domestic(
 }
 
 impl Case<'_> {
+    /// Who carries it; nothing where shipping is not known yet.
+    pub(super) fn carriage(&self) -> Option<Carriage> {
+        let freight = self.shipping?;
+        if self.rules.postal_carriers.contains(&freight.carrier) {
+            Some(Carriage::Post)
+        } else {
+            Some(Carriage::Courier)
+        }
+    }
+
     /// A line with nothing due yet; duty would be computed on goods and shipping.
     pub(super) fn line(&self, piece: Piece<'_>, method: Method) -> TaxLine {
         let nothing = Money::zero(self.currency);

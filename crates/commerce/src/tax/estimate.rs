@@ -103,6 +103,7 @@ fn computed(
         rules: &rules,
         rates: &rates,
         place: Place::find(&rules, &destination.country, destination.region.as_deref())?,
+        postal_code: destination.postal_code.as_deref(),
         currency: &priced.currency,
         goods: &priced.goods,
         shipping: shipping.as_ref().map(|shipping| &shipping.freight),

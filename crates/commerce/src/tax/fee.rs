@@ -4,10 +4,10 @@ use countersign::ToolError;
 use rust_decimal::Decimal;
 
 use super::allot::allot;
-use super::answer::{Fee, TaxLine};
+use super::answer::{Confidence, Fee, TaxLine};
 use super::compute::{Case, Due};
 use super::note::Note;
-use super::rules::{FeeRule, Regime};
+use super::rules::{Carriage, FeeRule, Regime};
 use super::tariff::{self, Asked};
 use crate::money::{Money, MoneyError};
 
@@ -49,14 +49,23 @@ fn add(
     let worth = Money::sum(values, case.currency)?;
     let from = lines.first().map(|(_, line)| line.ships_from.as_str());
     // A post that has nothing to collect takes nothing for collecting it.
-    let is_collected =
-        regime.has_country_fees && lines.iter().any(|(_, line)| is_due(case, regime, line));
+    let is_due = lines.iter().any(|(_, line)| is_due(case, regime, line));
+    let is_by_post = match case.carriage() {
+        Some(Carriage::Courier) => false,
+        Some(Carriage::Post) | None => true,
+    };
+    let is_collected = regime.has_country_fees && is_due && is_by_post;
     let of_country = case.place.country.fees.iter().filter(|_| is_collected);
     let is_preferred = lines
         .iter()
         .all(|(_, line)| tariff::preference(case.rules, case.place, Asked::of(line)).is_some());
     if is_collected && !case.place.country.fees.is_empty() {
         due.note(Note::PostFees);
+    }
+    // What a courier takes for it, no rule says.
+    if is_due && !is_by_post && !regime.is_tax_at_sale {
+        due.at_most(Confidence::Medium);
+        due.note(Note::CourierFees);
     }
     let all = regime.fees.iter().chain(of_country);
     for fee in all.filter(|fee| is_taken(fee, from)) {

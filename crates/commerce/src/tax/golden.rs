@@ -33,19 +33,26 @@ type Line = (&'static str, &'static str, &'static str, u32, i64);
 struct Example {
     /// The rule sets `tax` and `fx`.
     rules: (&'static str, &'static str),
+    /// A country, with its region (`US-CA`), with a postal code (`ES 35001`).
     to: &'static str,
     currency: &'static str,
     goods: &'static [Line],
     shipping: Option<i64>,
+    /// Who carries it: `unipost` is the post, the others are couriers.
+    carrier: &'static str,
     expected: &'static str,
 }
 
 fn check(example: &Example) {
     let rules: TaxRules = toml::from_str(example.rules.0).unwrap();
     let rates: Rates = toml::from_str(example.rules.1).unwrap();
-    let (country, region) = match example.to.split_once('-') {
-        Some((country, region)) => (country, Some(region)),
+    let (to, postal_code) = match example.to.split_once(' ') {
+        Some((to, postal_code)) => (to, Some(postal_code)),
         None => (example.to, None),
+    };
+    let (country, region) = match to.split_once('-') {
+        Some((country, region)) => (country, Some(region)),
+        None => (to, None),
     };
     let goods = example.goods.iter().enumerate();
     let goods: Vec<Goods> = goods
@@ -65,12 +72,14 @@ fn check(example: &Example) {
         .collect();
     let shipping = example.shipping.map(|amount| Freight {
         price: Money::new(amount, example.currency),
+        carrier: example.carrier.to_owned(),
         parcels: Vec::new(),
     });
     let due = compute(&Case {
         rules: &rules,
         rates: &rates,
         place: Place::find(&rules, country, region).unwrap(),
+        postal_code,
         currency: example.currency,
         goods: &goods,
         shipping: shipping.as_ref(),
@@ -122,10 +131,12 @@ fn shipping_goes_by_parcel() {
         rules: &rules,
         rates: &rates,
         place: Place::find(&rules, "DE", None).unwrap(),
+        postal_code: None,
         currency: "EUR",
         goods: &[goods(&one, 3000), goods(&other, 10_000), goods(&one, 6000)],
         shipping: Some(&Freight {
             price: Money::new(1000, "EUR"),
+            carrier: "unipost".to_owned(),
             parcels: vec![(one.clone(), 700), (other, 300)],
         }),
         is_chinese: false,

@@ -95,7 +95,8 @@ fn regime_of<'r>(
     for (at, regime) in regimes.iter().enumerate() {
         let goods = piece.goods;
         let is_from = regime.from.is_empty() || regime.from.contains(&goods.sender.ships_from);
-        if !is_from || has_code(&regime.except_hs, &goods.hs_code) {
+        let is_by = regime.by.is_none() || regime.by == case.carriage();
+        if !is_from || !is_by || has_code(&regime.except_hs, &goods.hs_code) {
             continue;
         }
         let Some(limit) = &regime.limit else {

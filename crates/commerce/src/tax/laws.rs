@@ -29,6 +29,7 @@ const CODES: &[&str] = &[
     "640399", "691200", "220421",
 ];
 const ORIGINS: &[&str] = &["CN", "JP", "DE", "US", "IT", "VN", "KR", "GB", "BR"];
+const CARRIERS: &[&str] = &["unipost", "meridian"];
 const CURRENCIES: &[&str] = &["EUR", "USD", "JPY", "KRW", "GBP", "INR"];
 
 /// Something that can be estimated.
@@ -39,6 +40,7 @@ struct Basket {
     currency: &'static str,
     goods: Vec<Goods>,
     shipping: Option<i64>,
+    carrier: &'static str,
     /// What parcels weigh in it, by the country that they are sent from; none where they are not known.
     parcels: Vec<i64>,
 }
@@ -48,12 +50,14 @@ impl Basket {
         let rules = &RULES[usize::from(self.is_new)];
         let shipping = self.shipping.map(|amount| Freight {
             price: Money::new(amount, self.currency),
+            carrier: self.carrier.to_owned(),
             parcels: self.parcels(),
         });
         compute(&Case {
             rules,
             rates: &RATES,
             place: self.place(),
+            postal_code: None,
             currency: self.currency,
             goods: &self.goods,
             shipping: shipping.as_ref(),
@@ -120,7 +124,7 @@ fn baskets() -> impl Strategy<Value = Basket> {
             any::<bool>(),
             destinations(),
             prop::collection::vec(line(currency), 1..5),
-            prop::option::of(0_i64..100_000),
+            prop::option::of((0_i64..100_000, prop::sample::select(CARRIERS))),
             prop::collection::vec(0_i64..50_000, 0..5),
         )
             .prop_map(move |(is_new, to, goods, shipping, parcels)| Basket {
@@ -128,7 +132,8 @@ fn baskets() -> impl Strategy<Value = Basket> {
                 to,
                 currency,
                 goods,
-                shipping,
+                shipping: shipping.map(|(amount, _)| amount),
+                carrier: shipping.map_or("unipost", |(_, carrier)| carrier),
                 parcels,
             })
     })

@@ -14,10 +14,14 @@ pub(super) enum Note {
     UnknownCode(String),
     /// Fees are those of the national post.
     PostFees,
+    /// A courier takes a fee that no rule says.
+    CourierFees,
     /// There is an excise that the rules do not have.
     Excise,
     /// No region was named.
     RegionAssumed,
+    /// It goes to a part of the country where other rates hold.
+    Special(Text),
     /// Towns and counties may add to it.
     LocalRates,
     /// An agreement was used.
@@ -48,6 +52,10 @@ impl Note {
                 "The fee for clearance is that of the national post; other carriers take their own.".to_owned(),
                 "清关费按当地邮政标准估算，其他承运人收费可能不同。".to_owned(),
             ),
+            Self::CourierFees => (
+                "The carrier may take a fee of its own for clearance, which is not included.".to_owned(),
+                "承运人可能另收清关费，估算未计入。".to_owned(),
+            ),
             Self::Excise => (
                 "Excise on alcohol and tobacco is not included.".to_owned(),
                 "未计入烟酒消费税。".to_owned(),
@@ -55,6 +63,10 @@ impl Note {
             Self::RegionAssumed => (
                 "No region was named, so the highest rate of all regions was assumed.".to_owned(),
                 "未提供州或省，按各地最高税率估算。".to_owned(),
+            ),
+            Self::Special(name) => (
+                format!("{} has customs or taxes of its own: other rates hold there than those of this estimate.", capital(&name.en)),
+                format!("{}适用单独的海关或税收制度，实际税率与本估算不同。", name.zh),
             ),
             Self::LocalRates => (
                 "Rates of towns and counties are not included.".to_owned(),
@@ -76,4 +88,11 @@ impl Note {
         };
         Text { en, zh }
     }
+}
+
+/// With a capital letter, as a sentence begins.
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }

@@ -12,7 +12,7 @@ use crate::shop::Text;
 mod check;
 mod country;
 
-pub use country::{Country, Region, Tax, TaxRate};
+pub use country::{Country, Region, Special, Tax, TaxRate};
 
 /// One version of the rule set `tax`.
 #[derive(Debug, Clone, Deserialize)]
@@ -25,6 +25,9 @@ pub struct TaxRules {
     /// Codes on which countries take an excise that is not part of these rules.
     #[serde(default)]
     pub excisable: Vec<String>,
+    /// Carriers that are posts, by their names in the rule set `shipping`; the others are couriers.
+    #[serde(default)]
+    pub postal_carriers: Vec<String>,
     /// Where the figures come from, by the names that entries use.
     pub sources: BTreeMap<String, String>,
     /// Customs territories, such as `EU`.
@@ -137,6 +140,9 @@ pub struct Regime {
     /// Only for what is sent from these countries; from all where there are none.
     #[serde(default)]
     pub from: Vec<String>,
+    /// Only for what is carried like this; however it is carried where nothing is said.
+    #[serde(default)]
+    pub by: Option<Carriage>,
     /// Not for these codes.
     #[serde(default)]
     pub except_hs: Vec<String>,
@@ -160,7 +166,7 @@ pub struct Regime {
     /// What clearance costs.
     #[serde(default)]
     pub fees: Vec<FeeRule>,
-    /// Whether the fees of the country are taken as well.
+    /// Whether the fees of the country are taken as well, where its post brings the parcel.
     #[serde(default)]
     pub has_country_fees: bool,
     /// How sure an estimate with it may be at most.
@@ -177,6 +183,16 @@ pub struct Regime {
 
 fn one() -> Decimal {
     Decimal::ONE
+}
+
+/// Who carries a parcel over the border.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Carriage {
+    /// The posts, which hand it to each other.
+    Post,
+    /// Anybody else.
+    Courier,
 }
 
 /// Up to where a regime goes.

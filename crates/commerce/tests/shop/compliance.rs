@@ -329,6 +329,40 @@ async fn the_rules_know_the_whole_shop() {
     }
 }
 
+/// A limit is one of the basket: neither two colours of a thing nor two things of a kind pass below it.
+#[tokio::test]
+async fn a_limit_counts_the_whole_basket() {
+    let world = World::new();
+    let rules = RuleFiles::embedded().unwrap().rules().unwrap();
+    let shop = rules.current("shop").unwrap().data.clone();
+    let fish_oil = shop["offers"].as_array().unwrap().iter();
+    let mut fish_oil = fish_oil.filter(|offer| offer["category"] == "health/supplements/fish_oil");
+    let fish_oil = fish_oil.next().unwrap()["variants"][0]["sku"].clone();
+    let check = async |items: Value, expected: &str| {
+        let arguments = json!({"items": items, "destination": {"country": "KR"}});
+        let reply = world.call(TOOL, arguments).await;
+        let lines = ok(&reply)["lines"].as_array().unwrap().clone();
+        let findings = lines.iter().map(|line| {
+            let findings = line["findings"].as_array().into_iter().flatten();
+            let blocks = findings.filter(|finding| finding["severity"] == "block");
+            let rules: Vec<&str> = blocks.map(|one| one["rule"].as_str().unwrap()).collect();
+            rules.join(" ")
+        });
+        assert_eq!(findings.collect::<Vec<_>>().join(", "), expected, "{items}");
+    };
+    // Earbuds without KC: one piece for oneself is exempt, a black one and a white one are two.
+    check(json!([{"sku": "SKU-0002-01"}]), "").await;
+    check(
+        json!([{"sku": "SKU-0002-01"}, {"sku": "SKU-0002-02"}]),
+        "kr.electronics.kc, kr.electronics.kc",
+    )
+    .await;
+    // Six bottles of health food are the most: 3 + 3 are six, 4 + 4 are eight.
+    let bottles = |each: u32| json!([{"sku": "SKU-0010-01", "quantity": each}, {"sku": fish_oil, "quantity": each}]);
+    check(bottles(3), ", ").await;
+    check(bottles(4), "kr.supplements.six, kr.supplements.six").await;
+}
+
 /// The order of the items changes nothing, and the same thing twice is added up.
 #[tokio::test]
 async fn the_order_of_items_does_not_matter() {

@@ -656,8 +656,8 @@ async fn other_real_orders_are_valid_pages() {
     requires_escalation CHF: subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, approval_required, tax_uncertainty, customs_fields, compliance_risk, return_cost, route_limits, charges_on_delivery
     "#);
     assert_snapshot!(check(yen).await, @r#"
-    requires_escalation jpy: items_base_amount 13122, subtotal 13122, fulfillment 3661, tax 1678, fee 200, total 18661; approval_required, info, info, info
-    requires_escalation JPY: subtotal 13122, fulfillment 3661, tax 1678, fee 200, total 18661; approval_required, tax_uncertainty, customs_fields, route_limits
+    requires_escalation jpy: items_base_amount 13122, subtotal 13122, fulfillment 3661, tax 1678, total 18461; approval_required, info, info, info
+    requires_escalation JPY: subtotal 13122, fulfillment 3661, tax 1678, total 18461; approval_required, tax_uncertainty, customs_fields, route_limits
     "#);
 }
 

@@ -19,7 +19,8 @@ use crate::shop::{Battery, Chemistry, Packing};
 /// | `hs_code` | six digits |
 /// | `origin`, `ships_from` | two letters |
 /// | `cross_border` | whether it is sent from another country than the one that it goes to |
-/// | `quantity` | how many of this thing |
+/// | `quantity` | how many of this thing, in all its colours and sizes |
+/// | `category_quantity` | how many of its kind in the basket: `health/supplements` of `health/supplements/vitamin` |
 /// | `battery.present` | always known |
 /// | `battery.chemistry` | `lithium_ion`, `lithium_metal`, `alkaline`; missing without a battery |
 /// | `battery.packing` | `alone`, `with_equipment`, `in_equipment`; missing without a battery |
@@ -36,6 +37,7 @@ pub(super) enum Fact {
     ShipsFrom,
     CrossBorder,
     Quantity,
+    CategoryQuantity,
     BatteryPresent,
     BatteryChemistry,
     BatteryPacking,
@@ -65,13 +67,14 @@ pub(super) enum Known<'a> {
 }
 
 impl Fact {
-    const NAMED: [(&'static str, Self); 14] = [
+    const NAMED: [(&'static str, Self); 15] = [
         ("category", Self::Category),
         ("hs_code", Self::HsCode),
         ("origin", Self::Origin),
         ("ships_from", Self::ShipsFrom),
         ("cross_border", Self::CrossBorder),
         ("quantity", Self::Quantity),
+        ("category_quantity", Self::CategoryQuantity),
         ("battery.present", Self::BatteryPresent),
         ("battery.chemistry", Self::BatteryChemistry),
         ("battery.packing", Self::BatteryPacking),
@@ -112,6 +115,7 @@ impl Fact {
             | Self::PostalCode
             | Self::Attribute(_, AttributeKind::Text) => Kind::Text,
             Self::Quantity
+            | Self::CategoryQuantity
             | Self::BatteryWattHours
             | Self::BatteryLithiumMg
             | Self::Attribute(_, AttributeKind::Number) => Kind::Number,
@@ -167,6 +171,7 @@ impl<'a> Facts<'a> {
             Fact::ShipsFrom => text(&offer.ships_from),
             Fact::CrossBorder => Some(Known::Flag(offer.ships_from != self.destination.country)),
             Fact::Quantity => Some(Known::Number(self.thing.quantity.into())),
+            Fact::CategoryQuantity => Some(Known::Number(self.thing.category_quantity.into())),
             Fact::BatteryPresent => Some(Known::Flag(offer.battery.is_some())),
             Fact::BatteryChemistry => text(chemistry(offer.battery.as_ref()?)),
             Fact::BatteryPacking => text(packing(offer.battery.as_ref()?)),

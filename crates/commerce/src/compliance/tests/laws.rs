@@ -113,7 +113,7 @@ proptest! {
     /// The worst finding decides, findings come worst first, and each rule speaks once.
     #[test]
     fn the_worst_finding_decides(thing in things()) {
-        let judged = Thing { offer: &thing.offer, quantity: thing.quantity };
+        let judged = Thing { offer: &thing.offer, quantity: thing.quantity, category_quantity: thing.quantity };
         let found = findings(&POLICY, &judged, &thing.to, false);
         let expected = match found.first().map(|worst| worst.severity) {
             None | Some(Severity::Info) => Decision::Allowed,
@@ -155,7 +155,7 @@ proptest! {
     /// The language changes texts and nothing else.
     #[test]
     fn the_language_decides_nothing(thing in things()) {
-        let judged = Thing { offer: &thing.offer, quantity: thing.quantity };
+        let judged = Thing { offer: &thing.offer, quantity: thing.quantity, category_quantity: thing.quantity };
         let english = findings(&POLICY, &judged, &thing.to, false);
         let chinese = findings(&POLICY, &judged, &thing.to, true);
         prop_assert_eq!(english.len(), chinese.len());

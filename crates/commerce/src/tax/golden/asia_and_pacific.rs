@@ -11,6 +11,7 @@ const AUSTRALIA_AND_NEW_ZEALAND: &[Example] = &[
         currency: "AUD",
         goods: &[("610910", "TR", "TR", 40, 100_000)],
         shipping: Some(5000),
+        carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 10500, fees 0; at sale 10500; high",
     },
     // 1,200.00 + 60.00: duty 5 % of 1,200.00: 60.00. GST 10 % of 1,320.00: 132.00. Charges 50.00 + 45.00.
@@ -20,6 +21,7 @@ const AUSTRALIA_AND_NEW_ZEALAND: &[Example] = &[
         currency: "AUD",
         goods: &[("610910", "TR", "TR", 48, 120_000)],
         shipping: Some(6000),
+        carrier: "unipost",
         expected: "import_vat_on_fob_duty_and_freight: duty 6000, tax 13200, fees 9500; at sale 0; high",
     },
     // 10,000.00 from China: no duty by ChAFTA. GST 10 % of 10,400.00. Charges 152.00 + 45.00.
@@ -29,6 +31,7 @@ const AUSTRALIA_AND_NEW_ZEALAND: &[Example] = &[
         currency: "AUD",
         goods: &[("610910", "CN", "CN", 400, 1_000_000)],
         shipping: Some(40_000),
+        carrier: "unipost",
         expected: "import_vat_on_fob_duty_and_freight: duty 0, tax 104000, fees 19700; at sale 0; medium",
     },
     // 500.00 + 20.00 to New Zealand: levy 2.21 since April 2026. GST 15 % of 522.21: 78.3315.
@@ -38,6 +41,7 @@ const AUSTRALIA_AND_NEW_ZEALAND: &[Example] = &[
         currency: "NZD",
         goods: &[("610910", "TR", "TR", 20, 50_000)],
         shipping: Some(2000),
+        carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 7833, fees 221; at sale 7833; high",
     },
     // 1,500.00 + 100.00 before: duty 10 % of 1,500.00: 150.00. Entry fee 34.85 without GST.
@@ -48,6 +52,7 @@ const AUSTRALIA_AND_NEW_ZEALAND: &[Example] = &[
         currency: "NZD",
         goods: &[("610910", "TR", "TR", 60, 150_000)],
         shipping: Some(10_000),
+        carrier: "unipost",
         expected: "import_vat_on_fob_duty_and_freight: duty 15000, tax 26773, fees 3485; at sale 0; high",
     },
 ];
@@ -61,6 +66,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "JPY",
         goods: &[("851762", "CN", "CN", 1, 9000)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "below_de_minimis: duty 0, tax 0, fees 0; at sale 0; high",
     },
     // One yen more: no duty on watches of this heading. 10 % of 10,001: 1,000.1. The post: 200.
@@ -70,6 +76,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "JPY",
         goods: &[("851762", "CN", "CN", 1, 9000)],
         shipping: Some(1001),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 1000, fees 200; at sale 0; medium",
     },
     // Knitwear is never exempt: duty 10.9 % of 5,500: 599.5, rounded away from zero. 10 % of 6,100: 610.
@@ -79,6 +86,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "JPY",
         goods: &[("610910", "CN", "CN", 2, 5000)],
         shipping: Some(500),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 600, tax 610, fees 200; at sale 0; medium",
     },
     // Green tea: duty 17 % of 22,000: 3,740. Food 8 % of 25,740: 2,059.2.
@@ -88,6 +96,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "JPY",
         goods: &[("090210", "CN", "CN", 10, 20_000)],
         shipping: Some(2000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 3740, tax 2059, fees 200; at sale 0; medium",
     },
     // 100,000 won are 100,000 × 1.1172 / 1,491.76 = 74.89 dollars, below 150: nothing.
@@ -97,6 +106,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "KRW",
         goods: &[("610910", "CN", "CN", 4, 100_000)],
         shipping: Some(10_000),
+        carrier: "unipost",
         expected: "below_de_minimis: duty 0, tax 0, fees 0; at sale 0; high",
     },
     // 250,000 won are 187.23 dollars: duty 13 % of 270,000: 35,100. VAT 10 % of 305,100: 30,510.
@@ -106,6 +116,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "KRW",
         goods: &[("610910", "CN", "CN", 10, 250_000)],
         shipping: Some(20_000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 35100, tax 30510, fees 0; at sale 0; high",
     },
     // The same from the United States is below their 200 dollars: nothing.
@@ -115,6 +126,7 @@ const JAPAN_AND_SOUTH_KOREA: &[Example] = &[
         currency: "KRW",
         goods: &[("610910", "CN", "US", 10, 250_000)],
         shipping: Some(20_000),
+        carrier: "unipost",
         expected: "below_de_minimis: duty 0, tax 0, fees 0; at sale 0; high",
     },
 ];
@@ -128,6 +140,7 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         currency: "SGD",
         goods: &[("610910", "CN", "CN", 10, 30_000)],
         shipping: Some(1500),
+        carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 2835, fees 0; at sale 2835; high",
     },
     // 500.00 + 30.00, above 400: no duty, GST 9 % at the border: 47.70.
@@ -137,6 +150,7 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         currency: "SGD",
         goods: &[("610910", "CN", "CN", 16, 50_000)],
         shipping: Some(3000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 4770, fees 0; at sale 0; high",
     },
     // 1,000.00 + 50.00 yuan by electronic commerce: no duty, 70 % of VAT 13 %: 9.1 % of 1,050.00: 95.55.
@@ -146,6 +160,7 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         currency: "CNY",
         goods: &[("851762", "KR", "KR", 1, 100_000)],
         shipping: Some(5000),
+        carrier: "unipost",
         expected: "retail_import_reduced_tax: duty 0, tax 9555, fees 0; at sale 9555; medium",
     },
     // Perfume for 800.00 + 40.00: consumption tax 15 % is part of its own base. 840.00 × (0.15 + 0.13) / 0.85 =
@@ -156,6 +171,7 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         currency: "CNY",
         goods: &[("330300", "FR", "IT", 1, 80_000)],
         shipping: Some(4000),
+        carrier: "unipost",
         expected: "retail_import_reduced_tax: duty 0, tax 19369, fees 0; at sale 19369; medium",
     },
     // A bag for 6,000.00 + 200.00, above 5,000: duty 6 % of 6,200.00: 372.00. VAT 13 % of 6,572.00: 854.36.
@@ -165,6 +181,7 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         currency: "CNY",
         goods: &[("420221", "IT", "IT", 1, 600_000)],
         shipping: Some(20_000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 37200, tax 85436, fees 0; at sale 0; high",
     },
 ];

@@ -1,6 +1,6 @@
 //! The European Union, the United Kingdom, Switzerland and Norway; agreements, and parcels from several countries.
 
-use super::{Example, NEW, OLD, check};
+use super::{Example, NEW, OLD, TaxRules, check};
 
 /// The European Union: parcels of low value, duty on CIF, VAT on CIF and duty, clearance by the post.
 const EUROPEAN_UNION: &[Example] = &[
@@ -12,6 +12,7 @@ const EUROPEAN_UNION: &[Example] = &[
         currency: "EUR",
         goods: &[("850760", "CN", "CN", 2, 7998)],
         shipping: Some(800),
+        carrier: "unipost",
         expected: "low_value_flat_duty: duty 300, tax 1729, fees 0; at sale 1729; high",
     },
     // The same before July 2026: no duty. VAT 19 % of 87.98: 16.7162.
@@ -21,6 +22,7 @@ const EUROPEAN_UNION: &[Example] = &[
         currency: "EUR",
         goods: &[("850760", "CN", "CN", 2, 7998)],
         shipping: Some(800),
+        carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 1672, fees 0; at sale 1672; high",
     },
     // Exactly 150.00 is still of low value; shipping does not count for the limit.
@@ -31,6 +33,7 @@ const EUROPEAN_UNION: &[Example] = &[
         currency: "EUR",
         goods: &[("850760", "CN", "CN", 1, 15000)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "low_value_flat_duty: duty 300, tax 3097, fees 0; at sale 3097; high",
     },
     // One cent more: duty 2.7 % of 150.01 + 10.00 = 160.01: 4.32027.
@@ -41,7 +44,18 @@ const EUROPEAN_UNION: &[Example] = &[
         currency: "EUR",
         goods: &[("850760", "CN", "CN", 1, 15001)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 432, tax 3122, fees 600; at sale 0; high",
+    },
+    // The same by courier: duty and VAT as above. The fee of the post is not that of the courier, which is not known.
+    Example {
+        rules: NEW,
+        to: "DE",
+        currency: "EUR",
+        goods: &[("850760", "CN", "CN", 1, 15001)],
+        shipping: Some(1000),
+        carrier: "meridian",
+        expected: "import_vat_on_cif_plus_duty: duty 432, tax 3122, fees 0; at sale 0; medium",
     },
     // Five T-shirts (60.00) and a watch (80.00): two codes, so 2 × 3.00. Shipping 14.00 by value: 6.00 and 8.00.
     // VAT 20 % of 60 + 6 + 3 = 69.00: 13.80, of 80 + 8 + 3 = 91.00: 18.20; together 32.00.
@@ -54,6 +68,7 @@ const EUROPEAN_UNION: &[Example] = &[
             ("851762", "CN", "CN", 1, 8000),
         ],
         shipping: Some(1400),
+        carrier: "unipost",
         expected: "low_value_flat_duty: duty 600, tax 3200, fees 0; at sale 3200; high",
     },
     // Two lines of one code share the 3.00: by 20.00 and 40.00 it is 1.00 and 2.00.
@@ -67,6 +82,7 @@ const EUROPEAN_UNION: &[Example] = &[
             ("610910", "BD", "CN", 1, 4000),
         ],
         shipping: Some(0),
+        carrier: "unipost",
         expected: "low_value_flat_duty: duty 300, tax 1260, fees 0; at sale 1260; high",
     },
 ];
@@ -82,6 +98,7 @@ const THE_CASCADE_FROM_INDIA: &[Example] = &[
         currency: "INR",
         goods: &[("520811", "IN", "IN", 20, 7_000_000)],
         shipping: Some(679_000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 614320, tax 1741597, fees 0; at sale 0; high",
     },
 ];
@@ -95,6 +112,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "EUR",
         goods: &[("611120", "CN", "CN", 10, 20000)],
         shipping: Some(2000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 2640, tax 0, fees 0; at sale 0; high",
     },
     // Books to Germany: no duty, VAT 7 % of 210.00: 14.70; the post collects it for 6.00.
@@ -104,6 +122,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "EUR",
         goods: &[("490199", "US", "US", 8, 20000)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 1470, fees 600; at sale 0; high",
     },
     // Green tea to Sweden, 2,000 + 100 kronor; 2,000 / 10.978 = 182.18 euros, above 150. Duty 3.2 % of 2,100: 67.20.
@@ -114,6 +133,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "SEK",
         goods: &[("090210", "CN", "CN", 10, 200_000)],
         shipping: Some(10_000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 6720, tax 13003, fees 0; at sale 0; medium",
     },
     // The same before: VAT 12 % of 2,167.20: 260.064. (2,000 / 11.459 = 174.54 euros.)
@@ -123,6 +143,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "SEK",
         goods: &[("090210", "CN", "CN", 10, 200_000)],
         shipping: Some(10_000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 6720, tax 26006, fees 0; at sale 0; medium",
     },
     // A fan to Estonia, known by its chapter only: duty 2.2 % of 330.00: 7.26. VAT 24 % of 337.26: 80.9424.
@@ -132,6 +153,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "EUR",
         goods: &[("841451", "CN", "CN", 1, 30000)],
         shipping: Some(3000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 726, tax 8094, fees 0; at sale 0; medium",
     },
     // A chapter that the rules do not know, and no shipping: duty 4.2 % of 500.00: 21.00. VAT 19 % of 521.00: 98.99.
@@ -141,6 +163,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "EUR",
         goods: &[("930400", "CN", "CN", 1, 50000)],
         shipping: None,
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 2100, tax 9899, fees 600; at sale 0; low",
     },
     // From Portugal to Germany nothing crosses a border of the union: VAT 19 % of 49.80 + 5.00 = 54.80: 10.412.
@@ -150,6 +173,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "EUR",
         goods: &[("610910", "PT", "PT", 2, 4980)],
         shipping: Some(500),
+        carrier: "unipost",
         expected: "intra_union_tax_on_price: duty 0, tax 1041, fees 0; at sale 1041; high",
     },
     // Within Germany, whatever it was made of and where: VAT 19 % of 49.50 + 4.90 = 54.40: 10.336.
@@ -159,6 +183,7 @@ const EUROPEAN_RATES: &[Example] = &[
         currency: "EUR",
         goods: &[("950300", "CN", "DE", 1, 4950)],
         shipping: Some(490),
+        carrier: "unipost",
         expected: "domestic_tax_on_price: duty 0, tax 1034, fees 0; at sale 1034; high",
     },
 ];
@@ -172,6 +197,7 @@ const PREFERENCES: &[Example] = &[
         currency: "EUR",
         goods: &[("691200", "JP", "JP", 10, 20000)],
         shipping: Some(2000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 4180, fees 600; at sale 0; medium",
     },
     // The same cups sent from China: duty 9 % of 220.00: 19.80. VAT 19 % of 239.80: 45.562.
@@ -181,6 +207,7 @@ const PREFERENCES: &[Example] = &[
         currency: "EUR",
         goods: &[("691200", "JP", "CN", 10, 20000)],
         shipping: Some(2000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 1980, tax 4556, fees 600; at sale 0; medium",
     },
     // A bag from Italy to the United Kingdom: no duty by the agreement. VAT 20 % of 189.00 + 11.00: 40.00. Post: 8.00.
@@ -190,6 +217,7 @@ const PREFERENCES: &[Example] = &[
         currency: "GBP",
         goods: &[("420221", "IT", "IT", 1, 18900)],
         shipping: Some(1100),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 4000, fees 800; at sale 0; medium",
     },
     // Trousers made in Canada, to Michigan: no duty by USMCA, and no processing fee with it. Sales tax 6 % of 120.00.
@@ -199,6 +227,7 @@ const PREFERENCES: &[Example] = &[
         currency: "USD",
         goods: &[("620342", "CA", "CA", 2, 12000)],
         shipping: Some(1500),
+        carrier: "unipost",
         expected: "import_duty_and_sales_tax_on_price: duty 0, tax 720, fees 0; at sale 720; low",
     },
     // The same sent from Canada but made in China: duty 16.6 % + 7.5 % of 120.00: 28.92. Fee 2.69.
@@ -208,6 +237,7 @@ const PREFERENCES: &[Example] = &[
         currency: "USD",
         goods: &[("620342", "CN", "CA", 2, 12000)],
         shipping: Some(1500),
+        carrier: "unipost",
         expected: "import_duty_and_sales_tax_on_price: duty 2892, tax 720, fees 269; at sale 720; low",
     },
 ];
@@ -221,6 +251,7 @@ const UNITED_KINGDOM: &[Example] = &[
         currency: "GBP",
         goods: &[("610910", "CN", "CN", 5, 13500)],
         shipping: Some(500),
+        carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 2800, fees 0; at sale 2800; high",
     },
     // 135.01 + 9.99: duty 12 % of 145.00: 17.40. VAT 20 % of 162.40: 32.48. Royal Mail: 8.00.
@@ -230,6 +261,7 @@ const UNITED_KINGDOM: &[Example] = &[
         currency: "GBP",
         goods: &[("610910", "CN", "CN", 5, 13501)],
         shipping: Some(999),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 1740, tax 3248, fees 800; at sale 0; high",
     },
     // Wine is never of low value: no duty by the agreement, VAT 20 % of 50.00 + 10.00: 12.00, Royal Mail 8.00. Excise
@@ -240,6 +272,7 @@ const UNITED_KINGDOM: &[Example] = &[
         currency: "GBP",
         goods: &[("220421", "FR", "FR", 4, 5000)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 1200, fees 800; at sale 0; low",
     },
     // Books for 150.00 + 10.00: neither duty nor VAT, so there is nothing to collect and no fee for it.
@@ -249,6 +282,7 @@ const UNITED_KINGDOM: &[Example] = &[
         currency: "GBP",
         goods: &[("490199", "US", "US", 9, 15000)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 0, fees 0; at sale 0; high",
     },
 ];
@@ -262,6 +296,7 @@ const SWITZERLAND: &[Example] = &[
         currency: "CHF",
         goods: &[("610910", "CN", "CN", 3, 5500)],
         shipping: Some(500),
+        carrier: "unipost",
         expected: "below_de_minimis: duty 0, tax 0, fees 0; at sale 0; high",
     },
     // 60.00 + 2.00 = 62.00: 5.022, above 5. Post: 16.00 + 3 % of 62.00 = 17.86. VAT 8.1 % of 79.86: 6.46866.
@@ -271,6 +306,7 @@ const SWITZERLAND: &[Example] = &[
         currency: "CHF",
         goods: &[("610910", "CN", "CN", 3, 6000)],
         shipping: Some(200),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 647, fees 1786; at sale 0; high",
     },
     // From Germany 190.00 + 10.00: post 11.50 + 6.00 = 17.50. VAT 8.1 % of 217.50: 17.6175.
@@ -280,6 +316,7 @@ const SWITZERLAND: &[Example] = &[
         currency: "CHF",
         goods: &[("950300", "DE", "DE", 4, 19000)],
         shipping: Some(1000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 1762, fees 1750; at sale 0; high",
     },
     // 2,950.00 + 50.00: post 16.00 + 90.00, at most 70.00. VAT 8.1 % of 3,070.00: 248.67.
@@ -289,6 +326,7 @@ const SWITZERLAND: &[Example] = &[
         currency: "CHF",
         goods: &[("851762", "CN", "CN", 20, 295_000)],
         shipping: Some(5000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 24867, fees 7000; at sale 0; high",
     },
 ];
@@ -302,6 +340,7 @@ const NORWAY: &[Example] = &[
         currency: "NOK",
         goods: &[("620240", "VN", "CN", 2, 599_800)],
         shipping: Some(10_000),
+        carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 152450, fees 0; at sale 152450; high",
     },
     // One at 3,000.00: duty 10.7 % of 3,100.00: 331.70. VAT 25 % of 3,431.70: 857.925, rounded away from zero.
@@ -311,6 +350,7 @@ const NORWAY: &[Example] = &[
         currency: "NOK",
         goods: &[("620240", "VN", "CN", 1, 300_000)],
         shipping: Some(10_000),
+        carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 33170, tax 85793, fees 0; at sale 0; medium",
     },
 ];
@@ -332,6 +372,7 @@ const SEVERAL_CONSIGNMENTS: &[Example] = &[
             ("691200", "JP", "JP", 5, 10_000),
         ],
         shipping: Some(3000),
+        carrier: "unipost",
         expected: "several: duty 600, tax 6384, fees 0; at sale 6384; high",
     },
     // Shipping that cannot be divided: 0.10 by 1 : 1 : 1 is 0.04, 0.03, 0.03. All from China, one code: 3.00 as 1.00 each.
@@ -346,9 +387,85 @@ const SEVERAL_CONSIGNMENTS: &[Example] = &[
             ("610910", "CN", "CN", 1, 1000),
         ],
         shipping: Some(10),
+        carrier: "unipost",
         expected: "low_value_flat_duty: duty 300, tax 630, fees 0; at sale 630; high",
     },
 ];
+
+/// Parts of countries with rates of their own: the amounts are those of the country, and the estimate is not sure.
+const SPECIAL_TERRITORIES: &[Example] = &[
+    // Within Spain to Madrid: VAT 21 % of 100.00 + 5.00: 22.05.
+    Example {
+        rules: NEW,
+        to: "ES 28001",
+        currency: "EUR",
+        goods: &[("610910", "CN", "ES", 1, 10000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "domestic_tax_on_price: duty 0, tax 2205, fees 0; at sale 2205; high",
+    },
+    // To Las Palmas the same, but there is no VAT there.
+    Example {
+        rules: NEW,
+        to: "ES E-35001",
+        currency: "EUR",
+        goods: &[("610910", "CN", "ES", 1, 10000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "domestic_tax_on_price: duty 0, tax 2205, fees 0; at sale 2205; low",
+    },
+    // To Jersey: VAT 20 % of 50.00 + 10.00: 12.00, though Jersey has its own GST.
+    Example {
+        rules: NEW,
+        to: "GB je2 3ab",
+        currency: "GBP",
+        goods: &[("610910", "CN", "CN", 1, 5000)],
+        shipping: Some(1000),
+        carrier: "unipost",
+        expected: "low_value_tax_at_sale: duty 0, tax 1200, fees 0; at sale 1200; low",
+    },
+];
+
+/// Every special part is found by a postal code of its own, and the mainland beside it is not.
+#[test]
+fn special_territories_by_postal_code() {
+    let rules: TaxRules = toml::from_str(NEW.0).unwrap();
+    let cases = [
+        ("ES", "38001", Some("the Canary Islands")),
+        ("ES", "51001", Some("Ceuta and Melilla")),
+        ("ES", "08035", None),
+        ("IT", "23041", Some("Livigno and Campione d'Italia")),
+        ("IT", "23032", None),
+        ("FI", "22100", Some("Åland")),
+        ("FI", "00220", None),
+        ("FR", "97400", Some("overseas France")),
+        // Monaco is taxed like France.
+        ("FR", "98000", None),
+        ("DE", "D-78266", Some("Büsingen")),
+        ("DE", "27498", Some("Heligoland")),
+        ("DE", "27499", None),
+        ("PT", "9000-001", Some("Madeira and the Azores")),
+        ("PT", "1990-001", None),
+        (
+            "GB",
+            "GY1 1AA",
+            Some("the Channel Islands and the Isle of Man"),
+        ),
+        (
+            "GB",
+            "IM1 1AA",
+            Some("the Channel Islands and the Isle of Man"),
+        ),
+        ("GB", "BT1 5GS", Some("Northern Ireland")),
+        ("GB", "B1 1AA", None),
+        ("GB", "", None),
+    ];
+    for (country, postal_code, expected) in cases {
+        let found = rules.countries[country].special(postal_code);
+        let found = found.map(|part| part.name.en.as_str());
+        assert_eq!(found, expected, "{country} {postal_code}");
+    }
+}
 
 #[test]
 fn examples() {
@@ -361,6 +478,7 @@ fn examples() {
         SWITZERLAND,
         NORWAY,
         SEVERAL_CONSIGNMENTS,
+        SPECIAL_TERRITORIES,
     ];
     all.concat().iter().for_each(check);
 }

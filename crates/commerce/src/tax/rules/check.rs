@@ -49,7 +49,10 @@ impl TaxRules {
                 .map_err(|problem| format!("regime {}: {problem}", regime.id))?;
         }
         let always = territory.regimes.last().is_some_and(|regime| {
-            regime.limit.is_none() && regime.from.is_empty() && regime.except_hs.is_empty()
+            regime.limit.is_none()
+                && regime.from.is_empty()
+                && regime.by.is_none()
+                && regime.except_hs.is_empty()
         });
         if always {
             Ok(())
@@ -98,6 +101,16 @@ impl TaxRules {
             return Err(format!("there is no territory {:?}", country.territory));
         }
         currency(&country.currency)?;
+        for part in &country.special {
+            self.cited(&part.source, &part.date)?;
+            let is_start = |start: &String| {
+                let is_plain = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+                !start.is_empty() && start.bytes().all(is_plain)
+            };
+            if let Some(wrong) = part.postal.iter().find(|start| !is_start(start)) {
+                return Err(format!("{wrong:?} is no start of a postal code"));
+            }
+        }
         let tax = &country.tax;
         rate(tax.standard)?;
         self.cited(&tax.source, &tax.date)?;

@@ -21,9 +21,43 @@ pub struct Country {
     pub currency: String,
     /// VAT, GST or sales tax.
     pub tax: Tax,
+    /// Parts of it where other rates hold than those of the rules.
+    #[serde(default)]
+    pub special: Vec<Special>,
     /// What its post takes for clearance.
     #[serde(default)]
     pub fees: Vec<FeeRule>,
+}
+
+/// A part of a country with customs or taxes of its own, which the rules do not have.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Special {
+    /// How its postal codes begin, in capital letters and without spaces.
+    pub postal: Vec<String>,
+    /// What people call it.
+    pub name: Text,
+    /// A name in [`TaxRules::sources`](super::TaxRules::sources).
+    pub source: String,
+    /// The day that the figure is of.
+    pub date: String,
+}
+
+impl Country {
+    /// The special part that a postal code belongs to, as people write it: `35001`, `E-35001`, `je2 3ab`.
+    pub fn special(&self, postal_code: &str) -> Option<&Special> {
+        let letters = postal_code.chars().filter(char::is_ascii_alphanumeric);
+        let code: String = letters.map(|letter| letter.to_ascii_uppercase()).collect();
+        let digits = code.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+        let begins = |start: &String| {
+            let is_number = start.starts_with(|letter: char| letter.is_ascii_digit());
+            let code = if is_number { digits } else { &code };
+            code.starts_with(start.as_str())
+        };
+        self.special
+            .iter()
+            .find(|part| part.postal.iter().any(begins))
+    }
 }
 
 /// VAT, GST or sales tax of a country.
