@@ -78,7 +78,7 @@ pub struct TaxLine {
     pub shipping_share: Money,
     /// Goods and their share of shipping, as far as the country counts it.
     pub customs_value: Money,
-    /// As a decimal, such as `0.12`.
+    /// As a decimal, such as `0.12`; `flat` where the duty is the same whatever the goods are worth.
     pub duty_rate: String,
     /// Of this line.
     pub duty: Money,

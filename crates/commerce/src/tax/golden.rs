@@ -147,4 +147,6 @@ fn shipping_goes_by_parcel() {
     // 3.00 for the code in each parcel: 1.00 and 2.00 in the first, 3.00 in the second.
     let duties = due.lines.iter().map(|line| line.duty.amount);
     assert_eq!(duties.collect::<Vec<_>>(), [100, 300, 200]);
+    // That is no rate of their value.
+    assert!(due.lines.iter().all(|line| line.duty_rate == "flat"));
 }

@@ -188,6 +188,8 @@ fn duties(
                 line.rules
                     .push(format!("{territory}/duty/flat/{}", regime.id));
                 line.duty = part;
+                // Not a rate: the amount does not follow from the value.
+                "flat".clone_into(&mut line.duty_rate);
             }
         }
     }

@@ -24,6 +24,8 @@ pub(super) enum Note {
     Special(Text),
     /// Towns and counties may add to it.
     LocalRates,
+    /// Food may be taxed less.
+    FoodRates,
     /// An agreement was used.
     Preference(Text),
     /// What a rule has to say.
@@ -71,6 +73,10 @@ impl Note {
             Self::LocalRates => (
                 "Rates of towns and counties are not included.".to_owned(),
                 "未计入县、市等地方税率。".to_owned(),
+            ),
+            Self::FoodRates => (
+                "Many states tax food less or not at all; the full rate was assumed.".to_owned(),
+                "许多州对食品免税或减税，此处按全额税率估算。".to_owned(),
             ),
             Self::Preference(name) => (
                 format!("Assumes that the seller gives a proof of origin for {}.", name.en),

@@ -167,15 +167,23 @@ pub(super) fn tax(place: Place<'_>, hs_code: &str) -> Found {
         found.excise = other.excise;
         found.rules = vec![format!("{code}/{kind}/{}", other.id)];
         found.confidence = other.confidence_max.unwrap_or(Confidence::High);
+        found.notes.extend(other.note.clone().map(Note::Rule));
         return found;
     }
     if tax.regions.is_empty() {
         return found;
     }
+    let is_food = has_code(&tax.food, hs_code);
+    let is_doubtful = has_code(&tax.food_except, hs_code);
     match place.region {
         Some((region, rates)) if has_code(&rates.exempt, hs_code) => {
             found.rate = Decimal::ZERO;
             found.rules = vec![format!("{code}/region/{region}/exempt")];
+        }
+        Some((region, rates)) if rates.exempt_food && is_food && !is_doubtful => {
+            found.rate = Decimal::ZERO;
+            found.rules = vec![format!("{code}/region/{region}/exempt_food")];
+            found.confidence = Confidence::Medium;
         }
         Some((region, rates)) => {
             found.rate = rates.rate;
@@ -189,6 +197,11 @@ pub(super) fn tax(place: Place<'_>, hs_code: &str) -> Found {
             found.confidence = Confidence::Low;
             found.notes.push(Note::RegionAssumed);
         }
+    }
+    if is_food && !found.rate.is_zero() {
+        // Most places tax food less or not at all.
+        found.confidence = Confidence::Low;
+        found.notes.push(Note::FoodRates);
     }
     if tax.has_local_rates && !found.rate.is_zero() {
         found.confidence = found.confidence.min(Confidence::Medium);

@@ -188,13 +188,13 @@ async fn which_rules_are_in_force() {
     insta::assert_json_snapshot!(without_digests(version.clone()), @r#"
     {
       "counts": {
-        "block": 63,
+        "block": 64,
         "categories": 150,
         "countries": 249,
         "groups": 9,
         "info": 8,
-        "rules": 116,
-        "warning": 45
+        "rules": 119,
+        "warning": 47
       },
       "date": "2026-11-01",
       "label": "2026-11-01",
@@ -207,14 +207,14 @@ async fn which_rules_are_in_force() {
           "date": "2025-06-01",
           "in_force": false,
           "label": "2025-06-01",
-          "rules": 112,
+          "rules": 115,
           "version": "sha256:…"
         },
         {
           "date": "2026-11-01",
           "in_force": true,
           "label": "2026-11-01",
-          "rules": 116,
+          "rules": 119,
           "version": "sha256:…"
         }
       ]

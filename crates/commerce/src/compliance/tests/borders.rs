@@ -8,7 +8,11 @@ use super::case;
 fn ham() {
     let ham = |way| case("food/meat/cured_ham", way).with("animal_origin", "pig");
     ham("ES>DE").allowed("");
-    ham("ES>GB").allowed("");
+    // Since April 2025 private persons get none from the EU either, in Switzerland a little.
+    ham("ES>GB").blocked("block gb.food.animal");
+    ham("ES>CH").conditional("warning ch_no.food.animal");
+    ham("CN>CH").blocked("block eu.food.animal");
+    ham("GB>GB").allowed("");
     ham("ES>US").blocked("block food.meat, warning us.food.prior_notice");
     ham("ES>US")
         .certified("VET")
@@ -51,7 +55,7 @@ fn wine() {
 fn tea() {
     let tea = |way| case("food/tea/green_tea", way).certified("ORGANIC");
     tea("CN>DE").conditional("warning eu.tea.controls, warning organic.import");
-    tea("CN>US").conditional("warning us.food.prior_notice, warning organic.import");
+    tea("CN>US").conditional("warning us.food.prior_notice, warning us.organic.import");
     tea("CN>GB").conditional("warning gb.tea.controls");
     tea("CN>JP").allowed("info jp.food.personal");
     tea("NL>DE").origin("CN").allowed("");
@@ -200,6 +204,10 @@ fn what_is_not_sent() {
     case("sports/self_defence/pepper_spray", "US>US")
         .with("weapon", true)
         .blocked("block weapon.spray");
+    case("toys/magnets/magnet_set", "CN>JP")
+        .with("magnet", true)
+        .with("age_from", 14)
+        .blocked("block magnets.banned");
     case("toys/magnets/magnet_set", "CN>AU")
         .with("magnet", true)
         .with("age_from", 14)

@@ -84,6 +84,56 @@ const UNITED_STATES: &[Example] = &[
         carrier: "unipost",
         expected: "import_duty_and_sales_tax_on_price: duty 825, tax 0, fees 269; at sale 0; low",
     },
+    // Masks from China: duty 9 % (chapter 63) + 50 % (since 2026) of 20.00: 11.80. California 7.25 %: 1.45.
+    Example {
+        rules: NEW,
+        to: "US-CA",
+        currency: "USD",
+        goods: &[("630790", "CN", "CN", 1, 2000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "import_duty_and_sales_tax_on_price: duty 1180, tax 145, fees 269; at sale 145; low",
+    },
+    // Bed linen from China is on list 4A: 9 % + 7.5 % of 100.00: 16.50. Texas 6.25 %: 6.25.
+    Example {
+        rules: NEW,
+        to: "US-TX",
+        currency: "USD",
+        goods: &[("630231", "CN", "CN", 1, 10000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "import_duty_and_sales_tax_on_price: duty 1650, tax 625, fees 269; at sale 625; low",
+    },
+    // Perfume from China is on list 3: 0 % + 25 % of 40.00: 10.00. Washington 6.5 %: 2.60.
+    Example {
+        rules: NEW,
+        to: "US-WA",
+        currency: "USD",
+        goods: &[("330300", "CN", "CN", 1, 4000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "import_duty_and_sales_tax_on_price: duty 1000, tax 260, fees 269; at sale 260; low",
+    },
+    // Coffee within the United States: food is not taxed in California.
+    Example {
+        rules: NEW,
+        to: "US-CA",
+        currency: "USD",
+        goods: &[("090121", "CO", "US", 1, 2000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "domestic_tax_on_price: duty 0, tax 0, fees 0; at sale 0; medium",
+    },
+    // Tennessee taxes food, though less than the 7 % of 20.00: 1.40.
+    Example {
+        rules: NEW,
+        to: "US-TN",
+        currency: "USD",
+        goods: &[("090121", "CO", "US", 1, 2000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "domestic_tax_on_price: duty 0, tax 140, fees 0; at sale 140; low",
+    },
     // No state is named: the highest rate, 7.25 %, of 100.00. Sent within the country.
     Example {
         rules: NEW,

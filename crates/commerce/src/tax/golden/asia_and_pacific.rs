@@ -143,12 +143,22 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         carrier: "unipost",
         expected: "low_value_tax_at_sale: duty 0, tax 2835, fees 0; at sale 2835; high",
     },
-    // 500.00 + 30.00, above 400: no duty, GST 9 % at the border: 47.70.
+    // 16 of 31.25 each: below 400 a piece though together above. GST 9 % of 500.00 + 30.00 at the sale: 47.70.
     Example {
         rules: NEW,
         to: "SG",
         currency: "SGD",
         goods: &[("610910", "CN", "CN", 16, 50_000)],
+        shipping: Some(3000),
+        carrier: "unipost",
+        expected: "low_value_tax_at_sale: duty 0, tax 4770, fees 0; at sale 4770; high",
+    },
+    // One of 500.00 + 30.00, above 400: no duty, GST 9 % at the border: 47.70.
+    Example {
+        rules: NEW,
+        to: "SG",
+        currency: "SGD",
+        goods: &[("610910", "CN", "CN", 1, 50_000)],
         shipping: Some(3000),
         carrier: "unipost",
         expected: "import_vat_on_cif_plus_duty: duty 0, tax 4770, fees 0; at sale 0; high",
@@ -172,7 +182,7 @@ const SINGAPORE_AND_CHINA: &[Example] = &[
         goods: &[("330300", "FR", "IT", 1, 80_000)],
         shipping: Some(4000),
         carrier: "unipost",
-        expected: "retail_import_reduced_tax: duty 0, tax 19369, fees 0; at sale 19369; medium",
+        expected: "retail_import_reduced_tax: duty 0, tax 19369, fees 0; at sale 19369; low",
     },
     // A bag for 6,000.00 + 200.00, above 5,000: duty 6 % of 6,200.00: 372.00. VAT 13 % of 6,572.00: 854.36.
     Example {

@@ -392,6 +392,62 @@ const SEVERAL_CONSIGNMENTS: &[Example] = &[
     },
 ];
 
+/// Food, drink and agreements of the United Kingdom.
+const FOOD_AND_AGREEMENTS: &[Example] = &[
+    // Chocolate within the EU to Ireland: 23 % of 40.00 + 5.00: 10.35.
+    Example {
+        rules: NEW,
+        to: "IE",
+        currency: "EUR",
+        goods: &[("180690", "BE", "BE", 2, 4000)],
+        shipping: Some(500),
+        carrier: "unipost",
+        expected: "intra_union_tax_on_price: duty 0, tax 1035, fees 0; at sale 1035; medium",
+    },
+    // Roasted nuts within the United Kingdom: 20 % of 10.00 + 3.00: 2.60.
+    Example {
+        rules: NEW,
+        to: "GB",
+        currency: "GBP",
+        goods: &[("200819", "GB", "GB", 1, 1000)],
+        shipping: Some(300),
+        carrier: "unipost",
+        expected: "domestic_tax_on_price: duty 0, tax 260, fees 0; at sale 260; medium",
+    },
+    // Honey from Turkey to France: duty 17.3 % of 200.00 + 20.00: 38.06. VAT on food 5.5 % of 258.06: 14.1933.
+    Example {
+        rules: NEW,
+        to: "FR",
+        currency: "EUR",
+        goods: &[("040900", "TR", "TR", 10, 20000)],
+        shipping: Some(2000),
+        carrier: "unipost",
+        expected: "import_vat_on_cif_plus_duty: duty 3806, tax 1419, fees 0; at sale 0; medium",
+    },
+    // Wine from Australia to France, though below 150: excise goods pay duty and VAT at the border. Duty 5 % of
+    // 80.00 + 20.00: 5.00. VAT 20 % of 105.00: 21.00. Excise is not part of it.
+    Example {
+        rules: NEW,
+        to: "FR",
+        currency: "EUR",
+        goods: &[("220421", "AU", "AU", 4, 8000)],
+        shipping: Some(2000),
+        carrier: "unipost",
+        expected: "import_vat_on_cif_plus_duty: duty 500, tax 2100, fees 0; at sale 0; low",
+    },
+    // A jumper made in and sent from Australia: no duty by the agreement. VAT 20 % of 200.00 + 20.00: 44.00. Royal
+    // Mail: 8.00.
+    Example {
+        rules: NEW,
+        to: "GB",
+        currency: "GBP",
+        goods: &[("611011", "AU", "AU", 1, 20000)],
+        shipping: Some(2000),
+        carrier: "unipost",
+        expected: "import_vat_on_cif_plus_duty: duty 0, tax 4400, fees 800; at sale 0; medium",
+    },
+];
+
 /// Parts of countries with rates of their own: the amounts are those of the country, and the estimate is not sure.
 const SPECIAL_TERRITORIES: &[Example] = &[
     // Within Spain to Madrid: VAT 21 % of 100.00 + 5.00: 22.05.
@@ -479,6 +535,7 @@ fn examples() {
         NORWAY,
         SEVERAL_CONSIGNMENTS,
         SPECIAL_TERRITORIES,
+        FOOD_AND_AGREEMENTS,
     ];
     all.concat().iter().for_each(check);
 }

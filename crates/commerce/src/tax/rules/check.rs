@@ -113,6 +113,8 @@ impl TaxRules {
         }
         let tax = &country.tax;
         rate(tax.standard)?;
+        codes(&tax.food)?;
+        codes(&tax.food_except)?;
         self.cited(&tax.source, &tax.date)?;
         for other in &tax.rates {
             codes(&other.hs)?;

@@ -77,6 +77,12 @@ pub struct Tax {
     /// Where the rate depends on the region: by its code.
     #[serde(default)]
     pub regions: BTreeMap<String, Region>,
+    /// Codes of food, which regions with `exempt_food` do not tax.
+    #[serde(default)]
+    pub food: Vec<String>,
+    /// Codes among them that many of these regions tax.
+    #[serde(default)]
+    pub food_except: Vec<String>,
     /// Whether towns and counties may add to the rate of a region.
     #[serde(default)]
     pub has_local_rates: bool,
@@ -106,6 +112,9 @@ pub struct TaxRate {
     /// How sure an estimate with it may be at most.
     #[serde(default)]
     pub confidence_max: Option<Confidence>,
+    /// What the buyer should know.
+    #[serde(default)]
+    pub note: Option<Text>,
     /// A name in [`TaxRules::sources`](super::TaxRules::sources).
     pub source: String,
     /// The day that the figure is of.
@@ -123,4 +132,7 @@ pub struct Region {
     /// Codes that it does not tax.
     #[serde(default)]
     pub exempt: Vec<String>,
+    /// Whether it does not tax food.
+    #[serde(default)]
+    pub exempt_food: bool,
 }
