@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::order::DraftOrder;
 use crate::compliance::{Decision, Severity};
 use crate::shop::is_chinese;
-use crate::tax::{Confidence, Incoterm};
+use crate::tax::{Confidence, Incoterm, Method};
 
 /// Something that the buyer has to be asked about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -164,6 +164,12 @@ impl Words<'_> {
 
     /// Where something crosses a border, this is what the sender declares about it.
     fn customs_fields(&self) -> Option<ConfirmationItem> {
+        // No customs office sees what stays in one country, or in one customs union.
+        let method = self.order.tax_summary.method.as_str();
+        let inside = [Method::DomesticTaxOnPrice, Method::IntraUnionTaxOnPrice];
+        if inside.iter().any(|inside| inside.as_str() == method) {
+            return None;
+        }
         let to = self.order.destination.country();
         let crossing = self.order.items.iter().filter(|item| item.ships_from != to);
         let fields: Vec<Value> = crossing

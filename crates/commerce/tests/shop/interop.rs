@@ -646,11 +646,18 @@ async fn other_real_orders_are_valid_pages() {
         currency: "JPY",
         ..Order::of("SKU-0003-01", 3)
     };
+    // From Portugal to Germany: no customs office asks about it.
+    let within_the_union = Order {
+        destination: json!({"country": "DE", "postal_code": "10115"}),
+        ..Order::of("SKU-0003-01", 3)
+    };
     let check = async |order: Order| {
         let draft = order.draft(&world).await;
         let id = ok(&draft)["draft_order_id"].as_str().unwrap();
         pages_of(&world, &order, id).await
     };
+    let page = check(within_the_union).await;
+    assert!(!page.contains("customs_fields"), "{page}");
     assert_snapshot!(check(at_the_door).await, @r#"
     requires_escalation chf: items_base_amount 6582, subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, approval_required, info, info, info, info, info, info
     requires_escalation CHF: subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, approval_required, tax_uncertainty, customs_fields, compliance_risk, return_cost, route_limits, charges_on_delivery
