@@ -88,11 +88,11 @@ fn what_was_in_force_stays_loadable() {
     let of_program = place.versions("fx", &[]).len();
     let text = place.shown(&["fx"]);
     let first = format!("# first\n{text}");
-    place.write("fx", "2030", &first);
+    place.write("fx", "2030-01-01", &first);
     place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
     let digest = in_force(&place.versions("fx", &folder))["version"].clone();
 
-    place.write("fx", "2030", &format!("# second\n{text}"));
+    place.write("fx", "2030-01-01", &format!("# second\n{text}"));
     place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
     let versions = place.versions("fx", &folder);
     let kept = versions.iter().find(|one| one["version"] == digest);
@@ -101,7 +101,7 @@ fn what_was_in_force_stays_loadable() {
         (&kept["from"], &kept["in_force"]),
         (&"kept".into(), &false.into())
     );
-    assert_eq!(in_force(&versions)["label"], "2030");
+    assert_eq!(in_force(&versions)["label"], "2030-01-01");
     assert_eq!(in_force(&versions)["from"], "folder");
 
     std::fs::remove_dir_all(&rules).unwrap();
@@ -118,7 +118,7 @@ fn a_damaged_kept_file_is_told_and_not_used() {
     let place = Place::new();
     let rules = place.rules();
     let folder = ["--rules", rules.to_str().unwrap()];
-    place.write("fx", "2030", &format!("# mine\n{}", place.shown(&["fx"])));
+    place.write("fx", "2030-01-01", &format!("# mine\n{}", place.shown(&["fx"])));
     place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
     place.ask(0, &["doctor"]);
     for file in std::fs::read_dir(place.data().join("rules/fx")).unwrap() {
@@ -165,7 +165,7 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     let place = Place::new();
     let rules = place.rules();
     let folder = ["--rules", rules.to_str().unwrap()];
-    place.write("fx", "2030", &with_rate(&place.shown(&["fx"]), "2.0000"));
+    place.write("fx", "2030-01-01", &with_rate(&place.shown(&["fx"]), "2.0000"));
     let quote = "{items: [{sku: 'SKU-0001-01'}], currency: 'EUR'}";
     let call = ["call", "pricing.get_realtime_quote", "--args", quote];
     let quote = place.ask(0, &[&call[..], &folder].concat());
@@ -178,7 +178,7 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     );
 
     // Edited in place, and no call was made under it.
-    place.write("fx", "2030", &with_rate(&place.shown(&["fx"]), "4.0000"));
+    place.write("fx", "2030-01-01", &with_rate(&place.shown(&["fx"]), "4.0000"));
     let replay = ["replay", "--since", "1h", "--mode"];
     let recomputed = place.ask(0, &[&replay[..], &["recompute"]].concat());
     assert_eq!(recomputed[0]["result"], "identical");
@@ -194,7 +194,7 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     assert!(shown.starts_with("RESULT"), "{shown}");
 
     // Not what is meant.
-    place.write("weather", "2030", "");
+    place.write("weather", "2030-01-01", "");
     let told = String::from_utf8(place.run(&against).stderr).unwrap();
     assert!(told.contains("there is no rule set \"weather\""), "{told}");
     std::fs::remove_dir_all(&rules).unwrap();

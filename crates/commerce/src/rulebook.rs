@@ -1,10 +1,12 @@
 //! Rules are files. The SHA-256 of a file's bytes is the version of its rules, and every record names it: one
 //! changed byte is another version, and `sha256sum` tells which one a file is. Files are TOML, each in a folder
-//! of its rule set's name; the last one in the order of the names is in force, all others stay loadable, so
-//! that a recorded call can be computed again.
+//! of its rule set's name; all of them stay loadable, so that a recorded call can be computed again.
+//!
+//! In force is the last file by its label, and any file of a folder before those of the program, whatever their
+//! labels. A label is a day and gives the order, nothing more: one that lies ahead is in force as soon as it is loaded,
+//! so that the rules of next year can be tried today.
 
 use std::borrow::Cow;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +19,9 @@ use serde_json::Value;
 
 use crate::knowledge::{self, Library};
 use crate::shop;
+
+mod folder;
+mod read;
 
 /// The rules of one area, as a tool reads them.
 pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
@@ -59,7 +64,11 @@ impl<T: RuleData> Book<T> {
         }
         let rules = T::deserialize(&set.data).map_err(|error| {
             let message = format!("the rule set {} cannot be read", T::NAME);
-            let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
+            let mut body = ErrorBody::new(ErrorCode::UpstreamError, message)
+                .source(FaultSource::Tool)
+                .hint("the operator has to mend the rules");
+            // They are the same the next time.
+            body.details.retryable = false;
             ToolError::from(body).with_source(error)
         })?;
         let rules = Arc::new(rules);
@@ -86,12 +95,6 @@ impl RuleFile {
     }
 }
 
-/// Reads a file as rules of this area; the error says where it is wrong.
-fn check<T: RuleData>(text: &str) -> Result<(), String> {
-    let rules: T = toml::from_str(text).map_err(|error| error.to_string())?;
-    rules.check()
-}
-
 /// A rule set: how its files are read, and those that come with the program, oldest first.
 struct Area {
     name: &'static str,
@@ -103,7 +106,7 @@ impl Area {
     const fn new<T: RuleData>(files: &'static [RuleFile]) -> Self {
         Self {
             name: T::NAME,
-            check: check::<T>,
+            check: read::check::<T>,
             files,
         }
     }
@@ -157,12 +160,9 @@ impl RuleText {
     /// Whether it says what its area needs.
     pub fn check(&self) -> Result<(), RulesError> {
         let area = AREAS.iter().find(|area| area.name == self.name);
-        let area = area.ok_or_else(|| {
-            let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
-            RulesError::Unknown {
-                name: self.name.clone(),
-                known: known.join(", "),
-            }
+        let area = area.ok_or_else(|| RulesError::Unknown {
+            name: self.name.clone(),
+            known: known(),
         })?;
         (area.check)(&self.text).map_err(|problem| RulesError::Invalid {
             name: self.name.clone(),
@@ -191,6 +191,18 @@ pub enum RulesError {
         /// The name of the folder.
         name: String,
         /// Those that there are.
+        known: String,
+    },
+    /// A folder has something that cannot be meant, or nothing.
+    #[error(
+        "{path} {problem}: rules are NAME/LABEL.toml in the folder, NAME one of {known}, LABEL a day such as 2027-01-01"
+    )]
+    Misnamed {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// The rule sets that there are.
         known: String,
     },
     /// A file or folder cannot be read.
@@ -246,24 +258,10 @@ impl RuleFiles {
         Ok(self)
     }
 
-    /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels.
-    pub fn folder(mut self, folder: &Path) -> Result<Self, RulesError> {
-        for area in entries(folder)? {
-            if !area.is_dir() {
-                continue;
-            }
-            let name = stem(&area);
-            for file in entries(&area)? {
-                if file.extension().is_some_and(|ending| ending == "toml") {
-                    let text = fs::read_to_string(&file).map_err(|source| RulesError::Read {
-                        path: file.clone(),
-                        source,
-                    })?;
-                    self = self.with(&name, &stem(&file), text)?;
-                }
-            }
-        }
-        Ok(self)
+    /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels, which are days. The last of each
+    /// name is then in force. A folder that brings nothing is an error.
+    pub fn folder(self, folder: &Path) -> Result<Self, RulesError> {
+        folder::add(self, folder)
     }
 
     /// Takes these texts for what the shop knows, in place of those before. They stay loadable, as every version of
@@ -293,21 +291,8 @@ impl RuleFiles {
     }
 }
 
-/// What is in a folder, by name.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, RulesError> {
-    let failed = |source| RulesError::Read {
-        path: folder.to_owned(),
-        source,
-    };
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        paths.push(entry.map_err(failed)?.path());
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-fn stem(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
+/// The names of the rule sets that there are, for people.
+fn known() -> String {
+    let names: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
+    names.join(", ")
 }
