@@ -76,12 +76,11 @@ impl Demo {
             return Err(Failure::new("the demo has a store of its own")
                 .hint("leave --store and --origin out; --data says where"));
         }
-        let (data, temporary) = match &self.data {
-            Some(data) => (unused(data)?, None),
-            None => {
-                let temporary = temporary()?;
-                (temporary.path().join("data"), Some(temporary))
-            }
+        let (data, temporary) = if let Some(data) = &self.data {
+            (unused(data)?, None)
+        } else {
+            let temporary = temporary()?;
+            (temporary.path().join("data"), Some(temporary))
         };
         let stays = self.data.is_some() || self.keep;
         if let Some(temporary) = temporary.as_ref().filter(|_| !stays) {
