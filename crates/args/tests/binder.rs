@@ -738,6 +738,18 @@ fn a_refusal_can_be_acted_on() {
     );
 }
 
+/// B9: where nothing is taken, the refusal says so instead of listing no names.
+#[test]
+fn what_takes_nothing_says_so() {
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+    let issues = binder.bind(r#"{"city": "Rome"}"#).issues;
+    assert_eq!(
+        issues.first().unwrap().message,
+        "the declaration does not know this name: expected nothing: it takes no arguments"
+    );
+}
+
 /// A text that ends inside something shows what arrived and never runs.
 #[test]
 fn incomplete_texts() {

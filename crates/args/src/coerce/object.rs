@@ -198,8 +198,13 @@ impl Coercer<'_, '_> {
             Some(near) => format!("did you mean {near:?}?"),
             None => "leave it out".to_owned(),
         };
+        let expected = if known.is_empty() {
+            "nothing: it takes no arguments".to_owned()
+        } else {
+            format!("one of the names {}", known.join(", "))
+        };
         let event = Event::new(code, span)
-            .expected(format!("one of the names {}", known.join(", ")))
+            .expected(expected)
             .suggestion(suggestion);
         let leaf = self.trail.leaf(event);
         (fate, self.trail.at_key(key, leaf), Cost::of(code))
