@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_args::{Arguments, Reading};
+use countersign_contract::parameter::Leniency;
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
 use countersign_contract::{
@@ -163,8 +164,34 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Iss
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
     match bound.arguments {
         Some(arguments) if bound.status.is_executable() => Ok((arguments, bound.issues)),
-        Some(_) | None => Err(refusal_of(bound.issues).into()),
+        Some(_) | None => {
+            let mut error = refusal_of(bound.issues);
+            if let Some(hint) = meaning(&entry.spec().input, error.details.field.as_deref()) {
+                error = error.hint(hint);
+            }
+            Err(error.into())
+        }
     }
+}
+
+/// What a strict parameter stands for. Nothing is guessed about it, so whoever sent something else is told what it
+/// means: that an amount is in cents says its description, not its type.
+fn meaning(input: &Input, field: Option<&str>) -> Option<String> {
+    let Input::Parameters(parameters) = input else {
+        return None;
+    };
+    let field = field?;
+    let mut within = parameters;
+    let mut found = None;
+    // The steps through lists and maps have no parameter of their own.
+    for step in field.split('/').skip(1) {
+        if let Some(parameter) = within.iter().find(|parameter| parameter.name == step) {
+            within = &parameter.fields;
+            found = Some(parameter);
+        }
+    }
+    let strict = found.filter(|parameter| parameter.leniency == Some(Leniency::Strict))?;
+    Some(format!("{field}: {}", strict.description))
 }
 
 /// The arguments as canonical JSON and as a value; their redacted form goes into the record.

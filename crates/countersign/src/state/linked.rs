@@ -65,9 +65,8 @@ impl State {
             }
         };
         let reply = record.reply.as_ref();
-        let valid_until = reply
-            .and_then(|reply| reply.valid_until.as_deref())
-            .and_then(|until| until.parse().ok());
+        let valid_until = window(reply.and_then(|reply| reply.valid_until.as_deref()));
+        let valid_until = valid_until.map_err(|_| damaged())?;
         let link = Link {
             id: id.clone(),
             leaf: Digest(leaf_hash(&stored.leaf)),
@@ -79,5 +78,26 @@ impl State {
             valid_until,
         };
         Ok((linked, link))
+    }
+}
+
+/// Until when a reply may be relied on. What cannot be read is damage: taken for no window it could hold for ever.
+fn window(valid_until: Option<&str>) -> Result<Option<Timestamp>, jiff::Error> {
+    valid_until.map(str::parse).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A8.
+    #[test]
+    fn a_window_that_cannot_be_read_is_damage() {
+        let end = "2026-11-16T12:05:00Z";
+        assert_eq!(window(Some(end)).unwrap(), Some(end.parse().unwrap()));
+        assert_eq!(window(None).unwrap(), None);
+        for damaged in ["", "soon", "2026-11-16"] {
+            assert!(window(Some(damaged)).is_err(), "{damaged:?}");
+        }
     }
 }
