@@ -1,7 +1,8 @@
 //! From a cart to a draft order, and no further.
 //!
 //! Read `total` first (the one computation), then `grounds` (what it rests on), `compute`, `draft` and `lock`.
-//! `again` and `changed` are about what became of a promise, `gate` about what keeps an order from being made.
+//! `again` and `changed` are about what became of a promise, `gate` about what keeps an order from being made,
+//! `own` about what a user holds already.
 
 use countersign::catalog::CatalogBuilder;
 
@@ -15,6 +16,7 @@ mod gate;
 mod grounds;
 mod lock;
 mod order;
+mod own;
 mod part;
 mod select;
 mod summary;

@@ -55,9 +55,10 @@ pub struct Ground<T> {
 }
 
 impl<T> Ground<T> {
-    /// Whether it may still be relied on.
+    /// Whether it may still be relied on. An answer without a window says nothing about later: `evidence.create_snapshot`
+    /// has none, and what it names is asked one by one.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        self.valid_until.is_none_or(|until| now < until)
+        self.valid_until.is_some_and(|until| now < until)
     }
 }
 
@@ -121,4 +122,27 @@ pub async fn rest_on(
 /// The tool that was called.
 pub fn tool_of(linked: &Linked) -> Option<&str> {
     linked.record.tool.as_ref().map(|of| of.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A8: what has no window, and what is at its end, cannot be relied on.
+    #[test]
+    fn only_what_is_within_its_window_is_fresh() {
+        let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
+        let check = |valid_until: Option<&str>, expected: bool| {
+            let ground = Ground {
+                id: "ev_1".parse().unwrap(),
+                answer: (),
+                valid_until: valid_until.map(|until| until.parse().unwrap()),
+                rules: BTreeMap::new(),
+            };
+            assert_eq!(ground.is_fresh(now), expected, "{valid_until:?}");
+        };
+        check(Some("2026-11-16T12:00:01Z"), true);
+        check(Some("2026-11-16T12:00:00Z"), false);
+        check(None, false);
+    }
 }

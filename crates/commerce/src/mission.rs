@@ -24,6 +24,9 @@ pub use get::MissionList;
 /// Each user has their own; they are erased with the user.
 const MISSIONS: Collection = Collection::of_user("mission").indexed(&[("status", "/status")]);
 
+/// How many missions of a user are open or paused at most.
+pub const MISSIONS_MAX: usize = 200;
+
 /// How many constraints a mission has at most.
 pub const CONSTRAINTS_MAX: usize = 20;
 

@@ -213,3 +213,28 @@ impl ArgValue for CurrencyCode {
         parameter
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The smallest `i64` has no absolute value; neither it nor anything beyond 2^53 is an amount.
+    #[test]
+    fn what_is_out_of_range_is_no_amount() {
+        let check = |amount: i64, expected: bool| {
+            let read: Result<Money, _> =
+                serde_json::from_value(json!({"amount": amount, "currency": "EUR"}));
+            assert_eq!(read.is_ok(), expected, "{amount}");
+            let sum = Money::new(amount, "EUR").plus(&Money::zero("EUR"));
+            assert_eq!(sum.is_ok(), expected, "{amount}");
+        };
+        check(AMOUNT_MAX, true);
+        check(-AMOUNT_MAX, true);
+        check(AMOUNT_MAX + 1, false);
+        check(-AMOUNT_MAX - 1, false);
+        check(i64::MIN, false);
+        check(i64::MAX, false);
+    }
+}

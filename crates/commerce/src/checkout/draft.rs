@@ -22,7 +22,7 @@ use super::{address, confirm, gate};
 use crate::behaviour::{self, DRAFT_ORDER_SECONDS};
 use crate::cart::Cart;
 use crate::compliance::{self, ComplianceReport};
-use crate::evidence::{EvidenceSnapshot, SNAPSHOT_TOOL};
+use crate::evidence::{EvidenceSnapshot, Purpose, SNAPSHOT_TOOL};
 use crate::ground::{self, EvidenceId, Ground};
 use crate::id::Id;
 use crate::item::Basket;
@@ -110,7 +110,7 @@ impl Tool for CreateDraftOrder {
             None => None,
         };
         let shop = Shop::of(ctx)?;
-        gate::in_stock(ctx, &shop, &cart.basket, "/cart_id").await?;
+        gate::in_stock(ctx, &shop, (&args.cart_id, &cart.basket), "/cart_id").await?;
         let mut order = basis.order(ctx, &cart, &shop, breakdown, &report)?;
         order.address_version = address_version;
         let kept = Kept {
@@ -137,6 +137,7 @@ impl Basis {
         let id = &args.evidence_snapshot_id;
         let bundle: Ground<EvidenceSnapshot> =
             ground::read(ctx, POINTER, id, SNAPSHOT_TOOL).await?;
+        check_purpose(bundle.answer.purpose)?;
         let mut ids = Vec::with_capacity(Part::ANSWERS.len());
         for part in Part::ANSWERS {
             ids.push(only(&bundle.answer, part)?);
@@ -260,7 +261,7 @@ impl Basis {
             evidence_snapshot_id: self.bundle.clone(),
             grounds: total.grounds.clone(),
             total_snapshot_id: self.total.id.clone(),
-            rules: self.rules(),
+            rules: self.rules(ctx)?,
         };
         let locale = ctx.request().locale.as_deref();
         order.policy_ack_required = confirm::policies(&order, locale);
@@ -288,11 +289,20 @@ impl Basis {
         Ok(items)
     }
 
-    fn rules(&self) -> Vec<RuleUsed> {
-        let rules = self.grounds.rules().into_iter();
-        rules
-            .map(|(name, version)| RuleUsed { name, version })
-            .collect()
+    /// The rules that the answers came from, and those by which everything was computed again.
+    fn rules(&self, ctx: &CallContext) -> Result<Vec<RuleUsed>, ToolError> {
+        let mut rules = self.grounds.rules();
+        let mut names: Vec<String> = rules.iter().map(|(name, _)| name.clone()).collect();
+        names.dedup();
+        for name in names {
+            let version = ctx.rules(&name)?.version.to_string();
+            rules.push((name, version));
+        }
+        rules.sort();
+        rules.dedup();
+        let rules = rules.into_iter();
+        let used = rules.map(|(name, version)| RuleUsed { name, version });
+        Ok(used.collect())
     }
 }
 
@@ -307,6 +317,18 @@ fn summary(report: &ComplianceReport) -> ComplianceSummary {
         decision: report.decision,
         ruleset_version: report.ruleset_version.clone(),
         findings: findings.collect(),
+    }
+}
+
+/// What was bundled to be disputed or looked at was not bundled to be ordered.
+fn check_purpose(purpose: Purpose) -> Result<(), ToolError> {
+    match purpose {
+        Purpose::DraftOrder => Ok(()),
+        Purpose::Dispute | Purpose::Review => {
+            let message = "this snapshot was made for something else than a draft order";
+            Err(ToolError::invalid(POINTER, message)
+                .hint("call evidence.create_snapshot with the purpose draft_order"))
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use countersign::{CallContext, ToolError};
 use serde::Serialize;
 use serde_json::json;
 
+use super::own::OwnLocks;
 use crate::compliance::{ComplianceReport, Decision, Finding};
 use crate::item::Basket;
 use crate::shop::{Offer, Shop, Variant};
-use crate::stock::Stock;
+use crate::stock::{Stock, Wanted};
 
 /// How many alternatives are offered.
 const ALTERNATIVES_MAX: usize = 5;
@@ -58,17 +59,25 @@ struct Found<'a> {
     finding: &'a Finding,
 }
 
-/// Whether there is enough of everything now. Nothing is held by asking.
+/// Whether there is enough of everything of a cart now. Nothing is held by asking, and what an older draft order of
+/// the same cart holds can be had: it is given back when this one is locked.
 pub(super) async fn in_stock(
     ctx: &CallContext,
     shop: &Shop,
-    basket: &Basket,
+    (cart_id, basket): (&str, &Basket),
     pointer: &str,
 ) -> Result<(), ToolError> {
+    let own = OwnLocks::of(ctx).await?;
     for (sku, quantity) in basket.lines() {
         let (offer, variant) = shop.known(sku, pointer)?;
-        let stock = Stock::of(ctx, variant).await?;
-        if let Err(error) = stock.check(sku, quantity, ctx.now(), pointer) {
+        let mut stock = Stock::of(ctx, variant).await?;
+        stock.release(&own.of_cart(cart_id));
+        let wanted = Wanted {
+            sku,
+            quantity,
+            pointer,
+        };
+        if let Err(error) = stock.check(wanted, ctx.now(), &own.ids()) {
             return Err(with_alternatives(ctx, shop, (offer, variant), quantity, error).await?);
         }
     }

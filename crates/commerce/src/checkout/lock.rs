@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::gate;
 use super::order::{Kept, OrderLock};
+use super::own::OwnLocks;
 use crate::behaviour::{self, LOCK_SECONDS};
 use crate::id::Id;
 use crate::money::Money;
 use crate::shop::Shop;
-use crate::stock::{Lock, Stock};
+use crate::stock::{Lock, Stock, Wanted};
 
 /// What is held, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +53,8 @@ pub(super) struct LockArgs {
 impl Tool for LockPriceAndStock {
     const NAME: &'static str = "checkout.lock_price_and_stock";
     const DESCRIPTION: &'static str = "Holds the price and the items of a draft order for 15 minutes, never longer \
-        than the order itself; all items or none. Calling it again while it holds gives the same lock.";
+        than the order itself; all items or none. Calling it again while it holds gives the same lock. What an older \
+        draft order of the same cart holds is given back.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = LockArgs;
@@ -98,14 +100,22 @@ impl Tool for LockPriceAndStock {
     }
 }
 
-/// Takes everything out of the stock for others. Whatever cannot be had ends the call, and nothing is committed.
+/// Takes everything out of the stock for others. Whatever cannot be had ends the call, and nothing is committed:
+/// what an older draft order of the same cart holds is given back with it, or not at all.
 async fn hold(ctx: &CallContext, kept: &Kept, lock: &OrderLock) -> Result<(), ToolError> {
     let shop = Shop::of(ctx)?;
+    let mut own = OwnLocks::of(ctx).await?;
+    own.give_back(ctx, &shop, kept).await?;
     let pointer = "/draft_order_id";
     for item in &kept.order.items {
         let (offer, variant) = shop.known(&item.sku, pointer)?;
         let mut stock = Stock::of(ctx, variant).await?;
-        if let Err(error) = stock.check(&item.sku, item.quantity, ctx.now(), pointer) {
+        let wanted = Wanted {
+            sku: &item.sku,
+            quantity: item.quantity,
+            pointer,
+        };
+        if let Err(error) = stock.check(wanted, ctx.now(), &own.ids()) {
             let short = (offer, variant);
             return Err(gate::with_alternatives(ctx, &shop, short, item.quantity, error).await?);
         }
@@ -116,5 +126,5 @@ async fn hold(ctx: &CallContext, kept: &Kept, lock: &OrderLock) -> Result<(), To
         });
         stock.keep(ctx, &item.sku).await?;
     }
-    Ok(())
+    own.remember(ctx, kept, lock).await
 }

@@ -5,7 +5,7 @@ use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{BudgetArgs, Country, Mission, Status, check_deadline};
+use super::{BudgetArgs, Country, MISSIONS, MISSIONS_MAX, Mission, Status, check_deadline};
 use crate::behaviour;
 
 pub(super) struct Create;
@@ -49,6 +49,7 @@ impl Tool for Create {
 
     async fn call(&self, ctx: &CallContext, args: CreateArgs) -> Result<Mission, ToolError> {
         check_deadline(ctx, args.deadline)?;
+        check_room(ctx).await?;
         let now = ctx.now();
         let mission = Mission {
             mission_id: ctx.new_id("mis_"),
@@ -68,4 +69,22 @@ impl Tool for Create {
         mission.keep(ctx).await?;
         Ok(mission)
     }
+}
+
+/// An agent in a loop must not fill the store: so many are enough to be worked on.
+async fn check_room(ctx: &CallContext) -> Result<(), ToolError> {
+    let mut there = 0;
+    for status in [Status::Open, Status::Paused] {
+        let found = ctx
+            .state()
+            .find::<Mission>(&MISSIONS, "status", status.name(), MISSIONS_MAX)
+            .await?;
+        there += found.len();
+    }
+    if there < MISSIONS_MAX {
+        return Ok(());
+    }
+    let message = format!("{MISSIONS_MAX} missions of this user are open or paused");
+    Err(ToolError::invalid("/goal", message)
+        .hint("mission.get lists them; set those that are over to done or cancelled"))
 }

@@ -11,6 +11,9 @@ use crate::id::Id;
 /// How many missions one answer lists.
 const LISTED_MAX: usize = 50;
 
+/// How many are read to find the newest. More than can be open; of those that are over the newest of so many.
+const READ_MAX: usize = 1_000;
+
 pub(super) struct Get;
 
 /// What `mission.get` takes.
@@ -53,15 +56,15 @@ impl Tool for Get {
         let status = args.status.unwrap_or(Status::Open);
         let found = ctx
             .state()
-            .find::<Mission>(&MISSIONS, "status", status.name(), LISTED_MAX + 1)
+            .find::<Mission>(&MISSIONS, "status", status.name(), READ_MAX)
             .await?;
         let is_cut = found.len() > LISTED_MAX;
         let mut missions: Vec<Mission> = found.into_iter().map(|(_, mission)| mission).collect();
-        missions.truncate(LISTED_MAX);
         missions.sort_by(|left, right| {
             let newest = right.updated_at.cmp(&left.updated_at);
             newest.then_with(|| left.mission_id.cmp(&right.mission_id))
         });
+        missions.truncate(LISTED_MAX);
         Ok(MissionList { missions, is_cut })
     }
 }

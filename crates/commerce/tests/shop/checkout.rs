@@ -1074,3 +1074,49 @@ async fn one_bundle_of_evidence_is_one_order() {
         assert_eq!(ok(&again), ok(&first));
     }
 }
+
+/// What was bundled for something else is no order.
+#[tokio::test]
+async fn a_bundle_for_a_review_is_no_order() {
+    let world = World::new();
+    let bundled = Order::new().bundle(&world).await;
+    let prepared = &bundled.prepared;
+    let ids = json!([
+        prepared.quote,
+        prepared.shipping,
+        prepared.tax,
+        prepared.compliance,
+        bundled.total
+    ]);
+    for purpose in ["review", "dispute"] {
+        let bundle = json!({"snapshot_ids": ids, "purpose": purpose});
+        let bundle = world.call("evidence.create_snapshot", bundle).await;
+        let draft = json!({
+            "cart_id": prepared.cart_id,
+            "evidence_snapshot_id": evidence(&bundle),
+        });
+        let refused = world.call("checkout.create_draft_order", draft).await;
+        let field = json!({"field": "/evidence_snapshot_id"});
+        check_error(&refused, "INVALID_ARGUMENT", &field);
+    }
+    ok(&bundled.draft(&world).await);
+}
+
+/// A15: where a rule file has changed since the check, the order names both versions: that of the answer, and that by
+/// which it was checked again.
+#[tokio::test]
+async fn an_order_names_the_rules_of_both_checks() {
+    let world = World::new();
+    let bundled = Order::new().bundle(&world).await;
+    let edited = include_str!("../../rules/compliance/2026-11-01.toml").replacen('#', "# ", 1);
+    let changed = world.with_rules("compliance", edited);
+    let draft = bundled.draft(&changed).await;
+    let now = &ok(&draft)["compliance_summary"]["ruleset_version"];
+    let before = &world.record(&bundled.prepared.compliance).await["rules"]["compliance"];
+    assert_ne!(now, before);
+    let rules = draft["data"]["rules"].as_array().unwrap().iter();
+    let rules = rules.filter(|rule| rule["name"] == "compliance");
+    let versions: Vec<&Value> = rules.map(|rule| &rule["version"]).collect();
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    assert!(versions.contains(&now) && versions.contains(&before));
+}

@@ -195,3 +195,35 @@ async fn what_cannot_be_attached_is_refused() {
         .await;
     assert_eq!(ok(&summary)["attachments"], Value::Null);
 }
+
+/// A9, A14: whoever has the answer can compute the hash that its evidence names.
+#[tokio::test]
+async fn the_hash_of_every_key_answer_can_be_recomputed() {
+    let world = World::new();
+    let order = Order::new();
+    let quote = order.quote(&world).await;
+    let shipping = order.shipping(&world).await;
+    let tax = order.tax(&world, &quote, &shipping).await;
+    let compliance = order.compliance(&world).await;
+    let prepared = order.prepare(&world).await;
+    let total = prepared.total(&world).await;
+    let draft = prepared.bundle(&world, &total).await.draft(&world).await;
+    let query = json!({"query": "lithium batteries by air"});
+    let found = world.call("knowledge.search", query).await;
+    let replies = [
+        ("pricing.get_realtime_quote", quote),
+        ("shipping.quote_options", shipping),
+        ("tax.estimate_duties_and_taxes", tax),
+        ("compliance.check_item", compliance),
+        ("checkout.compute_total", total),
+        ("checkout.create_draft_order", draft),
+        ("knowledge.search", found),
+    ];
+    for (tool, reply) in replies {
+        let sources = reply["evidence"]["sources"].as_array().unwrap().iter();
+        let own: Vec<&Value> = sources.filter(|source| source["name"] == tool).collect();
+        assert_eq!(own.len(), 1, "{reply:#}");
+        let expected = Digest::of_canonical(ok(&reply)).unwrap().to_string();
+        assert_eq!(own[0]["hash"], expected, "{tool}");
+    }
+}

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use countersign::contract::Digest;
 use countersign_commerce::rulebook::RuleFiles;
+use countersign_evidence::tree::leaf_hash;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -44,7 +46,7 @@ async fn idempotency_one_cart_and_the_same_reply() {
     check_error(&reused, "CONFLICT", &json!({"reason": "key_reused"}));
 }
 
-/// A18: the same key is the same order. Without a key, the same cart and evidence are.
+/// A18, A20: the same key is the same order. Without a key, the same cart and evidence are.
 #[tokio::test]
 async fn idempotency_the_same_draft_order() {
     let world = World::new();
@@ -292,7 +294,18 @@ async fn evidence_is_never_changed() {
     ok(&world.call("cart.add_item", more).await);
     assert_eq!(world.record(&bundled.total).await, before);
     assert_eq!(world.record(&evidence(&draft)).await, record);
-    assert!(record["reply"]["commitment"].is_string(), "{record:#}");
+    // The hash that a link names is that of the very bytes in the log, and the answer's is that of the answer.
+    let links = record["links"].as_array().unwrap();
+    assert!(!links.is_empty());
+    for link in links {
+        let id = link["id"].as_str().unwrap().parse().unwrap();
+        let stored = world.store.record(&id).await.unwrap().unwrap();
+        let leaf = Digest(leaf_hash(&stored.leaf)).to_string();
+        assert_eq!(link["leaf"], leaf, "{id}");
+    }
+    let hash = Digest::of_canonical(ok(&draft)).unwrap().to_string();
+    let sources = draft["evidence"]["sources"].as_array().unwrap();
+    assert!(sources.iter().any(|source| source["hash"] == hash));
 }
 
 /// The version of the rules was the id of the newest one: an edit did not change it.
@@ -317,6 +330,18 @@ async fn rule_version_an_edit_is_another_version() {
 #[tokio::test]
 async fn compliance_fails_closed() {
     let world = World::new();
+    // The very call: a power bank whose seller has no CE, to Germany.
+    let shop = include_str!("../../shop/landmarks.toml");
+    let certificates = r#"certificates = ["CE", "FCC", "UN38.3", "RoHS"]"#;
+    let without = shop.replacen(
+        certificates,
+        r#"certificates = ["FCC", "UN38.3", "RoHS"]"#,
+        1,
+    );
+    assert_ne!(shop, without);
+    let uncertified = world.with_rules("shop", without);
+    let check = Order::new().compliance(&uncertified).await;
+    assert_eq!(ok(&check)["decision"], "blocked", "{check:#}");
     let order = Order {
         destination: json!({"country": "JP"}),
         ..Order::new()

@@ -157,3 +157,111 @@ async fn nobody_locks_the_order_of_another() {
     let unknown = world.call(TOOL, unknown).await;
     check_error(&unknown, "NOT_FOUND", &json!({"field": "/draft_order_id"}));
 }
+
+/// A cart is bought once: a newer draft order of it takes what an older one holds, in the same commit.
+#[tokio::test]
+async fn a_newer_order_of_the_same_cart_takes_the_lock() {
+    let world = World::new();
+    let order = Order::of("SKU-0012-02", 1);
+    let prepared = order.prepare(&world).await;
+    let draft = async || {
+        let total = prepared.total(&world).await;
+        let draft = prepared.clone().bundle(&world, &total).await;
+        let draft = draft.draft(&world).await;
+        json!({"draft_order_id": ok(&draft)["draft_order_id"]})
+    };
+    let state = async |draft: &Value| {
+        let tool = "checkout.get_draft_order_summary";
+        let summary = world.call(tool, draft.clone()).await;
+        ok(&summary)["state"].clone()
+    };
+    let first = draft().await;
+    ok(&world.call(TOOL, first.clone()).await);
+    world.advance_seconds(10);
+    // The only one is held by the user's own order of this very cart.
+    let second = draft().await;
+    assert_eq!(state(&first).await, "locked");
+    ok(&world.call(TOOL, second.clone()).await);
+    assert_eq!(state(&first).await, "open");
+    assert_eq!(state(&second).await, "locked");
+    assert_eq!(available(&world, "SKU-0012-02").await, 0);
+    // It is held once, and free when the second lock ends.
+    world.advance_seconds(890);
+    assert_eq!(available(&world, "SKU-0012-02").await, 0);
+    world.advance_seconds(10);
+    assert_eq!(available(&world, "SKU-0012-02").await, 1);
+}
+
+/// Another cart of the same user is another purchase: it waits, and is told for whom.
+#[tokio::test]
+async fn another_cart_of_the_same_user_waits() {
+    let world = World::new();
+    let order = Order::of("SKU-0012-02", 1);
+    let first = drafted(&world, &order).await;
+    let second = drafted(&world, &order).await;
+    let stranger = drafted(&world, &order.clone().by("u_2")).await;
+    ok(&world.call(TOOL, first).await);
+    let own = world.call(TOOL, second).await;
+    check_error(
+        &own,
+        "CONFLICT",
+        &json!({"reason": "stock", "held_by_user": 1}),
+    );
+    let message = own["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("orders of other carts of this user"),
+        "{message}"
+    );
+    let others = order.by("u_2").call(&world, TOOL, stranger).await;
+    check_error(
+        &others,
+        "CONFLICT",
+        &json!({"reason": "stock", "held_by_user": 0}),
+    );
+    let message = others["error"]["message"].as_str().unwrap();
+    assert!(message.contains("others hold"), "{message}");
+}
+
+/// Where one lock that ends is not enough, the caller waits for as many as it takes.
+#[tokio::test]
+async fn who_waits_is_told_when_enough_are_free() {
+    let world = World::new();
+    let of = |quantity, user: &str| Order::of("SKU-0002-02", quantity).by(user);
+    let (one, two, late) = (of(1, "u_1"), of(2, "u_2"), of(2, "u_3"));
+    let first = drafted(&world, &one).await;
+    let second = drafted(&world, &two).await;
+    let third = drafted(&world, &late).await;
+    ok(&one.call(&world, TOOL, first).await);
+    world.advance_seconds(100);
+    ok(&two.call(&world, TOOL, second).await);
+    world.advance_seconds(100);
+    // Three there are. At 900 one comes free, at 1000 two more.
+    let refused = late.call(&world, TOOL, third.clone()).await;
+    let expected = json!({"reason": "stock", "available": 0, "retry_after_ms": 800_000});
+    check_error(&refused, "CONFLICT", &expected);
+    world.advance_seconds(700);
+    let refused = late.call(&world, TOOL, third.clone()).await;
+    let expected = json!({"reason": "stock", "available": 1, "retry_after_ms": 100_000});
+    check_error(&refused, "CONFLICT", &expected);
+    world.advance_seconds(100);
+    ok(&late.call(&world, TOOL, third).await);
+    assert_eq!(available(&world, "SKU-0002-02").await, 1);
+}
+
+/// How many there are says the shop, also of things that somebody has held before.
+#[tokio::test]
+async fn a_shop_that_is_filled_up_has_more() {
+    let world = World::new();
+    let arguments = drafted(&world, &Order::of("SKU-0012-02", 1)).await;
+    ok(&world.call(TOOL, arguments).await);
+    assert_eq!(available(&world, "SKU-0012-02").await, 0);
+    let line = include_str!("../../shop/landmarks.toml")
+        .lines()
+        .find(|line| line.contains("SKU-0012-02"))
+        .unwrap();
+    let filled = line.replace("stock = 1 ", "stock = 5 ");
+    assert_ne!(line, filled);
+    let shop = include_str!("../../shop/landmarks.toml").replace(line, &filled);
+    let world = world.with_rules("shop", shop);
+    assert_eq!(available(&world, "SKU-0012-02").await, 4);
+}

@@ -7,6 +7,7 @@
 )]
 #![expect(clippy::too_many_lines, reason = "a whole reply is as long as it is")]
 
+mod arguments;
 mod cart;
 mod catalog;
 mod checkout;

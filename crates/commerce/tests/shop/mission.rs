@@ -10,7 +10,7 @@ use crate::world::{World, check_error, ok};
 async fn mission(world: &World) -> Value {
     let arguments = json!({
         "goal": "a warm jacket for a trip to Norway",
-        "budget": {"amount": "30000", "currency": "eur"},
+        "budget": {"amount": 30_000, "currency": "eur"},
         "constraints": "no fur",
         "destination_country": "de",
         "deadline": "2027-01-31T12:00:00Z",
@@ -239,6 +239,34 @@ async fn no_more_notes_than_are_kept() {
     }
     let reply = update(&world, &current, json!({"note": "one more"})).await;
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/note"}));
+}
+
+/// The newest are listed, not the first that were made; and there is an end to them.
+#[tokio::test]
+async fn the_newest_are_listed_and_there_is_an_end() {
+    let world = World::new();
+    let mut newest = json!(null);
+    for at in 0..200 {
+        world.advance_seconds(1);
+        newest = mission_of(&world, &format!("goal {at}")).await;
+    }
+    let listed = world.call("mission.get", json!({})).await;
+    assert_eq!(ok(&listed)["is_cut"], true);
+    let missions = listed["data"]["missions"].as_array().unwrap();
+    let goals: Vec<&str> = missions
+        .iter()
+        .map(|mission| mission["goal"].as_str().unwrap())
+        .collect();
+    let expected: Vec<String> = (150..200).rev().map(|at| format!("goal {at}")).collect();
+    assert_eq!(goals, expected);
+    let more = world.call("mission.create", json!({"goal": "more"})).await;
+    check_error(&more, "INVALID_ARGUMENT", &json!({"field": "/goal"}));
+    // What is paused is still to be done; what is over makes room.
+    let paused = update(&world, &newest, json!({"status": "paused"})).await;
+    let more = world.call("mission.create", json!({"goal": "again"})).await;
+    check_error(&more, "INVALID_ARGUMENT", &json!({"field": "/goal"}));
+    ok(&update(&world, ok(&paused), json!({"status": "done"})).await);
+    mission_of(&world, "room").await;
 }
 
 /// A4, A18: a dry run shows what would be and changes nothing; the same call again is the same mission.

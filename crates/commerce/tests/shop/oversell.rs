@@ -228,3 +228,45 @@ async fn twenty_adds_are_twenty_in_every_store() {
         assert_eq!(cart["data"]["version"], 21);
     }
 }
+
+/// Locks end one after the other while everybody keeps trying: at no moment more are held than there are, and nothing
+/// that has come free stays unused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_oversells_while_locks_end() {
+    let worlds = in_memory();
+    let (sku, there) = ("SKU-0002-02", 3);
+    let mut orders = Vec::new();
+    for user in 0..5 {
+        let order = Order::of(sku, 1).by(&format!("u_{user}"));
+        let draft = order.draft(&worlds[0]).await;
+        let arguments = json!({"draft_order_id": ok(&draft)["draft_order_id"]});
+        orders.push((order, arguments));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for round in 0..17_usize {
+        let mut locking = JoinSet::new();
+        // One more comes each round, so that their locks end at different times.
+        for (at, (order, arguments)) in orders.iter().take(round + 1).enumerate() {
+            let world = worlds[at % worlds.len()].clone();
+            let (order, arguments) = (order.clone(), arguments.clone());
+            locking.spawn(async move { order.call(&world, LOCK, arguments).await });
+        }
+        let mut held = 0;
+        for reply in locking.join_all().await {
+            if reply["ok"] == true {
+                held += 1;
+                seen.insert(reply["data"]["lock_id"].to_string());
+            } else {
+                check_error(&reply, "CONFLICT", &json!({"reason": "stock"}));
+            }
+        }
+        assert_eq!(
+            held,
+            there.min(u32::try_from(round).unwrap() + 1),
+            "{round}"
+        );
+        assert_eq!(available(&worlds[0], sku).await, there - held);
+        worlds[0].advance_seconds(100);
+    }
+    assert!(seen.len() > 3, "some have ended and others came: {seen:?}");
+}
