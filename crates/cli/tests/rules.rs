@@ -118,7 +118,11 @@ fn a_damaged_kept_file_is_told_and_not_used() {
     let place = Place::new();
     let rules = place.rules();
     let folder = ["--rules", rules.to_str().unwrap()];
-    place.write("fx", "2030-01-01", &format!("# mine\n{}", place.shown(&["fx"])));
+    place.write(
+        "fx",
+        "2030-01-01",
+        &format!("# mine\n{}", place.shown(&["fx"])),
+    );
     place.ask(0, &[&["call", "notes.list"][..], &folder].concat());
     place.ask(0, &["doctor"]);
     for file in std::fs::read_dir(place.data().join("rules/fx")).unwrap() {
@@ -165,7 +169,11 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     let place = Place::new();
     let rules = place.rules();
     let folder = ["--rules", rules.to_str().unwrap()];
-    place.write("fx", "2030-01-01", &with_rate(&place.shown(&["fx"]), "2.0000"));
+    place.write(
+        "fx",
+        "2030-01-01",
+        &with_rate(&place.shown(&["fx"]), "2.0000"),
+    );
     let quote = "{items: [{sku: 'SKU-0001-01'}], currency: 'EUR'}";
     let call = ["call", "pricing.get_realtime_quote", "--args", quote];
     let quote = place.ask(0, &[&call[..], &folder].concat());
@@ -178,7 +186,11 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     );
 
     // Edited in place, and no call was made under it.
-    place.write("fx", "2030-01-01", &with_rate(&place.shown(&["fx"]), "4.0000"));
+    place.write(
+        "fx",
+        "2030-01-01",
+        &with_rate(&place.shown(&["fx"]), "4.0000"),
+    );
     let replay = ["replay", "--since", "1h", "--mode"];
     let recomputed = place.ask(0, &[&replay[..], &["recompute"]].concat());
     assert_eq!(recomputed[0]["result"], "identical");
