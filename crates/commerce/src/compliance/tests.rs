@@ -148,6 +148,7 @@ impl Case {
         let thing = Thing {
             offer: &self.offer,
             quantity: self.quantity,
+            category_quantity: self.quantity,
         };
         let found = findings(&policy(self.rules), &thing, &self.place(), false);
         let found = found.iter().find(|one| one.rule == rule).unwrap();
