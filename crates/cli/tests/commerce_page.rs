@@ -1,11 +1,7 @@
 //! `docs/commerce.md` is the test of what it shows: its commands are run in their order, in one shell, against a
 //! server of their own.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
