@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use countersign::contract::{Digest, canonical};
 use countersign::rules::Rules;
 use countersign::sample::Vat;
-use countersign_commerce::knowledge::Library;
+use countersign_commerce::knowledge::{self, Library};
 use countersign_commerce::rulebook::{RuleFiles, RuleText};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(crate) mod kept;
 /// More rules than those of the program.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RuleOptions {
-    /// A folder of rules, NAME/LABEL.toml; the last label of each name is in force
+    /// A folder of rules, NAME/YYYY-MM-DD.toml; the last of each name is in force, before those of the program
     #[arg(long = "rules", value_name = "DIR")]
     folder: Option<PathBuf>,
 
@@ -88,7 +88,7 @@ impl RuleOptions {
             None => program,
             Some(folder) => program.folder(folder).map_err(|error| {
                 Failure::from(error)
-                    .hint("it has DIR/NAME/LABEL.toml; `countersign rules` lists the names")
+                    .hint("it has DIR/NAME/YYYY-MM-DD.toml; `countersign rules` lists the names")
             })?,
         };
         let files = match &self.knowledge {
@@ -102,7 +102,12 @@ impl RuleOptions {
             .also(&files.rules()?)
             .build();
         let mut known = Known {
-            versions: versions(&current, files.files(), of_program),
+            versions: versions(
+                &current,
+                files.files(),
+                of_program,
+                self.knowledge.is_some(),
+            ),
             rules: Rules::default(),
             problems: Vec::new(),
         };
@@ -121,10 +126,7 @@ impl RuleOptions {
             }
         }
         known.rules = rules.also(&current).build();
-        let order = |version: &Version| (version.is_in_force, version.origin);
-        known
-            .versions
-            .sort_by(|a, b| a.name.cmp(&b.name).then(order(a).cmp(&order(b))));
+        known.versions.sort_by(|a, b| a.order().cmp(&b.order()));
         Ok(known)
     }
 
@@ -158,6 +160,20 @@ impl RuleOptions {
     }
 }
 
+impl Version {
+    /// By name; of each name the oldest first and the one in force last.
+    fn order(&self) -> impl Ord {
+        let label = self.label.as_deref();
+        (
+            &self.name,
+            self.is_in_force,
+            self.origin,
+            label,
+            self.digest.as_bytes(),
+        )
+    }
+}
+
 impl Known {
     fn has(&self, name: &str, digest: Digest) -> bool {
         let mut versions = self.versions.iter();
@@ -175,12 +191,18 @@ impl Known {
     }
 }
 
-/// The versions that a program and its folder bring.
-fn versions(rules: &Rules, files: &[RuleText], of_program: usize) -> Vec<Version> {
+/// The versions that a program and its folder bring; texts in force may be those of a folder as well.
+fn versions(
+    rules: &Rules,
+    files: &[RuleText],
+    of_program: usize,
+    has_own_texts: bool,
+) -> Vec<Version> {
     let mut versions = Vec::new();
     for name in rules.names() {
         let current = rules.in_force(name);
         for digest in rules.digests(name) {
+            let is_in_force = current == Some(digest);
             let is_it = |file: &RuleText| file.name == name && file.version() == digest;
             let at = files.iter().rposition(is_it);
             let file = at.and_then(|at| files.get(at));
@@ -188,9 +210,12 @@ fn versions(rules: &Rules, files: &[RuleText], of_program: usize) -> Vec<Version
                 name: name.to_owned(),
                 digest,
                 label: file.map(|file| file.label.clone()),
-                is_in_force: current == Some(digest),
+                is_in_force,
                 origin: match at {
                     Some(at) if at >= of_program => Origin::Folder,
+                    None if has_own_texts && is_in_force && name == knowledge::NAME => {
+                        Origin::Folder
+                    }
                     Some(_) | None => Origin::Program,
                 },
                 file: file.map(|file| file.text.clone().into_owned()),

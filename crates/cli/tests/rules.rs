@@ -103,6 +103,10 @@ fn what_was_in_force_stays_loadable() {
     );
     assert_eq!(in_force(&versions)["label"], "2030-01-01");
     assert_eq!(in_force(&versions)["from"], "folder");
+    // It is still known what it was called, and that name means the file that is there.
+    assert_eq!(kept["label"], "2030-01-01");
+    let named = place.shown(&[&["fx", "2030-01-01"][..], &folder].concat());
+    assert!(named.starts_with("# second"), "{named}");
 
     std::fs::remove_dir_all(&rules).unwrap();
     let versions = place.versions("fx", &[]);
@@ -211,6 +215,65 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     assert!(told.contains("there is no rule set \"weather\""), "{told}");
     std::fs::remove_dir_all(&rules).unwrap();
     place.ask(0, &[&replay[..], &["recompute"]].concat());
+    let file = place.folder.path().join("new.json");
+    let against = [&replay[..], &["against", "--rules", file.to_str().unwrap()]].concat();
+    for (text, expected) in [
+        ("{\"vta\": {}}", "there is no rule set \"vta\""),
+        ("{}", "holds no rules"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = place.run(&against);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+/// A folder that cannot be used says why in one sentence, and a command that was given it does nothing.
+#[test]
+fn a_folder_that_cannot_be_used_is_told() {
+    let place = Place::new();
+    let rules = place.rules();
+    std::fs::create_dir_all(&rules).unwrap();
+    let list = ["rules", "--rules", rules.to_str().unwrap()];
+    let told = || {
+        let output = place.run(&list);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!told.contains("\\n") && told.lines().count() == 2, "{told}");
+        told
+    };
+    assert!(told().contains("has no rules: rules are NAME/LABEL.toml"));
+    place.write("fx", "2030", "");
+    assert!(told().contains("2030.toml is not named after a day"));
+    std::fs::remove_dir_all(&rules).unwrap();
+    let text = place.shown(&["fx"]);
+    place.write(
+        "fx",
+        "2030-01-01",
+        &with_rate(&text, "1").replace("\"1\"", "1.1"),
+    );
+    assert!(told().contains("write decimals as text: \"1.1\""));
+    place.write(
+        "fx",
+        "2030-01-01",
+        &with_rate(&text, "1").replace("\"1\"", "\"1"),
+    );
+    assert!(told().contains("the rules fx/2030-01-01 cannot be used: line "));
+}
+
+/// Rows come by name, then by label, with the one in force last, every time.
+#[test]
+fn versions_are_listed_in_order() {
+    let place = Place::new();
+    let all = place.ask(0, &["rules"]);
+    let key = |one: &Value| {
+        let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+        let in_force = one["in_force"].as_bool().unwrap();
+        (text("name"), in_force, text("label"), text("version"))
+    };
+    let rows: Vec<_> = all.as_array().unwrap().iter().map(key).collect();
+    assert!(rows.is_sorted(), "{rows:#?}");
 }
 
 /// The same rates with another one for the dollar.
@@ -248,6 +311,7 @@ fn texts_of_a_folder_are_searched() {
     assert!(found["data"].to_string().contains("lighthouse"), "{found}");
     let versions = place.versions("knowledge", &folder);
     assert_eq!(versions.len(), 2, "{versions:?}");
+    assert_eq!(in_force(&versions)["from"], "folder");
     // Without the folder they are kept, and not in force.
     let versions = place.versions("knowledge", &[]);
     assert_eq!(in_force(&versions)["from"], "program");

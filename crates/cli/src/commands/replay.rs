@@ -33,7 +33,7 @@ Examples:
   countersign replay --since 7d --mode against --rules new-rules
   countersign replay --since 7d --mode against --rules new-rules.json
 
-A folder of rules has a file for each version, NAME/LABEL.toml.
+A folder of rules has a file for each version, NAME/YYYY-MM-DD.toml.
 To begin with, `countersign rules show NAME` writes one.
 A file of rules is one JSON object of names and data: {\"vat\": {\"DE\": 2000}}.")]
 pub(crate) struct Replay {
@@ -48,7 +48,7 @@ pub(crate) struct Replay {
     #[arg(long, value_enum, default_value_t = Mode::Recompute)]
     mode: Mode,
 
-    /// Rules that take the place of those in force: a folder NAME/LABEL.toml, or a JSON file
+    /// Rules that take the place of those in force: a folder NAME/YYYY-MM-DD.toml, or a JSON file
     #[arg(long, value_name = "DIR|FILE", required_if_eq("mode", "against"))]
     rules: Option<PathBuf>,
 }
@@ -164,10 +164,20 @@ impl Replay {
         let sets: Map<String, Value> = serde_json::from_str(&text).map_err(|error| {
             let context = format!("{} holds no rules", path.display());
             Failure::from(anyhow::Error::new(error).context(context))
-                .hint("a file is one JSON object: the name of each rule set with its data; a folder has NAME/LABEL.toml")
+                .hint("a file is one JSON object: the name of each rule set with its data; a folder has NAME/YYYY-MM-DD.toml")
         })?;
+        let names: Vec<&str> = known.rules.names().collect();
+        let expected = format!("it names rule sets: there are {}", names.join(", "));
+        if sets.is_empty() {
+            return Err(Failure::new(format!("{} holds no rules", path.display())).hint(expected));
+        }
         let mut rules = Rules::builder().also(&known.rules);
         for (name, data) in sets {
+            // Nothing would ask for it, and everything would seem to stay as it is.
+            if !names.contains(&name.as_str()) {
+                let message = format!("{}: there is no rule set {name:?}", path.display());
+                return Err(Failure::new(message).hint(expected));
+            }
             rules = rules.version(name, data)?;
         }
         Ok(rules.build())

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::place::PlaceOptions;
-use crate::rules::{Known, RuleOptions, Version};
+use crate::rules::{Known, Origin, RuleOptions, Version};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
@@ -130,10 +130,14 @@ impl Show {
             let message = format!("there is no rule set {:?}", self.name);
             return Err(Failure::new(message).hint(format!("there are {}", names.join(", "))));
         }
-        let found: Vec<&Version> = match &self.version {
+        let mut found: Vec<&Version> = match &self.version {
             None => of_name().filter(|one| one.is_in_force).collect(),
             Some(wanted) => of_name().filter(|one| is_named(one, wanted)).collect(),
         };
+        // A file that was edited has the label of what is kept of it, and is meant.
+        if found.iter().any(|one| one.origin != Origin::Kept) {
+            found.retain(|one| one.origin != Origin::Kept);
+        }
         let [version] = found.as_slice() else {
             let message = format!(
                 "{} versions of {} are named {:?}",

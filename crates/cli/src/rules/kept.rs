@@ -1,5 +1,6 @@
 //! What was in force once: `rules/NAME/DIGEST.toml` in the data folder, or `.json` where the rules came from no
-//! file. The name is the digest of the bytes, so a file that was changed is not the one that it says.
+//! file. The name is the digest of the bytes, so a file that was changed is not the one that it says. The label that
+//! it had is beside it, in `DIGEST.label`; it is for people, and nothing rests on it.
 
 use std::borrow::Cow;
 use std::fs;
@@ -19,6 +20,9 @@ const FOLDER: &str = "rules";
 
 /// Larger ones are not ours.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Longer labels are not ours.
+const LABEL_BYTES_MAX: usize = 64;
 
 /// A file that is kept, by its name; nobody has looked into it yet.
 pub(crate) struct File {
@@ -80,9 +84,9 @@ impl File {
             }
         };
         let version = Version {
+            label: self.label(),
             name: self.name,
             digest: self.digest,
-            label: None,
             is_in_force: false,
             origin: Origin::Kept,
             file: Some(text),
@@ -101,6 +105,15 @@ impl File {
             let path = self.path.display();
             format!("the kept rules {path} cannot be used by this program: {error}")
         })
+    }
+
+    fn label(&self) -> Option<String> {
+        let label = bounded(&self.path.with_extension("label")).ok()?;
+        let label = label.trim();
+        let is_ours = !label.is_empty()
+            && label.len() <= LABEL_BYTES_MAX
+            && !label.chars().any(char::is_control);
+        is_ours.then(|| label.to_owned())
     }
 
     /// What is in it, where that is what its name says.
@@ -134,6 +147,9 @@ pub(super) fn keep(data: &Folder, version: &Version, known: &Known) -> Result<Ke
         Err(error) if error.kind() == ErrorKind::NotFound => Kept::Now,
         Ok(_) | Err(_) => Kept::Anew,
     };
+    if let Some(label) = &version.label {
+        area.write(&format!("{digits}.label"), label, 0o600)?;
+    }
     area.write(&name, &known.text(version)?, 0o600)?;
     Ok(kept)
 }
