@@ -113,6 +113,12 @@ pub struct Confirm {
 pub trait Approver: Send + Sync + 'static {
     /// Answers at once, or waits for a person as long as the caller does.
     fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>>;
+
+    /// Whether [`ask`](Approver::ask) would ask the user something new. A call that can be simulated then is,
+    /// first, so that nobody is asked about one that cannot succeed. Who cannot tell says no.
+    fn is_new<'a>(&'a self, _: &'a Confirm) -> BoxFuture<'a, Result<bool, Unavailable>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }
 
 /// What became of the question.

@@ -393,7 +393,16 @@ async fn error_codes_are_the_closed_list() {
     let bundled = Order::new().bundle(&world).await;
     world.advance_seconds(300);
     check_error(&bundled.draft(&world).await, "PRICE_CHANGED", &json!({}));
-    let pay = json!({"draft_order_id": "order_1", "amount": 1, "currency": "EUR"});
+    let draft = ok(&Order::new().draft(&world).await).clone();
+    let id = &draft["draft_order_id"];
+    let total = &draft["pricing_breakdown"]["total"];
+    let lock = json!({ "draft_order_id": id });
+    ok(&world.call("checkout.lock_price_and_stock", lock).await);
+    let pay = json!({
+        "draft_order_id": id,
+        "amount": total["amount"],
+        "currency": total["currency"],
+    });
     let asked = world.call("payment.create_payment_intent", pay).await;
     check_error(&asked, "NEEDS_USER_CONFIRMATION", &json!({}));
 }

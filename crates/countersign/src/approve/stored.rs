@@ -165,6 +165,22 @@ impl StoredApprovals {
         Err(Unavailable::new("approvals", "the question keeps changing").into())
     }
 
+    /// Whether a look would ask.
+    async fn would_ask(&self, confirm: &Confirm) -> Result<bool, Error> {
+        let keys = self.vault.key(&confirm.user_id).await?;
+        let now = self.clock.now();
+        let (key, stored) = self.find_own(confirm, &keys).await?;
+        if let Some(body) = &stored.body {
+            match Question::open(&keys, &key, body)?.meaning(confirm, now) {
+                Meaning::Approved(_) | Meaning::Resumed(_) | Meaning::Denied | Meaning::Pending => {
+                    return Ok(false);
+                }
+                Meaning::Void(_) => {}
+            }
+        }
+        Ok(self.declined(confirm, &keys, now).await?.is_none())
+    }
+
     async fn find_own(
         &self,
         confirm: &Confirm,
@@ -426,6 +442,13 @@ impl Approver for StoredApprovals {
         Box::pin(async move {
             let answer = self.answer(confirm).await;
             answer.map_err(|error| Unavailable::new("approvals", error))
+        })
+    }
+
+    fn is_new<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<bool, Unavailable>> {
+        Box::pin(async move {
+            let is_new = self.would_ask(confirm).await;
+            is_new.map_err(|error| Unavailable::new("approvals", error))
         })
     }
 }

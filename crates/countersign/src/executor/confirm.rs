@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::bind::Bound;
 use super::claim::Claimed;
+use super::simulate::is_simulated;
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
@@ -30,22 +31,29 @@ pub(super) struct Approved {
 }
 
 impl Executor {
-    pub(super) async fn confirm(&self, bound: Bound, trail: &mut Trail) -> Result<Confirmed, Stop> {
+    pub(super) async fn confirm(
+        &self,
+        mut bound: Bound,
+        trail: &mut Trail,
+    ) -> Result<Confirmed, Stop> {
         let behaviour = &bound.allowed.entry.spec().behaviour;
         // A dry run of a write changes nothing; one of a read would show what has to be confirmed.
         let is_harmless = bound.allowed.request.dry_run && behaviour.effect.changes_something();
         let is_asked = behaviour.confirmation.is_asked() || bound.allowed.must_confirm;
         let approved = if is_asked && !is_harmless {
             // Boxed: most calls need none, and the future of every call would carry it.
-            Some(Box::pin(self.ask(&bound, trail)).await?)
+            Some(Box::pin(self.ask(&mut bound, trail)).await?)
         } else {
             None
         };
         Ok(Confirmed { bound, approved })
     }
 
-    async fn ask(&self, bound: &Bound, trail: &mut Trail) -> Result<Approved, Stop> {
+    async fn ask(&self, bound: &mut Bound, trail: &mut Trail) -> Result<Approved, Stop> {
         let question = Box::new(question(bound, trail));
+        if is_simulated(bound) && self.is_new(&question).await? {
+            self.simulate(bound, trail).await?;
+        }
         let clock = &self.parts.clock;
         let asked = clock.monotonic();
         let cancellation = &bound.allowed.call.cancellation;
@@ -59,6 +67,12 @@ impl Executor {
         let link = ticket.as_ref().and_then(|ticket| ticket.link.clone());
         trail.facts.links.extend(link);
         Ok(Approved { question, ticket })
+    }
+
+    /// Whether the user would be asked something that was not asked before.
+    async fn is_new(&self, question: &Confirm) -> Result<bool, Stop> {
+        let is_new = self.parts.approver.is_new(question).await;
+        Ok(is_new.map_err(|error| gateway_fault(&error))?)
     }
 
     /// The answer, at the latest when the caller's patience ends; what was committed by then is found again.

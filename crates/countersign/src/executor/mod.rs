@@ -10,7 +10,7 @@
 //! | `authorize` | `Resolved` | `Allowed` | `UNAUTHORIZED`, `FORBIDDEN` |
 //! | `admit` | `Allowed` | `Admitted` | `RATE_LIMITED` |
 //! | `bind` | `Admitted` | `Bound` | `INVALID_ARGUMENT`, `CONFLICT`, `RATE_LIMITED`, an earlier answer |
-//! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN` |
+//! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN`; the tool's refusal, where it can be foreseen |
 //! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, `RATE_LIMITED`, `FORBIDDEN`, an earlier answer |
 //! | `run` | `Claimed` | `Done` | any code |
 //! | `record` | `Done` | `Recorded` | |
@@ -61,6 +61,7 @@ mod record;
 mod resolve;
 mod run;
 mod settle;
+mod simulate;
 mod spend;
 mod stop;
 mod tell;

@@ -260,7 +260,7 @@ fn unusable(message: String, hint: impl Into<String>) -> ToolError {
 /// Logged once, here, with the call's span around it; the caller never sees it. What a cause says may quote
 /// the call, and what the tool looked up for it: so its words have a target of their own, which a server
 /// leaves out of its log.
-fn log_source(error: &ToolError) {
+pub(super) fn log_source(error: &ToolError) {
     if let Some(source) = error.source() {
         let code = error.code().as_str();
         tracing::warn!(code, "the tool failed");

@@ -437,6 +437,72 @@ async fn a_list_shows_what_one_may_know() {
     assert_eq!(list(&desk, of("u_1")).await, ["ap_1"]);
 }
 
+/// A write that can be simulated, of a payee that may not exist; each run writes.
+fn transfer() -> Probe {
+    Probe::write("pay.send")
+        .confirmed()
+        .simulating()
+        .body(|ctx, arguments| {
+            Box::pin(async move {
+                let runs = Collection::of_user("runs");
+                ctx.state().put(&runs, "last", &arguments).await?;
+                match arguments["to"].as_str() {
+                    Some("nobody") => Err(ToolError::new(ErrorCode::NotFound, "no such payee")),
+                    Some("panics") => panic!("a bug"),
+                    _ => Ok(json!({"is_dry_run": ctx.is_dry_run()}).into()),
+                }
+            })
+        })
+}
+
+/// A13: nobody is asked about a call that cannot succeed, and so nobody is locked out by such calls.
+#[tokio::test]
+async fn a_call_that_cannot_succeed_is_refused_before_anybody_is_asked() {
+    let world = World::new(transfer());
+    let send = async |to: &str| world.send("pay.send", &json!({ "to": to }), &key(to)).await;
+    for _ in 0..21 {
+        check_error(&send("nobody").await, "NOT_FOUND", &json!({}));
+    }
+    check_error(&send("panics").await, "UPSTREAM_ERROR", &json!({}));
+    assert_eq!(world.asked().await.len(), 0);
+    assert_eq!(world.record()["code"], "UPSTREAM_ERROR");
+    // What can succeed is asked about, and its key is untouched.
+    check_error(&send("ann").await, NEEDS, &json!({"approval_id": "ap_1"}));
+    world.approve("ap_1").await;
+    check_ok(&send("ann").await, "req_24", &json!({"is_dry_run": false}));
+}
+
+/// A question is simulated once: not while it is open, nor when it was answered, nor where the tool does not
+/// simulate, nor where it only reads.
+#[tokio::test]
+async fn only_a_new_question_is_simulated() {
+    for (probe, is_simulated) in [
+        (Probe::write("pay.send").simulating(), true),
+        (Probe::external("pay.send").simulating(), true),
+        (Probe::write("pay.send"), false),
+        (Probe::external("pay.send"), false),
+        (Probe::read("pay.send").simulating(), false),
+    ] {
+        let probe = probe.confirmed();
+        let runs = probe.runs();
+        let world = World::new(probe);
+        let send = async || world.send("pay.send", &json!({}), &json!({})).await;
+        let simulated = u32::from(is_simulated);
+        check_error(&send().await, NEEDS, &json!({"approval_id": "ap_1"}));
+        runs.check(simulated);
+        check_error(&send().await, NEEDS, &json!({"approval_id": "ap_1"}));
+        runs.check(simulated);
+        world.approve("ap_1").await;
+        check_ok(&send().await, "req_3", &json!({"run": simulated + 1}));
+        let by = Principal::user("u_1");
+        check_error(&send().await, NEEDS, &json!({"approval_id": "ap_2"}));
+        world.approvals().deny("ap_2", &by, None).await.unwrap();
+        runs.check(2 * simulated + 1);
+        check_error(&send().await, "FORBIDDEN", &json!({}));
+        runs.check(2 * simulated + 1);
+    }
+}
+
 fn purchase() -> Probe {
     Probe::write("order.place").with(|behaviour| {
         behaviour.confirmation = Confirmation::Terms(Terms {
