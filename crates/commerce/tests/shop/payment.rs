@@ -55,7 +55,7 @@ async fn a_payment_needs_the_user_twice() {
       "draft_order_id": "order_01ng00000000003c",
       "expires_at": "2026-11-16T12:15:00Z",
       "lock_id": "lock_01zg000000000040",
-      "payment_intent_id": "pi_02sg00000000005m",
+      "payment_intent_id": "pi_02tg00000000005p",
       "requires_user_action": true,
       "status": "requires_user_action"
     }
