@@ -118,9 +118,9 @@ fn write_changed(world: &World, stage: &mut Stage<'_>) -> Result<(PathBuf, &'sta
     changed.replace_range(at, rate_new);
     let folder = world.file("changed-rules");
     std::fs::create_dir_all(folder.join("tax"))?;
-    std::fs::write(folder.join("tax/demo.toml"), changed)?;
+    std::fs::write(folder.join("tax/2027-01-01.toml"), changed)?;
     stage.say(&format!(
-        "somebody writes tax/demo.toml: a rate of {rate_new} instead of {rate} in Germany"
+        "somebody writes tax/2027-01-01.toml: a rate of {rate_new} instead of {rate} in Germany"
     ))?;
     Ok((folder, rate_new))
 }
