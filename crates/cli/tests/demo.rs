@@ -207,7 +207,7 @@ fn a_check_that_fails_is_named() {
     std::fs::create_dir_all(&rules).unwrap();
     // Without its rule, what was forbidden is not.
     assert!(text.contains("jp.radio.giteki"), "{text}");
-    std::fs::write(rules.join("9999.toml"), without_rule(&text)).unwrap();
+    std::fs::write(rules.join("9999-12-31.toml"), without_rule(&text)).unwrap();
     let path = folder.path().join("rules");
     let output = run(&["demo", "--rules", path.to_str().unwrap()], &mine);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -238,7 +238,7 @@ fn another_rate_is_no_failure() {
     std::fs::create_dir_all(&rules).unwrap();
     let changed = format!("{before}[countries.DE.tax]{after}");
     assert_ne!(changed, text);
-    std::fs::write(rules.join("9999.toml"), changed).unwrap();
+    std::fs::write(rules.join("9999-12-31.toml"), changed).unwrap();
     let path = folder.path().join("rules");
     let output = run(&["demo", "--rules", path.to_str().unwrap()], &mine);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
