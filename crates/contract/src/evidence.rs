@@ -1,10 +1,11 @@
-//! What the log keeps of a call or of an operator's act: one record, one leaf of the tree.
+//! A record of the evidence log: one call or one operator's act, one leaf of the tree.
 //!
-//! A record is permanent, so it holds nothing that has to be forgotten: users appear as subjects
-//! (keyed digests whose key can be destroyed), arguments and answers as salted commitments beside their
-//! redacted form. What was really sent and answered is the [`Payload`], which is sealed and kept apart.
+//! A record is permanent, so it holds only what is harmless for ever: ids that the gateway made, keyed
+//! digests whose key is destroyed when the user is erased, salted commitments, and values that a
+//! declaration limits to a closed list. Everything else is in the [`Payload`], which is sealed under the
+//! user's key and kept apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +16,16 @@ use crate::error::ErrorBody;
 use crate::error_code::ErrorCode;
 use crate::id::{RequestId, SnapshotId};
 use crate::record::{BindSummary, PhaseTimes};
+use crate::trace::Trace;
+
+mod exact;
+mod link;
+
+pub use exact::Exact;
+pub use link::{Freshness, Link, LinkRole};
+
+/// The version of records and payloads that is written. Version 1 is still read.
+pub const VERSION: u8 = 2;
 
 /// One record of the log. Its canonical JSON is the leaf.
 ///
@@ -27,14 +38,14 @@ use crate::record::{BindSummary, PhaseTimes};
 /// let id = SnapshotId::new("ev_1")?;
 /// let record = EvidenceRecord::new(RecordKind::Config, id, "2026-11-15T12:00:00Z");
 /// let leaf = canonical::to_string(&serde_json::to_value(&record)?)?;
-/// assert_eq!(leaf, r#"{"at":"2026-11-15T12:00:00Z","id":"ev_1","kind":"config","v":1}"#);
+/// assert_eq!(leaf, r#"{"at":"2026-11-15T12:00:00Z","id":"ev_1","kind":"config","v":2}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRecord {
-    /// The version of this shape: 1.
+    /// The version of this shape: 2, or 1 in records of older programs.
     pub v: u8,
     /// What it is a record of.
     pub kind: RecordKind,
@@ -45,7 +56,8 @@ pub struct EvidenceRecord {
     /// On whose behalf or about whom: a digest under the user's own key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The call (A2).
+    /// The call (A2): the request id where the gateway made it; `rq_` and a digest under the user's key where
+    /// the caller chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
     /// Who triggered it (A3).
@@ -57,16 +69,19 @@ pub struct EvidenceRecord {
     /// Who handed the right to call on, newest first, as the credential says (RFC 8693).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegation: Vec<RecordedActor>,
-    /// The trace that the call is part of.
+    /// The credential that proved the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<RecordedCredential>,
+    /// Version 1 only: the trace that the call is part of. Version 2 has it in the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     /// The tool that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<RecordedTool>,
-    /// Which revision of the policy decided.
+    /// The revision of the policy that decided: the digest of its text where it comes from a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_revision: Option<String>,
-    /// What it was called with.
+    /// The arguments of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RecordedArguments>,
     /// What the binder had to do.
@@ -75,19 +90,25 @@ pub struct EvidenceRecord {
     /// The rule sets that the answer depends on: name and version (A15).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, String>,
+    /// The rule sets of the records that this one rests on: name and versions (A15).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inherited_rules: BTreeMap<String, BTreeSet<String>>,
     /// How its key stood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<RecordedKey>,
     /// Whether nothing was to be changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// Commits to what a person was shown before they answered; opened by the payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<RecordedReply>,
-    /// The records that this one rests on; together they are a decision.
+    /// The records that this call rests on or looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
-    /// What else the answer rests on, as the tool named it.
+    /// Version 1 only: what else the answer rests on, as the tool named it. Version 2 has it in the payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
     /// Where the time went.
@@ -99,7 +120,7 @@ pub struct EvidenceRecord {
     /// For how long the payload is kept.
     #[serde(default, skip_serializing_if = "Retention::is_standard")]
     pub retention: Retention,
-    /// What an act that is no call was about: names and numbers, nothing personal.
+    /// What an act that isn't a call was about: ids, counts and closed words of our own making.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub act: Value,
 }
@@ -141,7 +162,7 @@ pub enum Retention {
     Long,
 }
 
-/// An actor as the log names it: a person by subject, a program by its id.
+/// An actor as the log names it: a person by subject, a program by the id that its credential proves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -149,8 +170,28 @@ pub struct RecordedActor {
     /// A person, a program that acts for one, or the platform itself.
     #[serde(rename = "type")]
     pub kind: ActorType,
-    /// The subject of a person; the id of anything else.
+    /// The id of a proved program; else a digest under the user's key.
     pub id: String,
+}
+
+/// The credential behind a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RecordedCredential {
+    /// An API key of this gateway.
+    ApiKey {
+        /// The id of the key, never the key itself.
+        id: String,
+    },
+    /// A token of an issuer.
+    Token {
+        /// The issuer, as the policy names it.
+        issuer: String,
+        /// `jti`, as a digest under the user's key; `None` if the token has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
 }
 
 /// The tool of a record.
@@ -166,7 +207,7 @@ pub struct RecordedTool {
     /// Digest of its declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Digest>,
-    /// Digest of the program that ran it.
+    /// SHA-256 of the executable that ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Digest>,
 }
@@ -176,9 +217,16 @@ pub struct RecordedTool {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecordedArguments {
-    /// Commits to what the tool was given; opened by the salt in the payload.
-    pub commitment: Digest,
-    /// The same with everything sensitive replaced; null where that is too large.
+    /// Commits to what the tool was given; `None` if the arguments could not be bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commitment: Option<Digest>,
+    /// Commits to the text that the caller sent; `None` if it is what `commitment` commits to, byte for byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Digest>,
+    /// The values that the declaration makes harmless: choices, booleans, and numbers that it calls public.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub public: Value,
+    /// Version 1 only: the arguments with everything sensitive replaced.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub redacted: Value,
 }
@@ -216,29 +264,32 @@ pub struct RecordedReply {
     pub valid_until: Option<String>,
 }
 
-/// A record that another one rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// Its name.
-    pub id: SnapshotId,
-    /// The hash of its leaf, so that the name cannot be given to another record later.
-    pub leaf: Digest,
-}
-
-/// What was really sent and answered. Sealed under the user's key, kept apart from the log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What was sent, shown and answered. Sealed under the user's key, kept apart from the log.
+///
+/// Every commitment of the record is opened with a salt that is derived from `salt` and the name of the
+/// value, so that one value can be shown to a stranger without giving the others away.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Payload {
-    /// The version of this shape: 1.
+    /// The version of this shape: 2.
     pub v: u8,
-    /// On whose behalf.
+    /// 32 random bytes, lower-case hexadecimal.
+    pub salt: String,
+    /// The user on whose behalf the call was made.
     pub user_id: String,
     /// Who triggered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<crate::Actor>,
+    /// The request id that the caller chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+    /// The tool name that was asked for, if there is no such tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// `jti` of the token that proved the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jti: Option<String>,
     /// The conversation or visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -254,39 +305,73 @@ pub struct Payload {
     /// The application in front of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
+    /// The span of the call, and the caller's span above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// What the clock said when the tool started, RFC 3339; a replay runs at this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_at: Option<String>,
     /// What the tool was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Opening>,
-    /// What it answered.
+    pub arguments: Option<Exact>,
+    /// The arguments as the caller sent them, byte for byte; `None` if that is the text of `arguments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Opening>,
+    pub raw: Option<String>,
+    /// The arguments with everything sensitive replaced; `None` if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<Value>,
+    /// What the tool answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Exact>,
     /// Why it did not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// What the caller was told besides.
+    /// Warnings of the reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+    /// What else the answer rests on, as the tool named it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+    /// What a person was shown before they answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Exact>,
+    /// Why an operator did it, in the operator's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A value and the salt that opens the commitment to it.
+///
+/// Exactly one of `value` and `text` is there: the text where the committed bytes are not canonical JSON, such as
+/// arguments with an integer beyond 2^53 or the raw text of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
     /// 32 bytes, lower-case hexadecimal.
     pub salt: String,
-    /// The value itself.
-    pub value: Value,
+    /// The value, whose canonical JSON was committed to.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
+    pub value: Option<Value>,
+    /// The committed bytes themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// `null` is a value; an absent member is none.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl EvidenceRecord {
     /// A record with nothing but what every record has.
     pub fn new(kind: RecordKind, id: SnapshotId, at: impl Into<String>) -> Self {
         Self {
-            v: 1,
+            v: VERSION,
             kind,
             id,
             at: at.into(),
@@ -295,14 +380,17 @@ impl EvidenceRecord {
             actor: None,
             principal: None,
             delegation: Vec::new(),
+            credential: None,
             trace_id: None,
             tool: None,
             policy_revision: None,
             arguments: None,
             binding: None,
             rules: BTreeMap::new(),
+            inherited_rules: BTreeMap::new(),
             idempotency: None,
             dry_run: false,
+            shown: None,
             reply: None,
             links: Vec::new(),
             sources: Vec::new(),

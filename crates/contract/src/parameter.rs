@@ -128,7 +128,7 @@ pub enum CaseRule {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sensitivity {
-    /// May stand in logs and records.
+    /// Nothing is declared. Detectors look for personal data before every sink.
     #[default]
     Public,
     /// Says something about a person (name, address, phone): redacted before every sink (A21).
@@ -199,6 +199,9 @@ pub struct Parameter {
     /// What it says about a person.
     #[serde(default)]
     pub sensitivity: Sensitivity,
+    /// True if its numbers say nothing about a person, so that the permanent record may show them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub harmless: bool,
     /// Where it differs from the tool's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leniency: Option<Leniency>,
@@ -258,6 +261,7 @@ impl Parameter {
             bounds: Bounds::default(),
             aliases: Vec::new(),
             sensitivity: Sensitivity::Public,
+            harmless: false,
             leniency: None,
             truncate: false,
         }
@@ -337,6 +341,12 @@ impl Parameter {
     /// Says something about a person, or is a secret.
     pub fn sensitivity(mut self, sensitivity: Sensitivity) -> Self {
         self.sensitivity = sensitivity;
+        self
+    }
+
+    /// Its numbers say nothing about a person: a count, a limit. The permanent record shows them.
+    pub fn harmless(mut self) -> Self {
+        self.harmless = true;
         self
     }
 

@@ -28,6 +28,8 @@ pub mod ext {
     pub const TRUNCATE: &str = "x-truncate";
     /// `personal` or `secret`.
     pub const SENSITIVITY: &str = "x-sensitivity";
+    /// `true` where a number may stand in the permanent record.
+    pub const HARMLESS: &str = "x-harmless";
 }
 
 /// The schema of a whole argument object; unknown members are refused unless the tool opts out.
@@ -71,6 +73,9 @@ pub(crate) fn of_parameter(parameter: &Parameter) -> Value {
         Sensitivity::Public => {}
         Sensitivity::Personal => insert_text(&mut schema, ext::SENSITIVITY, "personal"),
         Sensitivity::Secret => insert_text(&mut schema, ext::SENSITIVITY, "secret"),
+    }
+    if parameter.harmless {
+        schema.insert(ext::HARMLESS.into(), Value::Bool(true));
     }
     match parameter.leniency {
         None => {}

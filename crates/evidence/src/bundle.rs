@@ -11,14 +11,16 @@ mod verify;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign_contract::canonical;
-use countersign_contract::evidence::{EvidenceRecord, Opening, Payload};
+use countersign_contract::evidence::{EvidenceRecord, Opening};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::note::{Note, VerifyingKey};
 use crate::tree::Hash;
 
-pub use report::{Consistency, Content, Fault, Finding, RecordReport, Report, Trust, Value};
+pub use report::{
+    Consistency, Content, Fault, Finding, NotChecked, RecordReport, Report, Trust, Value, Verdict,
+};
 
 /// The format that is written and read.
 pub const FORMAT: &str = "countersign.dev/bundle@v1";
@@ -57,6 +59,7 @@ pub const LEAF_BYTES_MAX: usize = u16::MAX as usize;
 ///
 /// let report = Bundle::parse(&file)?.verify(Some(&key.verifying_key()), None);
 /// assert!(report.is_valid(), "{:?}", report.findings);
+/// assert_eq!(report.verdict, countersign_evidence::bundle::Verdict::Valid);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +108,24 @@ pub struct Opened {
     /// What it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Opening>,
+    /// The arguments as the caller sent them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Opening>,
+    /// What a person was shown before they answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Opening>,
+}
+
+impl Opened {
+    /// The opening of one value.
+    pub const fn of(&self, value: Value) -> Option<&Opening> {
+        match value {
+            Value::Arguments => self.arguments.as_ref(),
+            Value::Data => self.data.as_ref(),
+            Value::Raw => self.raw.as_ref(),
+            Value::Shown => self.shown.as_ref(),
+        }
+    }
 }
 
 /// That the log grew from an older checkpoint.
@@ -242,8 +263,8 @@ impl Bundle {
 
     /// Checks everything that the bundle claims, and goes on after a fault to find the others.
     ///
-    /// Without a `trusted` key, the key in the bundle is taken at its word: the report then shows
-    /// only that whoever has that key made the bundle. `held` is a signed checkpoint that somebody
+    /// Without a `trusted` key, the verdict is at most [`Verdict::Consistent`]: anybody can make a consistent
+    /// bundle with a key of their own, under any name. `held` is a signed checkpoint that somebody
     /// kept; with it the report shows that the log has not been rewritten since.
     pub fn verify(&self, trusted: Option<&VerifyingKey>, held: Option<&str>) -> Report {
         verify::verify(self, trusted, held)
@@ -279,15 +300,5 @@ impl BundledRecord {
     /// What the leaf says, where it is a record and written as one.
     fn record(&self) -> Option<EvidenceRecord> {
         verify::record_of(&self.leaf).ok()
-    }
-}
-
-/// What the log commits to of a payload.
-impl From<&Payload> for Opened {
-    fn from(payload: &Payload) -> Self {
-        Self {
-            arguments: payload.arguments.clone(),
-            data: payload.data.clone(),
-        }
     }
 }

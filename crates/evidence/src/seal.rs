@@ -11,7 +11,7 @@ use std::fmt;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::hmac;
-use countersign_contract::Digest;
+use countersign_contract::{Digest, RequestId};
 use zeroize::Zeroizing;
 
 use crate::hex;
@@ -22,6 +22,15 @@ pub const DOMAIN_ARGUMENTS: &str = "arguments";
 
 /// The [`commit`] domain of answers.
 pub const DOMAIN_DATA: &str = "data";
+
+/// The [`commit`] domain of the text that a caller sent.
+pub const DOMAIN_RAW: &str = "raw";
+
+/// The [`commit`] domain of what a person was shown.
+pub const DOMAIN_SHOWN: &str = "shown";
+
+/// The prefix of a request id that stands for one that the caller chose.
+pub const REQUEST_PREFIX: &str = "rq_";
 
 /// How many bytes sealing adds.
 pub const OVERHEAD_BYTES: usize = 1 + NONCE_BYTES + TAG_BYTES;
@@ -74,9 +83,27 @@ pub fn commit(domain: &str, salt: &[u8; 32], canonical: &[u8]) -> Digest {
     Digest(to_array(context.finish().as_ref()))
 }
 
+/// The salt of one value of a payload, derived from the payload's own salt. Whoever is shown the salt of one
+/// value cannot compute that of another.
+///
+/// # Example
+///
+/// ```
+/// use countersign_evidence::seal::{DOMAIN_ARGUMENTS, DOMAIN_DATA, salt_of};
+///
+/// assert_ne!(salt_of(&[1; 32], DOMAIN_ARGUMENTS), salt_of(&[1; 32], DOMAIN_DATA));
+/// ```
+pub fn salt_of(payload_salt: &[u8; 32], domain: &str) -> [u8; 32] {
+    let root = hmac::Key::new(hmac::HMAC_SHA256, payload_salt);
+    mac(
+        &root,
+        &[b"countersign.dev/salt/", domain.as_bytes(), b"@v1"],
+    )
+}
+
 /// The secret of one user, ready for use. It is never shown and wiped when dropped.
 ///
-/// Make one when the user is first met and keep it: building it derives six keys.
+/// Make one when the user is first met and keep it: building it derives seven keys.
 ///
 /// # Example
 ///
@@ -97,6 +124,7 @@ pub struct UserKey {
     index: hmac::Key,
     key: hmac::Key,
     downstream: hmac::Key,
+    chosen: hmac::Key,
 }
 
 impl UserKey {
@@ -111,6 +139,7 @@ impl UserKey {
             index: mac("index"),
             key: mac("key"),
             downstream: mac("downstream"),
+            chosen: mac("chosen"),
             secret: Zeroizing::new(*secret),
         }
     }
@@ -149,6 +178,18 @@ impl UserKey {
     /// How the log names an idempotency key of this user.
     pub fn key_digest(&self, key: &str) -> [u8; 32] {
         mac(&self.key, &[key.as_bytes()])
+    }
+
+    /// How the log names something that a caller or an issuer chose, such as a request id: 32 hexadecimal
+    /// digits. `what` keeps names of different kinds apart.
+    pub fn chosen(&self, what: &str, name: &str) -> String {
+        short_text(&self.chosen, &[what.as_bytes(), &[0], name.as_bytes()])
+    }
+
+    /// How the log names a request id that the caller chose.
+    pub fn request_id(&self, chosen: &RequestId) -> RequestId {
+        let name = self.chosen("request", chosen.as_str());
+        RequestId::new(format!("{REQUEST_PREFIX}{name}")).expect("a prefix and hexadecimal digits")
     }
 
     /// The key that a tool sends on to its provider for this call: 32 hexadecimal digits. It is the

@@ -42,6 +42,7 @@ pub(crate) struct FieldAttrs {
     pub(crate) leniency: Option<Set<Leniency>>,
     pub(crate) truncate: Option<Set<()>>,
     pub(crate) sensitivity: Option<Set<Sensitivity>>,
+    pub(crate) harmless: Option<Set<()>>,
     pub(crate) case: Option<Set<Case>>,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) rename: Option<LitStr>,

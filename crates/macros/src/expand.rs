@@ -187,6 +187,9 @@ fn case_and_policy(attrs: &FieldAttrs) -> Vec<Setting> {
             sensitivity(::countersign::__private::contract::parameter::Sensitivity::#sensitivity)
         }));
     }
+    if attrs.harmless.is_some() {
+        settings.push(Setting::Method(quote!(harmless())));
+    }
     settings
 }
 

@@ -47,6 +47,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `alias = "…"` | another name that a model may send; may be repeated |
 /// | `strict`, `lenient` | how far the binder may go, where it differs from the tool |
 /// | `truncate` | a decimal may be cut to an integer, with a warning |
+/// | `harmless` | a number that says nothing about a person: the permanent record shows it |
 /// | `sensitive = "personal"` or `"secret"` | redacted before every sink |
 /// | `case = "exact"` or `"fold"` | whether spelling matters, for a field that holds an enum; also on the enum |
 ///

@@ -75,6 +75,7 @@ impl Reader<'_> {
             "secret" => Sensitivity::Secret,
             _ => Sensitivity::Public,
         };
+        parameter.harmless = outer.get(ext::HARMLESS) == Some(&Value::Bool(true));
         parameter.leniency = match text(&outer, ext::LENIENCY) {
             "lenient" => Some(Leniency::Lenient),
             "strict" => Some(Leniency::Strict),

@@ -3,19 +3,22 @@
 use std::fmt;
 
 use countersign_contract::canonical;
-use countersign_contract::evidence::RecordKind;
+use countersign_contract::evidence::{EvidenceRecord, RecordKind};
 use countersign_contract::{Digest, ErrorCode};
 use serde::{Serialize, Serializer};
 
 use crate::bundle::LEAF_BYTES_MAX;
 use crate::checkpoint::CheckpointError;
+use crate::seal;
 use crate::tree::InvalidProof;
 
 /// The outcome of [`Bundle::verify`](crate::bundle::Bundle::verify).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Whether nothing at all was found.
-    pub valid: bool,
+    /// What can be said of the bundle as a whole.
+    pub verdict: Verdict,
+    /// What this verification did not check, and why.
+    pub not_checked: Vec<NotChecked>,
     /// What the bundle says of itself, which was checked.
     pub summary: String,
     /// Whose signature everything rests on: the text of the key.
@@ -30,6 +33,107 @@ pub struct Report {
     pub records: Vec<RecordReport>,
     /// Everything that is wrong, in the order of the checks.
     pub findings: Vec<Finding>,
+}
+
+/// What can be said of a bundle. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every check passed, and the trusted key signed the log.
+    Valid,
+    /// Every check passed, but the signer was not checked: no trusted key was given.
+    Consistent,
+    /// Something is wrong; the findings say what.
+    Invalid,
+}
+
+impl Verdict {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Consistent => "consistent",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// The exit code of a program that verifies: 0, 4 or 3.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Valid => 0,
+            Self::Consistent => 4,
+            Self::Invalid => 3,
+        }
+    }
+}
+
+/// Something that a verification did not check. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotChecked {
+    /// Who signed the log: no trusted key was given.
+    Signer,
+    /// Whether the log was rewritten since: no checkpoint was given that somebody kept.
+    Rewriting,
+    /// The signatures of others under the checkpoint.
+    FurtherSignatures,
+    /// Linked records that the bundle does not have.
+    LinksOutside,
+    /// Whether linked answers were fresh: the records do not claim it (version 1 never does).
+    Freshness,
+    /// Sealed payloads: their digest was compared, they were not opened.
+    SealedPayloads,
+    /// Content that the bundle does not have.
+    AbsentContent,
+}
+
+impl NotChecked {
+    /// Everything that can be left unchecked.
+    pub const ALL: [Self; 7] = [
+        Self::Signer,
+        Self::Rewriting,
+        Self::FurtherSignatures,
+        Self::LinksOutside,
+        Self::Freshness,
+        Self::SealedPayloads,
+        Self::AbsentContent,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Signer => "signer",
+            Self::Rewriting => "rewriting",
+            Self::FurtherSignatures => "further_signatures",
+            Self::LinksOutside => "links_outside",
+            Self::Freshness => "freshness",
+            Self::SealedPayloads => "sealed_payloads",
+            Self::AbsentContent => "absent_content",
+        }
+    }
+
+    /// In words, with what would check it.
+    pub const fn explained(self) -> &'static str {
+        match self {
+            Self::Signer => "who signed the log: give the log's key with --key",
+            Self::Rewriting => {
+                "whether the log was rewritten: give a checkpoint that you kept with --held"
+            }
+            Self::FurtherSignatures => "signatures of others under the checkpoint",
+            Self::LinksOutside => "linked records that are not in the bundle",
+            Self::Freshness => "freshness of linked answers whose record makes no claim about it",
+            Self::SealedPayloads => {
+                "the content of sealed payloads: only their digest was compared"
+            }
+            Self::AbsentContent => "content that the bundle does not have",
+        }
+    }
+}
+
+impl fmt::Display for NotChecked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.explained())
+    }
 }
 
 /// Why a key was believed.
@@ -77,9 +181,9 @@ pub struct RecordReport {
     pub included: bool,
     /// What is known of what was sent and answered.
     pub content: Content,
-    /// The records it rests on that are in the bundle and match.
+    /// The linked records that are in the bundle and match.
     pub links: Vec<String>,
-    /// The records it rests on that the bundle does not have.
+    /// The linked records that the bundle does not have.
     pub not_included: Vec<String>,
 }
 
@@ -110,13 +214,43 @@ pub struct Finding {
     pub fault: Fault,
 }
 
-/// Which of the two values of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A value that a record commits to. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value {
     /// What the tool was given.
     Arguments,
     /// What it answered.
     Data,
+    /// The arguments as the caller sent them.
+    Raw,
+    /// What a person was shown.
+    Shown,
+}
+
+impl Value {
+    /// Every value.
+    pub const ALL: [Self; 4] = [Self::Arguments, Self::Data, Self::Raw, Self::Shown];
+
+    /// The domain of its commitment, and its name in a bundle.
+    pub const fn domain(self) -> &'static str {
+        match self {
+            Self::Arguments => seal::DOMAIN_ARGUMENTS,
+            Self::Data => seal::DOMAIN_DATA,
+            Self::Raw => seal::DOMAIN_RAW,
+            Self::Shown => seal::DOMAIN_SHOWN,
+        }
+    }
+
+    /// The commitment that a record has to it.
+    pub fn commitment(self, record: &EvidenceRecord) -> Option<Digest> {
+        let arguments = record.arguments.as_ref();
+        match self {
+            Self::Arguments => arguments?.commitment,
+            Self::Data => record.reply.as_ref()?.commitment,
+            Self::Raw => arguments?.raw,
+            Self::Shown => record.shown,
+        }
+    }
 }
 
 /// Everything that can be wrong with a bundle. Closed.
@@ -184,13 +318,16 @@ pub enum Fault {
         found: Digest,
     },
     /// The record commits to no such value.
-    #[error("it does not commit to {0}, and the bundle opens them")]
+    #[error("it does not commit to {0}, which the bundle opens")]
     OpenedUnexpected(Value),
     /// The salt is none.
     #[error("the salt of its {0} is not 32 bytes in hexadecimal")]
     SaltMalformed(Value),
+    /// An opening has a value or a text, not both and not neither.
+    #[error("its {0} is opened with both a value and a text, or with neither")]
+    OpeningMalformed(Value),
     /// The value or the salt is another one.
-    #[error("its {value} do not match the commitment: they give {found}, not {expected}")]
+    #[error("its {value} does not match the commitment: it gives {found}, not {expected}")]
     OpenedOther {
         /// Which value.
         value: Value,
@@ -200,7 +337,7 @@ pub enum Fault {
         found: Digest,
     },
     /// A record has the name of a link and another leaf, or the leaf and another name.
-    #[error("it rests on {id:?} with the leaf {expected}, and the bundle's has {found}")]
+    #[error("it links {id:?} with the leaf {expected}, and the bundle's has {found}")]
     LinkOther {
         /// The name in the link.
         id: String,
@@ -209,17 +346,41 @@ pub enum Fault {
         /// The leaf of that name.
         found: Digest,
     },
-    /// What it rests on was no longer valid.
-    #[error("it is of {at} and rests on {id:?}, which was valid until {valid_until}")]
+    /// The linked record does not stand before this one in the log.
+    #[error("it links {id:?}, which stands at {target}, not before it")]
+    LinkLater {
+        /// The name in the link.
+        id: String,
+        /// The place of the linked record.
+        target: u64,
+    },
+    /// The record claims that a linked answer was fresh, and its own times say otherwise.
+    #[error("it claims that {id:?} was fresh at {at}, after its window ended at {until}")]
     LinkExpired {
         /// The name in the link.
         id: String,
-        /// How long that one was valid.
-        valid_until: String,
-        /// When this one was made.
+        /// The end of the window, as the record claims it.
+        until: String,
+        /// When it was used, as the record claims it.
         at: String,
     },
-    /// Whether it was still valid cannot be told.
+    /// The record claims another window than the linked answer has.
+    #[error("it claims that {id:?} was valid until {claimed:?}, and that record says {found:?}")]
+    LinkWindowOther {
+        /// The name in the link.
+        id: String,
+        /// The end of the window, as the record claims it.
+        claimed: String,
+        /// What the linked record says; `None` if it has no window.
+        found: Option<String>,
+    },
+    /// A claim of freshness on a record that the call does not rest on.
+    #[error("it claims that {id:?} was fresh and does not rest on it")]
+    LinkClaimUnexpected {
+        /// The name in the link.
+        id: String,
+    },
+    /// A time that has to be compared cannot be read.
     #[error("{text:?} is no time of the form 2026-11-15T12:00:00Z")]
     TimeMalformed {
         /// What stands there.
@@ -260,9 +421,9 @@ pub enum Fault {
 }
 
 impl Report {
-    /// Whether nothing at all was found.
-    pub const fn is_valid(&self) -> bool {
-        self.valid
+    /// True if a trusted key signed the log and nothing is wrong.
+    pub fn is_valid(&self) -> bool {
+        self.verdict == Verdict::Valid
     }
 }
 
@@ -285,9 +446,13 @@ impl Fault {
             Self::PayloadOther { .. } => "payload_other",
             Self::OpenedUnexpected(_) => "opened_unexpected",
             Self::SaltMalformed(_) => "salt_malformed",
+            Self::OpeningMalformed(_) => "opening_malformed",
             Self::OpenedOther { .. } => "opened_other",
             Self::LinkOther { .. } => "link_other",
+            Self::LinkLater { .. } => "link_later",
             Self::LinkExpired { .. } => "link_expired",
+            Self::LinkWindowOther { .. } => "link_window_other",
+            Self::LinkClaimUnexpected { .. } => "link_claim_unexpected",
             Self::TimeMalformed { .. } => "time_malformed",
             Self::Earlier(_) => "earlier",
             Self::EarlierMalformed { .. } => "earlier_malformed",
@@ -316,10 +481,7 @@ impl Content {
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Arguments => "arguments",
-            Self::Data => "data",
-        })
+        f.write_str(self.domain())
     }
 }
 

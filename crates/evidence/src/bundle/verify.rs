@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign_contract::evidence::{EvidenceRecord, Opening};
+use countersign_contract::evidence::{EvidenceRecord, Link, LinkRole, Opening, VERSION};
 use countersign_contract::{Digest, canonical};
 
 use crate::bundle::{
-    Bundle, BundledRecord, Consistency, Content, Fault, Finding, LEAF_BYTES_MAX, RecordReport,
-    Report, Trust, Value, summary,
+    Bundle, BundledRecord, Consistency, Content, Fault, Finding, LEAF_BYTES_MAX, NotChecked,
+    RecordReport, Report, Trust, Value, Verdict, summary,
 };
 use crate::checkpoint::Checkpoint;
 use crate::hex;
 use crate::note::{Note, VerifyingKey};
-use crate::seal::{DOMAIN_ARGUMENTS, DOMAIN_DATA, commit};
+use crate::seal::commit;
 use crate::tree::{self, Hash};
 
 pub(super) fn verify(
@@ -36,12 +36,19 @@ pub(super) fn verify(
     checker.links(&read, &mut records);
     let consistency = checker.growth(key.as_ref(), log.as_ref(), held);
     checker.summary(log.as_ref());
+    let further_signatures = further_signatures(&bundle.checkpoint, key.as_ref());
+    let not_checked = not_checked(trusted, held, further_signatures, &read, &records);
     Report {
-        valid: checker.findings.is_empty(),
+        verdict: match (checker.findings.is_empty(), trusted) {
+            (false, _) => Verdict::Invalid,
+            (true, Some(_)) => Verdict::Valid,
+            (true, None) => Verdict::Consistent,
+        },
+        not_checked,
         summary: bundle.summary.clone(),
         public_key: key.as_ref().map_or_else(String::new, ToString::to_string),
         trust: trusted.map_or(Trust::Bundle, |_| Trust::Given),
-        further_signatures: further_signatures(&bundle.checkpoint, key.as_ref()),
+        further_signatures,
         consistency,
         records,
         findings: checker.findings,
@@ -53,10 +60,39 @@ struct Checker<'a> {
     findings: Vec<Finding>,
 }
 
+/// What a verification with these inputs leaves open, each once, in the order of the list.
+fn not_checked(
+    trusted: Option<&VerifyingKey>,
+    held: Option<&str>,
+    further_signatures: usize,
+    read: &[Option<Read>],
+    records: &[RecordReport],
+) -> Vec<NotChecked> {
+    let has = |content: &[Content]| {
+        records
+            .iter()
+            .any(|record| content.contains(&record.content))
+    };
+    let mut links = read.iter().flatten().flat_map(|read| &read.record.links);
+    let open = |what: &NotChecked| match what {
+        NotChecked::Signer => trusted.is_none(),
+        NotChecked::Rewriting => held.is_none(),
+        NotChecked::FurtherSignatures => further_signatures > 0,
+        NotChecked::LinksOutside => records.iter().any(|record| !record.not_included.is_empty()),
+        NotChecked::Freshness => {
+            links.any(|link| link.fresh.is_none() && link.role != Some(LinkRole::LookedAt))
+        }
+        NotChecked::SealedPayloads => has(&[Content::Sealed]),
+        NotChecked::AbsentContent => has(&[Content::Absent, Content::PartlyOpened]),
+    };
+    NotChecked::ALL.into_iter().filter(open).collect()
+}
+
 /// What is known of a leaf that is a record.
 struct Read {
     record: EvidenceRecord,
     leaf: Digest,
+    index: u64,
 }
 
 impl Checker<'_> {
@@ -101,7 +137,12 @@ impl Checker<'_> {
             let read = match record_of(&bundled.leaf) {
                 Ok(record) => {
                     let leaf = Digest(tree::leaf_hash(bundled.leaf.as_bytes()));
-                    Some(Read { record, leaf })
+                    let index = bundled.index;
+                    Some(Read {
+                        record,
+                        leaf,
+                        index,
+                    })
                 }
                 Err(fault) => {
                     self.find_in(bundled, None, fault);
@@ -158,17 +199,11 @@ impl Checker<'_> {
     /// Checks what was sent and answered against what the record commits to.
     fn content(&mut self, bundled: &BundledRecord, read: &Read) -> Content {
         let record = &read.record;
-        let sent = record.arguments.as_ref();
-        let sent = sent.map(|arguments| arguments.commitment);
-        let answered = record.reply.as_ref().and_then(|reply| reply.commitment);
         let opened = bundled.opened.as_ref();
-        let arguments = opened.and_then(|opened| opened.arguments.as_ref());
-        let data = opened.and_then(|opened| opened.data.as_ref());
-        let values = [
-            (Value::Arguments, sent, arguments),
-            (Value::Data, answered, data),
-        ];
-
+        let values = Value::ALL.map(|value| {
+            let opening = opened.and_then(|opened| opened.of(value));
+            (value, value.commitment(record), opening)
+        });
         let before = self.findings.len();
         if let Some(payload) = &bundled.payload
             && let Err(fault) = check_payload(payload, record.payload)
@@ -198,7 +233,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that what a record rests on is what the bundle has, and that it was still valid.
+    /// Checks that linked records are those of the bundle, stand earlier, and were as fresh as the record claims.
     fn links(&mut self, all: &[Option<Read>], records: &mut [RecordReport]) {
         let bundle = self.bundle;
         let known = || all.iter().flatten();
@@ -208,22 +243,13 @@ impl Checker<'_> {
             let Some(from) = from else { continue };
             for link in &from.record.links {
                 let target = by_id.get(&link.id).or_else(|| by_leaf.get(&link.leaf));
-                let Some(target) = target else {
+                if target.is_none() {
                     report.not_included.push(link.id.to_string());
-                    continue;
-                };
-                if target.leaf != link.leaf || target.record.id != link.id {
-                    let fault = Fault::LinkOther {
-                        id: link.id.to_string(),
-                        expected: link.leaf,
-                        found: target.leaf,
-                    };
-                    self.find_in(bundled, Some(from), fault);
-                    continue;
                 }
-                report.links.push(link.id.to_string());
-                if let Err(fault) = check_window(&from.record, &target.record) {
-                    self.find_in(bundled, Some(from), fault);
+                match check_link(from, link, target.copied()) {
+                    Ok(()) if target.is_some() => report.links.push(link.id.to_string()),
+                    Ok(()) => {}
+                    Err(fault) => self.find_in(bundled, Some(from), fault),
                 }
             }
         }
@@ -307,7 +333,7 @@ pub(super) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
     }
     let record: EvidenceRecord =
         serde_json::from_str(leaf).map_err(|error| Fault::LeafNotARecord(error.to_string()))?;
-    if record.v != 1 {
+    if !(1..=VERSION).contains(&record.v) {
         return Err(Fault::LeafNotARecord(format!("version {}", record.v)));
     }
     Ok(record)
@@ -339,13 +365,13 @@ fn check_payload(payload: &str, expected: Option<Digest>) -> Result<(), Fault> {
 fn check_opening(value: Value, opening: &Opening, commitment: Option<Digest>) -> Result<(), Fault> {
     let expected = commitment.ok_or(Fault::OpenedUnexpected(value))?;
     let salt = hex::decode(&opening.salt).ok_or(Fault::SaltMalformed(value))?;
-    // A bundle is read through its canonical text, so what is in it has one.
-    let text = canonical::to_vec(&opening.value).unwrap_or_default();
-    let domain = match value {
-        Value::Arguments => DOMAIN_ARGUMENTS,
-        Value::Data => DOMAIN_DATA,
+    let text = match (&opening.value, &opening.text) {
+        // A bundle is read through its canonical text, so what is in it has one.
+        (Some(value), None) => canonical::to_vec(value).unwrap_or_default(),
+        (None, Some(text)) => text.as_bytes().to_vec(),
+        (Some(_), Some(_)) | (None, None) => return Err(Fault::OpeningMalformed(value)),
     };
-    let found = commit(domain, &salt, &text);
+    let found = commit(value.domain(), &salt, &text);
     if found == expected {
         return Ok(());
     }
@@ -356,23 +382,48 @@ fn check_opening(value: Value, opening: &Opening, commitment: Option<Digest>) ->
     })
 }
 
-/// A record may rest on another one until that one's window ends.
-fn check_window(from: &EvidenceRecord, target: &EvidenceRecord) -> Result<(), Fault> {
-    let reply = target.reply.as_ref();
-    let Some(valid_until) = reply.and_then(|reply| reply.valid_until.as_ref()) else {
+/// Checks one link. The verifier never judges freshness by itself: it checks what the record claims.
+fn check_link(from: &Read, link: &Link, target: Option<&Read>) -> Result<(), Fault> {
+    let id = || link.id.to_string();
+    if let Some(target) = target {
+        if target.leaf != link.leaf || target.record.id != link.id {
+            return Err(Fault::LinkOther {
+                id: id(),
+                expected: link.leaf,
+                found: target.leaf,
+            });
+        }
+        if target.index >= from.index {
+            let target = target.index;
+            return Err(Fault::LinkLater { id: id(), target });
+        }
+    }
+    let Some(fresh) = &link.fresh else {
         return Ok(());
     };
-    let malformed = |text: &String| Fault::TimeMalformed { text: text.clone() };
-    let end = instant(valid_until).ok_or_else(|| malformed(valid_until))?;
-    let at = instant(&from.at).ok_or_else(|| malformed(&from.at))?;
-    if at <= end {
-        return Ok(());
+    if link.role != Some(LinkRole::RestsOn) {
+        return Err(Fault::LinkClaimUnexpected { id: id() });
     }
-    Err(Fault::LinkExpired {
-        id: target.id.to_string(),
-        valid_until: valid_until.clone(),
-        at: from.at.clone(),
-    })
+    let malformed = |text: &String| Fault::TimeMalformed { text: text.clone() };
+    let until = instant(&fresh.until).ok_or_else(|| malformed(&fresh.until))?;
+    let at = instant(&fresh.at).ok_or_else(|| malformed(&fresh.at))?;
+    if at > until {
+        return Err(Fault::LinkExpired {
+            id: id(),
+            until: fresh.until.clone(),
+            at: fresh.at.clone(),
+        });
+    }
+    let reply = target.map(|target| target.record.reply.as_ref());
+    let window = reply.map(|reply| reply.and_then(|reply| reply.valid_until.clone()));
+    match window {
+        Some(found) if found.as_ref() != Some(&fresh.until) => Err(Fault::LinkWindowOther {
+            id: id(),
+            claimed: fresh.until.clone(),
+            found,
+        }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A time as something that can be compared: its seconds as text, and nine digits of the rest.

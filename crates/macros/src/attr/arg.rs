@@ -8,7 +8,7 @@ use super::{Case, ContainerAttrs, FieldAttrs, Leniency, Sensitivity, Set, Varian
 use crate::ctxt::Ctxt;
 use crate::literal::{Json, Literal};
 
-const FIELD_SETTINGS: &str = "`example`, `default`, `min`, `max`, `min_length`, `max_length`, `pattern`, `min_items`, `max_items`, `strict`, `lenient`, `truncate`, `sensitive`, `alias`, `case`";
+const FIELD_SETTINGS: &str = "`example`, `default`, `min`, `max`, `min_length`, `max_length`, `pattern`, `min_items`, `max_items`, `strict`, `lenient`, `truncate`, `sensitive`, `harmless`, `alias`, `case`";
 
 pub(super) fn container(cx: &Ctxt, attributes: &[Attribute], attrs: &mut ContainerAttrs) {
     each_setting(cx, attributes, |meta| {
@@ -46,6 +46,7 @@ pub(super) fn field(cx: &Ctxt, attributes: &[Attribute], attrs: &mut FieldAttrs)
             "strict" => set_leniency(meta, &mut attrs.leniency, Leniency::Strict),
             "lenient" => set_leniency(meta, &mut attrs.leniency, Leniency::Lenient),
             "truncate" => set(meta, &mut attrs.truncate, ()),
+            "harmless" => set(meta, &mut attrs.harmless, ()),
             "sensitive" => {
                 let sensitivity = sensitivity(meta)?;
                 set(meta, &mut attrs.sensitivity, sensitivity)
