@@ -19,9 +19,11 @@ use crate::record::{BindSummary, PhaseTimes};
 use crate::trace::Trace;
 
 mod exact;
+mod leaf;
 mod link;
 
 pub use exact::Exact;
+pub use leaf::LeafError;
 pub use link::{Freshness, Link, LinkRole};
 
 /// The version of records and payloads that is written. Version 1 is still read.

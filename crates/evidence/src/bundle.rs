@@ -4,8 +4,10 @@
 //! sent and answered by the commitments, the summary is made from the records again. What the log
 //! does not commit to (the rest of a payload) is therefore not part of an opened record.
 
+mod fault;
 mod report;
 mod summary;
+mod verdict;
 mod verify;
 
 use base64::Engine as _;
@@ -18,9 +20,9 @@ use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::note::{Note, VerifyingKey};
 use crate::tree::Hash;
 
-pub use report::{
-    Consistency, Content, Fault, Finding, NotChecked, RecordReport, Report, Trust, Value, Verdict,
-};
+pub use fault::Fault;
+pub use report::{Consistency, Content, Finding, RecordReport, Report, Trust, Value};
+pub use verdict::{NotChecked, Verdict};
 
 /// The format that is written and read.
 pub const FORMAT: &str = "countersign.dev/bundle@v1";

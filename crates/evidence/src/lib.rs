@@ -6,7 +6,8 @@
 //! 1. [`tree`]: the Merkle tree over the leaves, and proofs in it; [`tile`]: how a store keeps it;
 //! 2. [`note`] and [`checkpoint`]: the signed statement "the tree of this size has this root";
 //! 3. [`seal`]: what a user's key does, and who keeps that key;
-//! 4. [`bundle`]: some records in one file, and the checks that a stranger makes.
+//! 4. [`freshness`]: what a record claims about the answers that it links;
+//! 5. [`bundle`]: some records in one file, and the checks that a stranger makes.
 //!
 //! The formats are specified in `docs/evidence-format.md`.
 //!
@@ -34,6 +35,7 @@
 
 pub mod bundle;
 pub mod checkpoint;
+pub mod freshness;
 pub mod hex;
 pub mod note;
 pub mod seal;

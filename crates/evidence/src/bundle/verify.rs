@@ -1,10 +1,10 @@
 //! The checks, in the order in which a reader would ask: whose log, is it in there, does it match.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign_contract::evidence::{EvidenceRecord, Link, LinkRole, Opening, VERSION};
+use countersign_contract::evidence::{EvidenceRecord, LeafError, Link, Opening};
 use countersign_contract::{Digest, canonical};
 
 use crate::bundle::{
@@ -12,6 +12,7 @@ use crate::bundle::{
     RecordReport, Report, Trust, Value, Verdict, summary,
 };
 use crate::checkpoint::Checkpoint;
+use crate::freshness;
 use crate::hex;
 use crate::note::{Note, VerifyingKey};
 use crate::seal::commit;
@@ -25,6 +26,7 @@ pub(super) fn verify(
     let mut checker = Checker {
         bundle,
         findings: Vec::new(),
+        not_checked: BTreeSet::new(),
     };
     let key = checker.key(trusted);
     let log = key.as_ref().and_then(|key| checker.checkpoint(key));
@@ -37,14 +39,20 @@ pub(super) fn verify(
     let consistency = checker.growth(key.as_ref(), log.as_ref(), held);
     checker.summary(log.as_ref());
     let further_signatures = further_signatures(&bundle.checkpoint, key.as_ref());
-    let not_checked = not_checked(trusted, held, further_signatures, &read, &records);
+    let open = [
+        (NotChecked::Signer, trusted.is_none()),
+        (NotChecked::Rewriting, held.is_none() || log.is_none()),
+        (NotChecked::FurtherSignatures, further_signatures > 0),
+    ];
+    let open = open.into_iter().filter(|(_, is_open)| *is_open);
+    checker.not_checked.extend(open.map(|(what, _)| what));
     Report {
         verdict: match (checker.findings.is_empty(), trusted) {
             (false, _) => Verdict::Invalid,
             (true, Some(_)) => Verdict::Valid,
             (true, None) => Verdict::Consistent,
         },
-        not_checked,
+        not_checked: checker.not_checked.into_iter().collect(),
         summary: bundle.summary.clone(),
         public_key: key.as_ref().map_or_else(String::new, ToString::to_string),
         trust: trusted.map_or(Trust::Bundle, |_| Trust::Given),
@@ -58,34 +66,7 @@ pub(super) fn verify(
 struct Checker<'a> {
     bundle: &'a Bundle,
     findings: Vec<Finding>,
-}
-
-/// What a verification with these inputs leaves open, each once, in the order of the list.
-fn not_checked(
-    trusted: Option<&VerifyingKey>,
-    held: Option<&str>,
-    further_signatures: usize,
-    read: &[Option<Read>],
-    records: &[RecordReport],
-) -> Vec<NotChecked> {
-    let has = |content: &[Content]| {
-        records
-            .iter()
-            .any(|record| content.contains(&record.content))
-    };
-    let mut links = read.iter().flatten().flat_map(|read| &read.record.links);
-    let open = |what: &NotChecked| match what {
-        NotChecked::Signer => trusted.is_none(),
-        NotChecked::Rewriting => held.is_none(),
-        NotChecked::FurtherSignatures => further_signatures > 0,
-        NotChecked::LinksOutside => records.iter().any(|record| !record.not_included.is_empty()),
-        NotChecked::Freshness => {
-            links.any(|link| link.fresh.is_none() && link.role != Some(LinkRole::LookedAt))
-        }
-        NotChecked::SealedPayloads => has(&[Content::Sealed]),
-        NotChecked::AbsentContent => has(&[Content::Absent, Content::PartlyOpened]),
-    };
-    NotChecked::ALL.into_iter().filter(open).collect()
+    not_checked: BTreeSet<NotChecked>,
 }
 
 /// What is known of a leaf that is a record.
@@ -217,6 +198,14 @@ impl Checker<'_> {
                 self.find_in(bundled, Some(read), fault);
             }
         }
+        let has_rest = record.payload.is_some()
+            || (values.iter())
+                .any(|(_, committed, opening)| committed.is_some() && opening.is_none());
+        if bundled.payload.is_some() {
+            self.not_checked.insert(NotChecked::SealedPayloads);
+        } else if has_rest {
+            self.not_checked.insert(NotChecked::AbsentContent);
+        }
         if self.findings.len() > before {
             return Content::Mismatch;
         }
@@ -233,7 +222,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that linked records are those of the bundle, stand earlier, and were as fresh as the record claims.
+    /// Checks that linked records are those of the bundle and stand earlier, and what is claimed of their freshness.
     fn links(&mut self, all: &[Option<Read>], records: &mut [RecordReport]) {
         let bundle = self.bundle;
         let known = || all.iter().flatten();
@@ -243,13 +232,21 @@ impl Checker<'_> {
             let Some(from) = from else { continue };
             for link in &from.record.links {
                 let target = by_id.get(&link.id).or_else(|| by_leaf.get(&link.leaf));
-                if target.is_none() {
-                    report.not_included.push(link.id.to_string());
+                let target = target.copied();
+                let holds = check_link(from, link, target);
+                match (&holds, target) {
+                    (_, None) => {
+                        report.not_included.push(link.id.to_string());
+                        self.not_checked.insert(NotChecked::LinksOutside);
+                    }
+                    (Ok(()), Some(_)) => report.links.push(link.id.to_string()),
+                    (Err(_), Some(_)) => {}
                 }
-                match check_link(from, link, target.copied()) {
-                    Ok(()) if target.is_some() => report.links.push(link.id.to_string()),
-                    Ok(()) => {}
-                    Err(fault) => self.find_in(bundled, Some(from), fault),
+                if freshness::is_unclaimed(link, target.map(|target| &target.record)) {
+                    self.not_checked.insert(NotChecked::Freshness);
+                }
+                if let Err(fault) = holds {
+                    self.find_in(bundled, Some(from), fault);
                 }
             }
         }
@@ -326,17 +323,14 @@ pub(super) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
     if found > LEAF_BYTES_MAX {
         return Err(Fault::LeafTooLong { found });
     }
-    match canonical::from_json_text(leaf) {
-        Ok(canonical) if canonical == leaf => {}
-        Ok(_) => return Err(Fault::LeafNotCanonical(None)),
-        Err(error) => return Err(Fault::LeafNotCanonical(Some(error))),
-    }
-    let record: EvidenceRecord =
-        serde_json::from_str(leaf).map_err(|error| Fault::LeafNotARecord(error.to_string()))?;
-    if !(1..=VERSION).contains(&record.v) {
-        return Err(Fault::LeafNotARecord(format!("version {}", record.v)));
-    }
-    Ok(record)
+    EvidenceRecord::from_leaf(leaf).map_err(|error| match error {
+        LeafError::NotCanonical(error) => Fault::LeafNotCanonical(error),
+        error @ (LeafError::UnknownVersion { .. }
+        | LeafError::Shape { .. }
+        | LeafError::Foreign { .. }
+        | LeafError::Missing { .. }
+        | LeafError::Spelling) => Fault::LeafNotARecord(error),
+    })
 }
 
 /// Whether the log has the leaf; false where there is no checkpoint to prove it against.
@@ -382,7 +376,7 @@ fn check_opening(value: Value, opening: &Opening, commitment: Option<Digest>) ->
     })
 }
 
-/// Checks one link. The verifier never judges freshness by itself: it checks what the record claims.
+/// Checks one link, as far as the bundle has the linked record.
 fn check_link(from: &Read, link: &Link, target: Option<&Read>) -> Result<(), Fault> {
     let id = || link.id.to_string();
     if let Some(target) = target {
@@ -398,50 +392,8 @@ fn check_link(from: &Read, link: &Link, target: Option<&Read>) -> Result<(), Fau
             return Err(Fault::LinkLater { id: id(), target });
         }
     }
-    let Some(fresh) = &link.fresh else {
-        return Ok(());
-    };
-    if link.role != Some(LinkRole::RestsOn) {
-        return Err(Fault::LinkClaimUnexpected { id: id() });
-    }
-    let malformed = |text: &String| Fault::TimeMalformed { text: text.clone() };
-    let until = instant(&fresh.until).ok_or_else(|| malformed(&fresh.until))?;
-    let at = instant(&fresh.at).ok_or_else(|| malformed(&fresh.at))?;
-    if at > until {
-        return Err(Fault::LinkExpired {
-            id: id(),
-            until: fresh.until.clone(),
-            at: fresh.at.clone(),
-        });
-    }
-    let reply = target.map(|target| target.record.reply.as_ref());
-    let window = reply.map(|reply| reply.and_then(|reply| reply.valid_until.clone()));
-    match window {
-        Some(found) if found.as_ref() != Some(&fresh.until) => Err(Fault::LinkWindowOther {
-            id: id(),
-            claimed: fresh.until.clone(),
-            found,
-        }),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// A time as something that can be compared: its seconds as text, and nine digits of the rest.
-fn instant(text: &str) -> Option<(&str, String)> {
-    let (seconds, rest) = text.strip_suffix('Z')?.split_at_checked(19)?;
-    let shape = "0000-00-00T00:00:00".bytes();
-    let fits = |(byte, pattern): (u8, u8)| match pattern {
-        b'0' => byte.is_ascii_digit(),
-        exact => byte == exact,
-    };
-    let digits = match rest {
-        "" => "",
-        rest => rest.strip_prefix('.').filter(|digits| !digits.is_empty())?,
-    };
-    let well_formed = seconds.bytes().zip(shape).all(fits)
-        && digits.len() <= 9
-        && digits.bytes().all(|byte| byte.is_ascii_digit());
-    well_formed.then(|| (seconds, format!("{digits:0<9}")))
+    let record = target.map(|target| &target.record);
+    freshness::check(link, record).map_err(|fault| Fault::Freshness { id: id(), fault })
 }
 
 /// The hashes of a proof, or the position of the first that is none.

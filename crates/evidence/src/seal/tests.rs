@@ -56,7 +56,7 @@ fn every_altered_byte_is_refused() {
     );
 }
 
-/// One value under five uses and two keys has ten names.
+/// One value under six uses and two keys has twelve names.
 #[test]
 fn names_depend_on_key_and_use() {
     let names = |secret: u8| {
@@ -68,14 +68,16 @@ fn names_depend_on_key_and_use() {
             short(key.fingerprint(b"v")),
             short(key.index(b"v")),
             short(key.key_digest("v")),
+            key.chosen("", "v"),
         ]
     };
     let all: std::collections::BTreeSet<String> = names(1).into_iter().chain(names(2)).collect();
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.len(), 12);
     assert!(all.iter().all(|name| name.len() == 32));
     assert_eq!(names(1), names(1));
     let key = UserKey::from_bytes(&[1; 32]);
     assert_ne!(key.downstream_key("a", "bc"), key.downstream_key("ab", "c"));
+    assert_ne!(key.chosen("a", "bc"), key.chosen("ab", "c"));
     assert_eq!(format!("{key:?}"), "UserKey(..)");
 }
 
@@ -92,4 +94,35 @@ fn a_commitment_is_the_hash_of_domain_salt_and_text() {
         commit(DOMAIN_DATA, &[5; 32], b"{}"),
         Digest::of_bytes(&text)
     );
+}
+
+/// A2: a request id that the caller chose is a keyed digest, the same for every look-up of that user.
+#[test]
+fn a_chosen_request_id_is_named_by_a_digest() {
+    let name = |secret: u8, chosen: &str| {
+        let key = UserKey::from_bytes(&[secret; 32]);
+        let chosen = RequestId::new(chosen).unwrap();
+        key.request_id(&chosen).to_string()
+    };
+    let first = name(1, "erika.mustermann.1");
+    assert_eq!(first, name(1, "erika.mustermann.1"));
+    assert_ne!(first, name(2, "erika.mustermann.1"));
+    assert_ne!(first, name(1, "erika.mustermann.2"));
+    let digits = first.strip_prefix(REQUEST_PREFIX).unwrap();
+    assert_eq!(digits.len(), 32);
+    assert!(digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    let key = UserKey::from_bytes(&[1; 32]);
+    assert_eq!(digits, key.chosen("request", "erika.mustermann.1"));
+}
+
+/// The definition of the salt of a value, written out; every value of a payload has its own.
+#[test]
+fn a_salt_is_derived_from_the_payload_and_the_domain() {
+    let root = hmac::Key::new(hmac::HMAC_SHA256, &[5; 32]);
+    let expected = hmac::sign(&root, b"countersign.dev/salt/raw@v1");
+    assert_eq!(salt_of(&[5; 32], DOMAIN_RAW), expected.as_ref());
+    let domains = [DOMAIN_ARGUMENTS, DOMAIN_DATA, DOMAIN_RAW, DOMAIN_SHOWN];
+    let salts: std::collections::BTreeSet<_> =
+        domains.map(|domain| salt_of(&[5; 32], domain)).into();
+    assert_eq!(salts.len(), 4);
 }

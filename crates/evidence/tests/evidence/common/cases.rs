@@ -1,12 +1,13 @@
-//! Bundles that hold and bundles that do not, each with what is to be found in it.
+//! Bundles of version 1 records that hold and that do not, each with what is to be found in it.
 
-use countersign_contract::evidence::{EvidenceRecord, Opening};
+use countersign_contract::evidence::{EvidenceRecord, LinkRole, Opening, RecordedCredential};
 use countersign_contract::{Digest, SnapshotId};
 use countersign_evidence::bundle::{Bundle, Earlier, Opened};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::note::SigningKey;
 use serde_json::json;
 
+use super::recent_cases;
 use super::sample::{
     DENIAL, Log, ORDER, ORIGIN, QUOTE, SHIPPING, log, log_key, public_key, record_of, text_of,
 };
@@ -31,12 +32,13 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend(lying_records());
     cases.extend(held());
     cases.extend(earlier());
+    cases.extend(recent_cases::all());
     cases
 }
 
-type Found = [(&'static str, Option<u64>)];
+pub(crate) type Found = [(&'static str, Option<u64>)];
 
-fn case(name: &'static str, bundle: impl Into<String>, findings: &Found) -> Case {
+pub(crate) fn case(name: &'static str, bundle: impl Into<String>, findings: &Found) -> Case {
     Case {
         name,
         bundle: bundle.into(),
@@ -55,7 +57,7 @@ fn bare() -> Bundle {
     without_content(decision())
 }
 
-fn without_content(mut bundle: Bundle) -> Bundle {
+pub(crate) fn without_content(mut bundle: Bundle) -> Bundle {
     for record in &mut bundle.records {
         (record.payload, record.opened) = (None, None);
     }
@@ -285,9 +287,10 @@ fn contents() -> Vec<Case> {
             .take()
             .expect("the sample opens it")
     };
-    let opening = |value: serde_json::Value| Opening {
+    let opening = Opening {
         salt: "00".repeat(32),
-        value,
+        value: Some(json!(null)),
+        text: None,
     };
     vec![
         altered_whole(
@@ -306,7 +309,8 @@ fn contents() -> Vec<Case> {
         ),
         altered_whole("value-altered", &[("opened_other", quote)], |bundle| {
             let mut opened = opened(bundle);
-            opened.data.as_mut().expect("it is there").value["total"] = json!("3.98");
+            let data = opened.data.as_mut().expect("it is there");
+            data.value.as_mut().expect("it is a value")["total"] = json!("3.98");
             bundle.records[0].opened = Some(opened);
         }),
         altered_whole("salt-altered", &[("opened_other", quote)], |bundle| {
@@ -324,9 +328,9 @@ fn contents() -> Vec<Case> {
             "values-exchanged",
             &[("opened_other", quote), ("opened_other", quote)],
             |bundle| {
-                let Opened { arguments, data } = opened(bundle);
-                let (arguments, data) = (data, arguments);
-                bundle.records[0].opened = Some(Opened { arguments, data });
+                let mut opened = opened(bundle);
+                std::mem::swap(&mut opened.arguments, &mut opened.data);
+                bundle.records[0].opened = Some(opened);
             },
         ),
         {
@@ -334,14 +338,13 @@ fn contents() -> Vec<Case> {
             let mut bundle = log().bundle(&[DENIAL]);
             bundle.records[0] = bundle.records[0].clone().with_payload(b"sealed");
             bundle.records[0].opened = Some(Opened {
-                arguments: Some(opening(json!({}))),
-                data: Some(opening(json!(null))),
+                arguments: Some(opening.clone()),
+                data: Some(opening.clone()),
+                raw: Some(opening.clone()),
+                shown: Some(opening),
             });
-            let findings = [
-                ("payload_unexpected", denial),
-                ("opened_unexpected", denial),
-                ("opened_unexpected", denial),
-            ];
+            let mut findings = vec![("payload_unexpected", denial)];
+            findings.extend([("opened_unexpected", denial); 4]);
             case("content-unexpected", bundle.to_json(), &findings)
         },
     ]
@@ -382,7 +385,7 @@ fn lying_leaves() -> Vec<Case> {
         lying(
             "leaf-of-another-version",
             not_a_record,
-            honest.replace("\"v\":1", "\"v\":2"),
+            honest.replace("\"v\":1", "\"v\":3"),
         ),
         lying(
             "leaf-of-an-unknown-kind",
@@ -418,15 +421,24 @@ fn lying_records() -> Vec<Case> {
             &[("link_other", place)],
             order(|record| record.links[0].id = SnapshotId::new("ev_offer").expect("valid")),
         ),
+        // Version 1 does not say what a link is for, so nothing can be said about its freshness.
         lying(
-            "link-expired",
-            &[("link_expired", place), ("link_expired", place)],
+            "valid-link-expired",
+            &[],
             order(|record| record.at = String::from("2026-11-15T12:01:00.250000001Z")),
         ),
         lying(
-            "time-malformed",
-            &[("time_malformed", place), ("time_malformed", place)],
-            order(|record| record.at = String::from("2026-11-15T13:01:00+01:00")),
+            "role-in-version-1",
+            &[("leaf_not_a_record", place)],
+            order(|record| record.links[0].role = Some(LinkRole::LookedAt)),
+        ),
+        lying(
+            "credential-in-version-1",
+            &[("leaf_not_a_record", place)],
+            order(|record| {
+                let id = "key_7".to_owned();
+                record.credential = Some(RecordedCredential::ApiKey { id });
+            }),
         ),
     ]
 }

@@ -1,16 +1,18 @@
-//! A small log with a decision in it: two look-ups, the order that rests on them, and what came after.
+//! A small log of version 1 with a decision in it: two look-ups, the order that rests on them, and what came after.
 
 use countersign_contract::evidence::{
-    EvidenceRecord, Link, Opening, Payload, RecordKind, RecordedActor, RecordedArguments,
-    RecordedReply, RecordedTool,
+    EvidenceRecord, Link, Opening, RecordKind, RecordedActor, RecordedArguments, RecordedReply,
+    RecordedTool,
 };
 use countersign_contract::{ActorType, Digest, ErrorCode, RequestId, SnapshotId, canonical};
 use countersign_evidence::bundle::{Bundle, BundledRecord, Opened};
 use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::hex;
 use countersign_evidence::note::{SigningKey, VerifyingKey};
 use countersign_evidence::seal::{DOMAIN_ARGUMENTS, DOMAIN_DATA, UserKey, commit};
 use countersign_evidence::tile::{TileMap, TileWriter};
 use countersign_evidence::tree::{self, Frontier, Hash};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub(crate) const ORIGIN: &str = "log.example.com/orders";
@@ -29,7 +31,7 @@ pub(crate) fn public_key() -> VerifyingKey {
     log_key().verifying_key()
 }
 
-fn user_key() -> UserKey {
+pub(crate) fn user_key() -> UserKey {
     UserKey::from_bytes(&[12; 32])
 }
 
@@ -121,16 +123,17 @@ pub(crate) fn text_of(record: &EvidenceRecord) -> String {
     canonical::to_string(&value).expect("a record has a canonical form")
 }
 
-/// The record that rests on these.
-pub(crate) fn links_to(leaves: &[&Leaf]) -> Vec<Link> {
-    let link = |leaf: &&Leaf| Link {
+/// A link as version 1 has it: without a role.
+pub(crate) fn link_to(leaf: &Leaf) -> Link {
+    Link {
         id: record_of(leaf).id,
         leaf: Digest(tree::leaf_hash(leaf.text.as_bytes())),
-    };
-    leaves.iter().map(link).collect()
+        role: None,
+        fresh: None,
+    }
 }
 
-/// Seven leaves.
+/// Seven leaves, as programs of version 1 wrote them.
 pub(crate) fn log() -> Log {
     let quote = called(
         "ev_quote",
@@ -183,8 +186,15 @@ pub(crate) fn log() -> Log {
     Log { leaves }
 }
 
-fn act(id: &str, kind: RecordKind, at: &str, act: Value) -> Leaf {
+/// An empty record of version 1.
+fn first(id: &str, kind: RecordKind, at: &str) -> EvidenceRecord {
     let mut record = EvidenceRecord::new(kind, SnapshotId::new(id).expect("valid"), at);
+    record.v = 1;
+    record
+}
+
+fn act(id: &str, kind: RecordKind, at: &str, act: Value) -> Leaf {
+    let mut record = first(id, kind, at);
     record.act = act;
     Leaf {
         text: text_of(&record),
@@ -194,8 +204,7 @@ fn act(id: &str, kind: RecordKind, at: &str, act: Value) -> Leaf {
 }
 
 fn denial() -> Leaf {
-    let id = SnapshotId::new("ev_denied").expect("valid");
-    let mut record = EvidenceRecord::new(RecordKind::Denial, id, "2026-11-15T12:02:00Z");
+    let mut record = first("ev_denied", RecordKind::Denial, "2026-11-15T12:02:00Z");
     record.tool = Some(tool("payment.charge"));
     record.reply = Some(RecordedReply {
         code: Some(ErrorCode::Forbidden),
@@ -210,13 +219,22 @@ fn denial() -> Leaf {
     }
 }
 
-fn tool(name: &str) -> RecordedTool {
+pub(crate) fn tool(name: &str) -> RecordedTool {
     RecordedTool {
         name: name.to_owned(),
         version: Some("1.0.0".to_owned()),
         definition: None,
         build: None,
     }
+}
+
+/// The payload of version 1: every value has a salt of its own.
+#[derive(Serialize)]
+struct FirstPayload<'a> {
+    v: u8,
+    user_id: &'a str,
+    arguments: &'a Opening,
+    data: &'a Opening,
 }
 
 /// A call with its payload: salts and nonces follow from the name, so that they never change.
@@ -232,35 +250,26 @@ fn called(
         let salt = Digest::of_bytes(format!("{id} {domain}").as_bytes()).0;
         let text = canonical::to_vec(value).expect("the sample has a canonical form");
         let opening = Opening {
-            salt: Digest(salt).to_string().replace("sha256:", ""),
-            value: value.clone(),
+            salt: hex::encode(&salt),
+            value: Some(value.clone()),
+            text: None,
         };
         (commit(domain, &salt, &text), opening)
     };
     let (sent, arguments) = opening(DOMAIN_ARGUMENTS, arguments);
     let (answered, data) = opening(DOMAIN_DATA, data);
-    let payload = Payload {
+    let payload = FirstPayload {
         v: 1,
-        user_id: "user-1".to_owned(),
-        actor: None,
-        session_id: None,
-        locale: None,
-        currency: None,
-        timezone: None,
-        client: None,
-        ran_at: None,
-        arguments: Some(arguments),
-        data: Some(data),
-        error: None,
-        warnings: Vec::new(),
+        user_id: "user-1",
+        arguments: &arguments,
+        data: &data,
     };
-    let plain = serde_json::to_vec(&payload).expect("a payload is JSON");
-    let nonce = Digest::of_bytes(id.as_bytes()).0;
-    let place = [b"payload", "user-1".as_bytes(), id.as_bytes()].join(&0);
-    let nonce = *nonce.first_chunk().expect("32 bytes");
-    let sealed = user_key().seal(nonce, &place, &plain);
+    let sealed = seal(
+        id,
+        &serde_json::to_vec(&payload).expect("a payload is JSON"),
+    );
 
-    let mut record = EvidenceRecord::new(RecordKind::Call, SnapshotId::new(id).expect("valid"), at);
+    let mut record = first(id, RecordKind::Call, at);
     record.subject = Some(user_key().subject("user-1"));
     record.request_id = Some(RequestId::new(format!("req_{id}")).expect("valid"));
     record.actor = Some(RecordedActor {
@@ -269,7 +278,9 @@ fn called(
     });
     record.tool = Some(tool(name));
     record.arguments = Some(RecordedArguments {
-        commitment: sent,
+        commitment: Some(sent),
+        raw: None,
+        public: Value::Null,
         redacted: Value::Null,
     });
     record.reply = Some(RecordedReply {
@@ -278,11 +289,22 @@ fn called(
         ttl_seconds: Some(60),
         valid_until: Some("2026-11-15T12:01:00.25Z".to_owned()),
     });
-    record.links = links_to(rests_on);
+    record.links = rests_on.iter().map(|leaf| link_to(leaf)).collect();
     record.payload = Some(Digest::of_bytes(&sealed));
     Leaf {
         text: text_of(&record),
         payload: Some(sealed),
-        opened: Some(Opened::from(&payload)),
+        opened: Some(Opened {
+            arguments: Some(arguments),
+            data: Some(data),
+            ..Opened::default()
+        }),
     }
+}
+
+/// The sealed payload of a record.
+pub(crate) fn seal(id: &str, plain: &[u8]) -> Vec<u8> {
+    let nonce = Digest::of_bytes(id.as_bytes()).0;
+    let place = [b"payload", "user-1".as_bytes(), id.as_bytes()].join(&0);
+    user_key().seal(*nonce.first_chunk().expect("32 bytes"), &place, plain)
 }

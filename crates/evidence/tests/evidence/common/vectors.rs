@@ -2,10 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign_contract::{Digest, canonical};
+use countersign_contract::{Digest, RequestId, canonical};
+use countersign_evidence::bundle::{Bundle, Verdict};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::note::SigningKey;
-use countersign_evidence::seal::{DOMAIN_ARGUMENTS, DOMAIN_DATA, MasterKey, UserKey, commit};
+use countersign_evidence::seal::{
+    DOMAIN_ARGUMENTS, DOMAIN_DATA, DOMAIN_RAW, DOMAIN_SHOWN, MasterKey, UserKey, commit, salt_of,
+};
 use countersign_evidence::tile::{TileId, TileMap, TilePath, TileWriter, encode_entries, width_at};
 use countersign_evidence::tree::{self, Frontier, Hash};
 use serde_json::{Value, json};
@@ -45,15 +48,24 @@ pub(crate) fn files() -> Vec<VectorFile> {
     files
 }
 
+/// The verdict and what is left open are those of the program; the findings are those of the case.
 fn bundles() -> Value {
     let row = |case: cases::Case| {
         let finding = |(code, index): &(&str, Option<u64>)| json!({"code": code, "index": index});
+        let key = case.key.as_ref().map(|key| key.parse().expect("a key"));
+        let report = Bundle::parse(&case.bundle)
+            .ok()
+            .map(|bundle| bundle.verify(key.as_ref(), case.held.as_deref()));
+        let verdict = report
+            .as_ref()
+            .map_or(Verdict::Invalid, |report| report.verdict);
         json!({
             "name": case.name,
             "bundle": format!("bundles/{}.json", case.name),
             "key": case.key,
             "held": case.held,
-            "valid": case.findings.is_empty(),
+            "verdict": verdict,
+            "not_checked": report.map(|report| report.not_checked),
             "findings": case.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     };
@@ -96,11 +108,13 @@ fn canonical_texts() -> Value {
 
 fn commitments() -> Value {
     let row = |(domain, text): (&str, &str)| {
-        let salt = Digest::of_bytes(text.as_bytes()).0;
+        let payload_salt = Digest::of_bytes(text.as_bytes()).0;
+        let salt = salt_of(&payload_salt, domain);
         json!({
             "domain": domain,
+            "payload_salt": hex(&payload_salt),
             "salt": hex(&salt),
-            "canonical": text,
+            "text": text,
             "commitment": commit(domain, &salt, text.as_bytes()),
         })
     };
@@ -109,6 +123,9 @@ fn commitments() -> Value {
         (DOMAIN_DATA, r#"{"sku":"A-1"}"#),
         (DOMAIN_DATA, "null"),
         (DOMAIN_DATA, r#""für Ünal""#),
+        (DOMAIN_ARGUMENTS, r#"{"n":1000000000000000000001}"#),
+        (DOMAIN_RAW, "{sku: 'A-1',}"),
+        (DOMAIN_SHOWN, r#"{"summary":"2 of A-1"}"#),
     ];
     texts.map(row).into_iter().collect()
 }
@@ -156,6 +173,8 @@ fn seals() -> Value {
             "fingerprint": {"bytes": hex(&key.fingerprint(b"bytes"))},
             "index": {"value": hex(&key.index(b"value"))},
             "key_digest": {"key": hex(&key.key_digest("key"))},
+            "chosen": {"what": "jti", "name": "token-1", "text": key.chosen("jti", "token-1")},
+            "request_id": {"erika.1": key.request_id(&RequestId::new("erika.1").expect("valid"))},
             "downstream_key": {"tool": "order.create", "key": "key", "text": key.downstream_key("order.create", "key")},
             "seals": seals.map(seal),
         })
