@@ -1,17 +1,21 @@
 //! Where a command works: the data folder, the store and the keys that belong to it.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use countersign::approve::{SCOPE_ANSWER, StoredApprovals};
 use countersign::archive::{self, Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
 use countersign::clock::{Clock, SystemClock};
+use countersign::contract::digest::Digester;
 use countersign::contract::{Actor, ActorType, Digest};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{self, Store};
 use countersign::newest::NewestCheckpoint;
 use countersign::rules::Rules;
+use countersign::scribe::Build;
 use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::VerifyingKey;
@@ -132,7 +136,7 @@ impl PlaceOptions {
         self.make(|_| Ok(()))
     }
 
-    fn make(&self, on_keys: impl FnOnce(&Folder) -> std::io::Result<()>) -> Result<Place, Failure> {
+    fn make(&self, on_keys: impl FnOnce(&Folder) -> io::Result<()>) -> Result<Place, Failure> {
         let (data, store) = self.names()?;
         let folder = Folder::make(data)?;
         let (_, ids) = clock_and_ids();
@@ -308,10 +312,35 @@ pub(crate) fn operator() -> Principal {
         .fold(Principal::new(actor, ""), Principal::scope)
 }
 
-/// What ran the tool: the version of this program, which holds the tools.
-fn build_digest() -> Digest {
-    let name = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
-    Digest::of_bytes(name.as_bytes())
+/// SHA-256 of the running executable. It is computed aside as soon as the first executor is made, so that no start and
+/// no call waits for it unless a record needs it before.
+fn build_digest() -> Build {
+    static BUILD: LazyLock<Build> = LazyLock::new(|| {
+        let build = Build::lazily(executable_digest);
+        let aside = build.clone();
+        // Where no thread can be had, the first record computes it.
+        let _ = std::thread::Builder::new()
+            .name("build digest".to_owned())
+            .spawn(move || aside.digest());
+        build
+    });
+    BUILD.clone()
+}
+
+fn executable_digest() -> Option<Digest> {
+    // The file of the running program, also where another one has taken its name since.
+    let running = Path::new("/proc/self/exe");
+    let path = if running.exists() {
+        running.to_owned()
+    } else {
+        std::env::current_exe().ok()?
+    };
+    let mut digester = Digester::default();
+    let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut digester));
+    if let Err(error) = &read {
+        tracing::warn!(%error, "the running executable cannot be read: records do not name it");
+    }
+    read.is_ok().then(|| digester.finish())
 }
 
 fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {

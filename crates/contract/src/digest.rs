@@ -69,6 +69,49 @@ impl Digest {
     }
 }
 
+/// Digests bytes that arrive in portions, such as those of a large file.
+///
+/// # Example
+///
+/// ```
+/// use std::io::Write as _;
+///
+/// use countersign_contract::Digest;
+/// use countersign_contract::digest::Digester;
+///
+/// let mut digester = Digester::default();
+/// digester.write_all(b"one ")?;
+/// digester.write_all(b"text")?;
+/// assert_eq!(digester.finish(), Digest::of_bytes(b"one text"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// The digest of everything that was written.
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
+impl std::io::Write for Digester {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Digester {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digester(..)")
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)

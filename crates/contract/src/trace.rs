@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
+
 /// The `trace` member of a request envelope, as the standard spells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -134,19 +136,67 @@ impl TraceContext {
             parent_span_id: self.parent_span_id.map(|id| format!("{id:016x}")),
         }
     }
+}
 
-    /// From the `trace` member of an envelope, where its trace and span id are well formed.
-    pub fn from_trace(trace: &Trace) -> Option<Self> {
-        Some(Self {
-            trace_id: hex(trace.trace_id.as_deref()?, 32)?,
-            span_id: hex(trace.span_id.as_deref()?, 16)? as u64,
-            parent_span_id: trace
-                .parent_span_id
-                .as_deref()
-                .and_then(|id| Some(hex(id, 16)? as u64)),
-            sampled: true,
-        })
+/// What of a `trace` member can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerTrace {
+    /// The trace of the chain: as it was sent, or derived from the caller's span.
+    pub trace_id: Option<u128>,
+    /// The caller's span, which is the parent of what we do.
+    pub span_id: Option<u64>,
+    /// The members that cannot be used.
+    pub unusable: Vec<&'static str>,
+}
+
+impl Trace {
+    /// Reads the ids. The standard's own form has no trace id: it is derived from `parent_span_id`, or from
+    /// `span_id` where there is no parent, so that all calls below one span share one trace.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use countersign_contract::trace::Trace;
+    ///
+    /// let root = Trace { span_id: Some("00f067aa0ba902b7".into()), ..Trace::default() };
+    /// let below = Trace {
+    ///     span_id: Some("b7ad6b7169203331".into()),
+    ///     parent_span_id: Some("00f067aa0ba902b7".into()),
+    ///     ..Trace::default()
+    /// };
+    /// assert_eq!(root.read().trace_id, below.read().trace_id);
+    /// assert!(root.read().trace_id.is_some());
+    /// ```
+    pub fn read(&self) -> CallerTrace {
+        let mut unusable = Vec::new();
+        let mut id = |name: &'static str, text: Option<&str>, digits: usize| {
+            let id = hex(text?, digits);
+            if id.is_none() {
+                unusable.push(name);
+            }
+            id
+        };
+        let trace_id = id("trace_id", self.trace_id.as_deref(), 32);
+        let span_id = id("span_id", self.span_id.as_deref(), 16);
+        let parent = id("parent_span_id", self.parent_span_id.as_deref(), 16);
+        CallerTrace {
+            trace_id: trace_id.or_else(|| parent.or(span_id).map(derived)),
+            span_id: span_id.or(parent).map(|id| id as u64),
+            unusable,
+        }
     }
+}
+
+/// The trace id of a chain that is known by one of its spans only.
+fn derived(span_id: u128) -> u128 {
+    let text = format!("countersign.dev/trace@v1\n{span_id:016x}");
+    let digest = Digest::of_bytes(text.as_bytes());
+    let (first, _) = digest.as_bytes().split_at(16);
+    let id = first
+        .iter()
+        .fold(0, |id, byte| (id << 8) | u128::from(*byte));
+    // A trace id is never zero.
+    id.max(1)
 }
 
 impl fmt::Display for TraceContext {
@@ -209,8 +259,42 @@ mod tests {
     fn envelope_and_header_agree() {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let context: TraceContext = header.parse().unwrap();
-        assert_eq!(TraceContext::from_trace(&context.to_trace()), Some(context));
+        let read = context.to_trace().read();
+        assert_eq!(
+            (read.trace_id, read.span_id),
+            (Some(context.trace_id), Some(context.span_id))
+        );
         assert_eq!(context.to_string(), header);
+    }
+
+    /// A6: the standard's own form has no trace id, so equal spans give equal traces; what cannot be used is named.
+    #[test]
+    fn a_trace_is_read_as_far_as_it_goes() {
+        let check = |ids: [Option<&str>; 3], expected: (bool, bool, &[&str])| {
+            let [trace_id, span_id, parent_span_id] = ids.map(|id| id.map(str::to_owned));
+            let trace = Trace {
+                trace_id,
+                span_id,
+                parent_span_id,
+            };
+            let read = trace.read();
+            let found = (read.trace_id.is_some(), read.span_id.is_some());
+            assert_eq!(found, (expected.0, expected.1), "{ids:?}");
+            assert_eq!(read.unusable, expected.2, "{ids:?}");
+            assert_eq!(trace.read(), read, "{ids:?}");
+        };
+        let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+        check([None, None, None], (false, false, &[]));
+        check([Some(trace), None, None], (true, false, &[]));
+        check([None, Some(span), None], (true, true, &[]));
+        check([None, None, Some(span)], (true, true, &[]));
+        check([Some("abc"), Some(span), None], (true, true, &["trace_id"]));
+        check([None, Some("span-1"), None], (false, false, &["span_id"]));
+        let zero = "0000000000000000";
+        check(
+            [Some(trace), Some(zero), Some("X")],
+            (true, false, &["span_id", "parent_span_id"]),
+        );
     }
 
     #[test]

@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use countersign_contract::approval::ApprovedAmount;
 use countersign_contract::evidence::Link;
-use countersign_contract::{Actor, Digest, RequestId, ToolName};
+use countersign_contract::{Actor, Digest, RequestId, Retention, ToolName};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -69,6 +69,10 @@ pub(crate) use terms::agreed;
 pub struct Confirm {
     /// The call that asks.
     pub request_id: RequestId,
+    /// True if the caller chose that id.
+    pub is_id_chosen: bool,
+    /// For how long the evidence of the call is kept, and so is what the person was shown.
+    pub retention: Retention,
     /// Who triggered it.
     pub actor: Actor,
     /// Whose credential proved it.
@@ -114,11 +118,27 @@ pub trait Approver: Send + Sync + 'static {
     /// Answers at once, or waits for a person as long as the caller does.
     fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>>;
 
-    /// Whether [`ask`](Approver::ask) would ask the user something new. A call that can be simulated then is,
-    /// first, so that nobody is asked about one that cannot succeed. Who cannot tell says no.
-    fn is_new<'a>(&'a self, _: &'a Confirm) -> BoxFuture<'a, Result<bool, Unavailable>> {
-        Box::pin(std::future::ready(Ok(false)))
+    /// What [`ask`](Approver::ask) would answer, without asking anybody. A call that would be asked about is
+    /// simulated first where it can be, so that nobody is asked about one that cannot succeed; a dry run says what
+    /// it found.
+    fn foresee<'a>(&'a self, _: &'a Confirm) -> BoxFuture<'a, Result<Foreseen, Unavailable>> {
+        Box::pin(std::future::ready(Ok(Foreseen::Unknown)))
     }
+}
+
+/// What a question would be answered. Closed.
+#[derive(Debug)]
+pub enum Foreseen {
+    /// The user has confirmed this call already.
+    Approved,
+    /// The question is open.
+    Pending,
+    /// The user would be asked now.
+    Asked,
+    /// The user has declined.
+    Denied(Answer),
+    /// The approver cannot tell.
+    Unknown,
 }
 
 /// What became of the question.

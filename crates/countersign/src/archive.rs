@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use countersign_contract::{EvidenceRecord, SnapshotId};
+use countersign_contract::{EvidenceRecord, RequestId, SnapshotId};
 use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::note::VerifyingKey;
 
@@ -35,6 +35,9 @@ pub use growth::NotGrown;
 pub use open::Opened;
 pub use proof::{Proof, Standing};
 pub use resolve::{Resolution, Resolved};
+
+/// How many users are looked at in one go for a request id that a caller chose.
+const USERS_AT_ONCE: usize = 256;
 
 /// Grants opening payloads.
 pub const SCOPE_OPEN: &str = "evidence:open";
@@ -173,6 +176,46 @@ impl Archive {
         Ok(self.store.records(query).await?)
     }
 
+    /// The records of a call, newest first, by the id that the gateway made or the caller chose. An id that a caller
+    /// chose is kept as a digest under the user's key, so without a user every user is asked for.
+    pub async fn of_request(
+        &self,
+        request_id: &RequestId,
+        user_id: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<LogRow>, Error> {
+        // A record of a plain read may still wait for its batch.
+        self.store.flush().await?;
+        let query = |request_id, user_id: Option<&str>| LogQuery {
+            request_id: Some(request_id),
+            user_id: user_id.map(str::to_owned),
+            limit,
+            ..LogQuery::default()
+        };
+        let made = query(request_id.clone(), user_id);
+        let mut rows = self.store.records(&made).await?;
+        let mut users = match user_id {
+            Some(user_id) => vec![user_id.to_owned()],
+            None => self.store.users("", USERS_AT_ONCE).await?,
+        };
+        while let Some(last) = users.last().cloned() {
+            for user in &users {
+                let Some(keys) = self.vault.existing_key(user).await? else {
+                    continue;
+                };
+                let chosen = query(keys.request_id(request_id), Some(user));
+                rows.extend(self.store.records(&chosen).await?);
+            }
+            users = match user_id {
+                Some(_) => Vec::new(),
+                None => self.store.users(&last, USERS_AT_ONCE).await?,
+            };
+        }
+        rows.sort_by(|left, right| (right.at, &right.id).cmp(&(left.at, &left.id)));
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
     /// Claims, oldest first.
     pub async fn claims(&self, query: &ClaimQuery) -> Result<Vec<ClaimRow>, Error> {
         Ok(self.store.claims(query).await?)
@@ -193,7 +236,7 @@ impl Archive {
     }
 
     async fn stored(&self, id: &SnapshotId) -> Result<StoredRecord, Error> {
-        let stored = self.store.record(id).await?;
+        let stored = ledger::awaited_record(&*self.store, id).await?;
         stored.ok_or_else(|| Error::NoRecord { id: id.clone() })
     }
 }

@@ -1,11 +1,11 @@
 //! What a running call knows: who asked, on whose behalf, until when, and what to carry on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_contract::envelope::Client;
-use countersign_contract::evidence::Link;
+use countersign_contract::evidence::{EvidenceRecord, Freshness, Link, LinkRole};
 use countersign_contract::{
     Actor, ErrorCode, Issue, RequestId, SnapshotId, Source, TraceContext, TraceState,
 };
@@ -18,7 +18,7 @@ use crate::ids::{IdSource, RandomIds};
 use crate::principal::Principal;
 use crate::progress::ProgressSink;
 use crate::rules::{RuleSet, Rules};
-use crate::state::{Linked, State};
+use crate::state::{Linked, Stale, State};
 use crate::text::TextReader;
 use crate::tool::ToolError;
 
@@ -82,7 +82,7 @@ pub struct CallContext {
     pub(crate) downstream_key: Option<String>,
 }
 
-/// How many earlier calls one call may rest on: all of them are in its record, which is bounded.
+/// How many earlier calls one call may link: all of them are in its record, which is bounded.
 pub const LINKS_MAX: usize = 128;
 
 /// What a tool said besides its data.
@@ -94,6 +94,22 @@ pub(crate) struct Notes {
     /// Name and version of each rule set that was asked for.
     pub(crate) rules: Vec<(String, String)>,
     pub(crate) links: Vec<Link>,
+    /// Name and versions of the rule sets of the answers that it rests on.
+    pub(crate) inherited: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Notes {
+    /// Takes over the rule sets of a record, its own and those that it has inherited.
+    fn inherit(&mut self, record: &EvidenceRecord) {
+        let own = record.rules.iter().map(|(name, version)| (name, version));
+        let further = record.inherited_rules.iter();
+        let further =
+            further.flat_map(|(name, all)| all.iter().map(move |version| (name, version)));
+        for (name, version) in own.chain(further) {
+            let versions = self.inherited.entry(name.clone()).or_default();
+            versions.insert(version.clone());
+        }
+    }
 }
 
 impl CallContext {
@@ -287,20 +303,47 @@ impl CallContext {
         self.rules.versions(name)
     }
 
-    /// Rests this call on an earlier one of the same user, by the `snapshot_id` of its reply: it becomes
-    /// a link of this call's record. What it answered comes with it, and until when that may be relied
-    /// on; a record of another user, or none at all, is not found.
+    /// Looks at an earlier call of the same user, by the `snapshot_id` of its reply. It becomes a link of this
+    /// call's record, as something that was looked at. The answer comes with it, and the end of its window; a
+    /// record of another user is answered exactly like a missing one.
     pub async fn link(&self, snapshot_id: &SnapshotId) -> Result<Linked, ToolError> {
         let (linked, link) = self.state.linked(snapshot_id, self.user_id()).await?;
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if !notes.links.contains(&link) {
+        if !notes.links.iter().any(|known| known.id == link.id) {
             if notes.links.len() >= LINKS_MAX {
-                let message = format!("a call may rest on {LINKS_MAX} others");
+                let message = format!("a call may link {LINKS_MAX} others");
                 return Err(ToolError::new(ErrorCode::UpstreamError, message));
             }
             notes.links.push(link);
         }
         Ok(linked)
+    }
+
+    /// Rests this call on an answer that it has looked at: the record says so, and that the answer was fresh
+    /// now, by this gateway's clock, and until when (A8). The rule sets of that answer become part of the record
+    /// (A15). An answer whose window is over is refused; one without a window does not expire.
+    ///
+    /// A call that fails rests on nothing: its record then says that it only looked.
+    pub fn rest_on(&self, linked: &Linked) -> Result<(), Stale> {
+        let now = self.now();
+        let fresh = match linked.valid_until {
+            Some(until) if now >= until => return Err(Stale { until, now }),
+            Some(until) => Some(Freshness {
+                at: now.to_string(),
+                until: until.to_string(),
+            }),
+            None => None,
+        };
+        self.note(|notes| {
+            let id = &linked.record.id;
+            let Some(link) = notes.links.iter_mut().find(|link| link.id == *id) else {
+                return;
+            };
+            link.role = Some(LinkRole::RestsOn);
+            link.fresh = fresh;
+            notes.inherit(&linked.record);
+        });
+        Ok(())
     }
 
     /// Tells the caller something although the call worked: a code of the tool's own, one sentence.

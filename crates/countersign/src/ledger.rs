@@ -11,6 +11,8 @@
 
 use std::fmt;
 
+use countersign_contract::SnapshotId;
+
 use crate::unavailable::Unavailable;
 
 mod claims;
@@ -102,4 +104,17 @@ impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// One record by its name. A record that is on its way to the disk is waited for: its name has left with a reply
+/// already.
+pub async fn awaited_record(
+    store: &dyn Store,
+    id: &SnapshotId,
+) -> Result<Option<StoredRecord>, Error> {
+    if let Some(found) = store.record(id).await? {
+        return Ok(Some(found));
+    }
+    store.flush().await?;
+    store.record(id).await
 }

@@ -101,6 +101,7 @@ pub mod limit;
 pub mod newest;
 pub mod observe;
 pub mod pattern;
+mod payload;
 pub mod principal;
 pub mod progress;
 pub mod redact;
@@ -125,7 +126,7 @@ pub use args::{ArgType, ArgValue, Attachment, ToolArgs, Uri};
 pub use catalog::Catalog;
 pub use context::CallContext;
 pub use executor::{Executor, ToolCall};
-pub use principal::Principal;
+pub use principal::{Credential, Principal};
 pub use tool::{DryRun, DynTool, Reconciled, Reply, Tool, ToolError};
 
 /// A boxed future that may be sent between threads: what object-safe traits return.

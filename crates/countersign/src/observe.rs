@@ -98,8 +98,9 @@ pub struct Origin {
 /// How a call was answered.
 #[derive(Debug, Clone)]
 pub struct Answered {
-    /// The call.
-    pub request_id: RequestId,
+    /// The call, as its record names it: a keyed digest where the caller chose the id. `None` if the caller chose it
+    /// and the user isn't known.
+    pub request_id: Option<RequestId>,
     /// The tool; none where there is no such tool, whatever the caller has asked for.
     pub tool: Option<Arc<Entry>>,
     /// The span of the call.

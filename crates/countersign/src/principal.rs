@@ -29,6 +29,25 @@ pub struct Principal {
     pub scopes: Vec<String>,
     /// Whether the envelope may name another actor or user: a trusted backend, not an agent.
     pub may_act_for_others: bool,
+    /// The credential that proved it; `None` if the embedding program vouches for it.
+    pub credential: Option<Credential>,
+}
+
+/// A credential as a record names it; never the secret itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// An API key of this gateway.
+    ApiKey {
+        /// The id of the key.
+        id: String,
+    },
+    /// A token of an issuer.
+    Token {
+        /// The issuer, as the policy names it.
+        issuer: String,
+        /// The issuer's id of the token.
+        jti: Option<String>,
+    },
 }
 
 impl Principal {
@@ -41,6 +60,7 @@ impl Principal {
             chain: Vec::new(),
             scopes: Vec::new(),
             may_act_for_others: false,
+            credential: None,
         }
     }
 
@@ -91,6 +111,12 @@ impl Principal {
     /// Lets the envelope name another actor and user.
     pub fn acting_for_others(mut self) -> Self {
         self.may_act_for_others = true;
+        self
+    }
+
+    /// Names the credential that proved it.
+    pub fn proved_by(mut self, credential: Credential) -> Self {
+        self.credential = Some(credential);
         self
     }
 

@@ -8,6 +8,7 @@ use countersign_contract::{Input, ToolSpec};
 use serde_json::Value;
 
 mod detect;
+mod harmless;
 
 pub use detect::{Detector, Kind};
 
@@ -32,6 +33,8 @@ pub use detect::{Detector, Kind};
 #[derive(Debug, Clone)]
 pub struct Redaction {
     plan: Plan,
+    /// The schema, where anything in it is harmless.
+    harmless: Option<Value>,
 }
 
 #[derive(Debug, Clone)]
@@ -47,23 +50,31 @@ enum Plan {
 impl Redaction {
     /// Reads a tool's declaration.
     pub fn of(spec: &ToolSpec) -> Self {
-        let plan = match &spec.input {
-            Input::Undeclared => Plan::Everything,
-            Input::Parameters(_) | Input::Schema(_) => {
-                let schema = spec.json_schema();
-                if mentions(&schema, ext::SENSITIVITY) {
-                    Plan::Schema(schema)
-                } else {
-                    Plan::Nothing
-                }
-            }
+        let schema = match &spec.input {
+            Input::Undeclared => None,
+            Input::Parameters(_) | Input::Schema(_) => Some(spec.json_schema()),
         };
-        Self { plan }
+        let harmless = schema.clone().filter(harmless::has_any);
+        let plan = match schema {
+            None => Plan::Everything,
+            Some(schema) if mentions(&schema, ext::SENSITIVITY) => Plan::Schema(schema),
+            Some(_) => Plan::Nothing,
+        };
+        Self { plan, harmless }
     }
 
     /// Whether the declaration calls nothing sensitive. What nobody declared is still looked for.
     pub fn is_empty(&self) -> bool {
         matches!(self.plan, Plan::Nothing)
+    }
+
+    /// What of the arguments may stand in a record for ever: choices from a declared list, booleans, and numbers that
+    /// the declaration calls harmless, under declared names. Null where nothing may.
+    pub fn harmless(&self, arguments: &Value) -> Value {
+        match &self.harmless {
+            Some(root) => harmless::of(root, arguments),
+            None => Value::Null,
+        }
     }
 
     /// Replaces what is declared sensitive, and then what looks sensitive.

@@ -329,7 +329,7 @@ impl Replayer {
         &self,
         id: &SnapshotId,
     ) -> Result<(ledger::StoredRecord, EvidenceRecord), Error> {
-        let stored = self.store.record(id).await?;
+        let stored = ledger::awaited_record(&*self.store, id).await?;
         let stored = stored.ok_or_else(|| Error::NoSuchRecord { id: id.clone() })?;
         // A leaf that cannot be read is shown as what it is: a record of nothing, which its row is not.
         let record = serde_json::from_slice(&stored.leaf).unwrap_or_else(|_| {

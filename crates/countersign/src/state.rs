@@ -29,7 +29,7 @@ mod linked;
 mod unit;
 
 pub use collection::{Collection, Owner};
-pub use linked::Linked;
+pub use linked::{Linked, Stale};
 pub(crate) use unit::Changes;
 use unit::{Buffered, Unit};
 

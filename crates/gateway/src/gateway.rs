@@ -8,7 +8,6 @@ use countersign::archive::Archive;
 use countersign::cancel::Cancellation;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
 use countersign::ids::IdSource;
-use countersign::redact::Detector;
 use countersign::{Executor, ToolCall};
 use tokio::sync::Semaphore;
 
@@ -134,14 +133,19 @@ impl Gateway {
     /// Runs a call to its end, whether or not the one who asked stays to hear the answer. Whoever wants
     /// it stopped throws the call's [`Cancellation`].
     pub async fn call(&self, call: ToolCall) -> ReplyEnvelope {
-        let request_id = call.request_id().cloned();
-        let request_id = request_id.unwrap_or_else(|| self.parts.ids.request_id());
+        let chosen = call.request_id().cloned();
+        let is_chosen = chosen.is_some();
+        let request_id = chosen.unwrap_or_else(|| self.parts.ids.request_id());
         let Ok(slot) = self.parts.slots.clone().try_acquire_owned() else {
             self.metrics().refused(Refusal::Overloaded);
             return overloaded(request_id);
         };
         let patience = call.waits_for_approval().then(Patience::default);
-        let mut call = call.identified(request_id.clone());
+        let mut call = if is_chosen {
+            call
+        } else {
+            call.identified(request_id.clone())
+        };
         if let Some(Patience(patience)) = &patience {
             call = call.patience(patience.clone());
         }
@@ -164,9 +168,12 @@ impl Gateway {
         // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
         ended.unwrap_or_else(|Panicked| {
             self.metrics().refused(Refusal::Failed);
-            // The caller's text; the executor has not said what it makes of it.
-            let id = Detector::new().scrub(request_id.as_str());
-            tracing::error!(request_id = %id, "a call was lost: a part of the gateway panicked");
+            // An id that the caller chose stays out of the log.
+            let id = (!is_chosen).then(|| tracing::field::display(&request_id));
+            tracing::error!(
+                request_id = id,
+                "a call was lost: a part of the gateway panicked"
+            );
             let message = "the gateway could not complete the call";
             let body = ErrorBody::new(ErrorCode::UpstreamError, message)
                 .source(FaultSource::Gateway)

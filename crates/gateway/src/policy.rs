@@ -22,7 +22,7 @@ mod value;
 pub use error::PolicyError;
 pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, Unlisted};
 pub use issuer::{IssuerRule, JwksSource};
-pub use live::{LivePolicy, Reloaded};
+pub use live::{Keeper, LivePolicy, Reloaded};
 pub use value::{Glob, Period, ScopeName};
 
 /// The largest policy file.
@@ -52,6 +52,7 @@ pub const FILE_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Policy {
     revision: Arc<str>,
+    text: Arc<str>,
     digest: Option<Digest>,
     file: PolicyFile,
 }
@@ -68,6 +69,7 @@ impl Policy {
         };
         Self {
             revision: "allow-all".into(),
+            text: "".into(),
             digest: None,
             file,
         }
@@ -97,6 +99,7 @@ impl Policy {
         Ok(Self {
             revision: format!("{name}@{short}").into(),
             digest: Some(digest),
+            text: text.into(),
             file,
         })
     }
@@ -109,6 +112,11 @@ impl Policy {
     /// Of the file's bytes; none where there is no file.
     pub fn digest(&self) -> Option<Digest> {
         self.digest
+    }
+
+    /// The text of the file; empty where there is no file.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// What the file says.

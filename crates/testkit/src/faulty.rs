@@ -264,6 +264,14 @@ impl Keyring for FaultyStore {
         guarded!(self, Keys, add_user_key(user_id, key))
     }
 
+    fn users<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        guarded!(self, Keys, users(after, limit))
+    }
+
     fn user_keys_not_under<'a>(
         &'a self,
         master: &'a str,

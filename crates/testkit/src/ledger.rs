@@ -348,6 +348,7 @@ macro_rules! ledger_contract {
             }
             keyring {
                 the_first_key_of_a_user_counts
+                users_are_listed_in_portions
                 racing_keys_of_a_user_agree
                 a_key_is_rewrapped_only_from_what_it_was
                 keys_under_another_master_are_found_in_portions

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use countersign::contract::record::PhaseTimes;
 use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, RequestEnvelope, Warning};
-use countersign::ledger::{LogQuery, MemoryStore};
+use countersign::ledger::MemoryStore;
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{PlaceOptions, store_failed};
+use crate::place::{PlaceOptions, archive_failed};
 use crate::rules::RuleOptions;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
@@ -136,15 +136,11 @@ impl Call {
         let executor = place.executor(catalog, rules);
         let reply = place.runtime.block_on(executor.execute(self.call()));
         journal.sign(&place)?;
-        let query = LogQuery {
-            request_id: Some(reply.request_id.clone()),
-            limit: 1,
-            ..LogQuery::default()
-        };
+        let user = Some(self.user.as_str());
         let rows = place
             .runtime
-            .block_on(place.store().records(&query))
-            .map_err(store_failed)?;
+            .block_on(place.archive().of_request(&reply.request_id, user, 1))
+            .map_err(archive_failed)?;
         let known = rows.first().map(|row| record(&place, &row.id));
         let known = known.transpose()?;
         let recorded = known.map(|known| Recorded {

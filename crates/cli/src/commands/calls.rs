@@ -208,6 +208,10 @@ pub(crate) struct CallShow {
     /// The `request_id` of the reply
     #[arg(value_name = "REQUEST_ID")]
     request_id: String,
+
+    /// The user of the call; without it every user is looked through for an id that a caller chose
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
 }
 
 impl CallShow {
@@ -223,15 +227,14 @@ impl CallShow {
         }
         let request_id = RequestId::new(&self.request_id)?;
         let place = options.open()?;
-        let query = LogQuery {
-            request_id: Some(request_id),
-            limit: 100,
-            ..LogQuery::default()
-        };
         let rows = place
             .runtime
-            .block_on(place.store().records(&query))
-            .map_err(store_failed)?;
+            .block_on(
+                place
+                    .archive()
+                    .of_request(&request_id, self.user.as_deref(), 100),
+            )
+            .map_err(archive_failed)?;
         if rows.is_empty() {
             let message = format!("there is no call {:?}", self.request_id);
             return Err(Failure::new(message).hint("`countersign calls` lists the newest ones"));

@@ -12,7 +12,7 @@ use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::{self, Identity};
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::operator::Operator;
-use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_gateway::policy::{Keeper, LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::server::Stopped;
 use countersign_gateway::telemetry::Telemetry;
@@ -105,6 +105,7 @@ impl Serve {
         }
         self.check_before_making(options, &policy)?;
         let place = options.open_or_make(terminal)?;
+        keep_policies(&policy, &place)?;
         let rules = self.rules.in_place(&place.folder, terminal)?;
         let token = Operator::draw(&*place.ids, operator());
         let secret = token.token().to_owned();
@@ -306,6 +307,15 @@ fn checked(terminal: &mut Terminal, policy: &LivePolicy) -> Result<Exit, Failure
         terminal.say(format_args!("ok: the policy {revision} can be used"))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Keeps every policy in the data folder before it is in force.
+fn keep_policies(policy: &LivePolicy, place: &Place) -> Result<(), Failure> {
+    let folder = place.folder.clone();
+    Ok(policy.keep_with(Keeper::new(move |digest, text| {
+        let kept = policy::keep(&folder, digest, text);
+        kept.map_err(|failure| std::io::Error::other(failure.error))
+    }))?)
 }
 
 /// Writes down which policy is in force, and looks at its file from now on.

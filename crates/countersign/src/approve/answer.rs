@@ -5,7 +5,7 @@ use countersign_contract::approval::{Approval, ApprovalDecision, ApprovalState};
 use countersign_contract::{ActorType, ErrorBody, ErrorCode, FaultSource};
 
 use super::question::{Given, Question, Standing, Writing, later};
-use super::record::{self, Event};
+use super::record::Event;
 use super::stored::{StoredApprovals, TRIES_MAX, is_done};
 use crate::ledger::{self, Commit};
 use crate::principal::Principal;
@@ -140,8 +140,7 @@ impl StoredApprovals {
             ApprovalDecision::Approve => Event::Approved,
             ApprovalDecision::Deny => Event::Denied,
         };
-        let record_id = self.ids.snapshot_id();
-        let (entry, link) = record::entry(&question, event, &by.actor, at, record_id, &keys);
+        let (entry, link) = self.record(&question, event, &by.actor, at, &keys);
         let given = Given {
             by: by.actor.clone(),
             at,

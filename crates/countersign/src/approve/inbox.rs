@@ -243,20 +243,19 @@ impl StoredApprovals {
             kind: ActorType::System,
             id: "countersign".to_owned(),
         };
-        let record_id = self.ids.snapshot_id();
         let (mut writings, entry) = match (found, keys) {
             (Some((question, _)), _) if now < later(question.expires_at, KEPT_FOR) => {
                 return Ok(false);
             }
             (Some((question, version)), Some(keys)) => {
-                let (entry, _) =
-                    record::entry(&question, Event::Removed, &by, now, record_id, &keys);
+                let (entry, _) = self.record(&question, Event::Removed, &by, now, &keys);
                 let key = question.place(&keys);
                 (vec![Writing::delete(key, version, true)], entry)
             }
-            (Some(_) | None, None) | (None, Some(_)) => {
-                (Vec::new(), record::orphan(id, &by, now, record_id))
-            }
+            (Some(_) | None, None) | (None, Some(_)) => (
+                Vec::new(),
+                record::orphan(id, &by, now, self.ids.snapshot_id()),
+            ),
         };
         writings.extend(self.without_owner(id).await?);
         let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();

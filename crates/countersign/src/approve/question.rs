@@ -4,7 +4,7 @@ use countersign_contract::approval::{
     Approval, ApprovalAnswer, ApprovalDecision, ApprovalState, ApprovedAmount,
 };
 use countersign_contract::evidence::Link;
-use countersign_contract::{Actor, Digest, RequestId, ToolName};
+use countersign_contract::{Actor, Digest, RequestId, Retention, ToolName};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::terms::is_within;
 use super::{Because, Confirm};
 use crate::ids::IdSource;
 use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, Error, IndexEntry, KeyDigest};
+use crate::scribe::recorded_request_id;
 use crate::state::document_aad;
 
 /// One question, and how it stands.
@@ -42,6 +43,12 @@ pub(super) struct Question {
     pub(super) arguments_redacted: Value,
     pub(super) policy_revision: String,
     pub(super) request_id: RequestId,
+    /// True if the caller chose the request id; so does a question of an older program count.
+    #[serde(default = "chosen")]
+    pub(super) is_id_chosen: bool,
+    /// For how long what was shown is kept.
+    #[serde(default)]
+    pub(super) retention: Retention,
     pub(super) asked_at: Timestamp,
     pub(super) valid_for: SignedDuration,
     pub(super) expires_at: Timestamp,
@@ -50,6 +57,10 @@ pub(super) struct Question {
     /// be finished.
     #[serde(default)]
     pub(super) begun: Vec<Begun>,
+}
+
+const fn chosen() -> bool {
+    true
 }
 
 /// A call with a key that has used an answer.
@@ -128,6 +139,8 @@ impl Question {
             arguments_redacted: displayed(&confirm.arguments_redacted),
             policy_revision: confirm.policy_revision.clone(),
             request_id: confirm.request_id.clone(),
+            is_id_chosen: confirm.is_id_chosen,
+            retention: confirm.retention,
             asked_at: at,
             valid_for,
             expires_at: later(at, valid_for),
@@ -249,6 +262,11 @@ impl Question {
             expires_at: self.expires_at.to_string(),
             answer,
         }
+    }
+
+    /// The call that asked first, as records name it.
+    pub(super) fn recorded_request_id(&self, keys: &UserKey) -> RequestId {
+        recorded_request_id(&self.request_id, self.is_id_chosen, keys)
     }
 
     /// The name of its document: of all questions of this user about this call of this principal.

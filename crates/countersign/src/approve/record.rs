@@ -1,14 +1,19 @@
-//! The records of questions, answers and uses: names, numbers and digests, nothing personal.
+//! The records of questions, answers and uses. What a person was shown is sealed beside each of them.
 
+use countersign_contract::approval::ApprovalState;
 use countersign_contract::evidence::{Link, RecordedActor, RecordedTool};
-use countersign_contract::{Actor, Digest, EvidenceRecord, RecordKind, Retention, SnapshotId};
-use countersign_evidence::seal::UserKey;
+use countersign_contract::{
+    Actor, Digest, EvidenceRecord, RecordKind, Retention, SnapshotId, canonical,
+};
+use countersign_evidence::seal::{self, UserKey};
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::question::Question;
 use crate::ledger::Entry;
+use crate::payload::{self, Plain};
+use crate::retention::RetentionPlan;
 use crate::scribe::{Act, canonical_leaf, recorded_actor};
 
 /// What happened to a question.
@@ -33,25 +38,54 @@ impl Event {
     }
 }
 
-/// The record of an event, and how later records name it.
-pub(super) fn entry(
-    question: &Question,
-    event: Event,
-    by: &Actor,
-    at: Timestamp,
-    id: SnapshotId,
-    keys: &UserKey,
-) -> (Entry, Link) {
-    let mut about = json!({
+/// The randomness of one record.
+pub(super) struct Entropy {
+    pub(super) salt: [u8; 32],
+    pub(super) nonce: [u8; 12],
+}
+
+/// What the record of an event is made from.
+pub(super) struct Deed<'a> {
+    pub(super) question: &'a Question,
+    pub(super) event: Event,
+    pub(super) by: &'a Actor,
+    pub(super) at: Timestamp,
+    pub(super) id: SnapshotId,
+    pub(super) keys: &'a UserKey,
+    pub(super) entropy: Entropy,
+    pub(super) retention: &'a RetentionPlan,
+}
+
+/// The record of an event, and how later records name it. What the person was shown is sealed beside it, and kept
+/// as long as the evidence of the call.
+pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
+    let Deed {
+        question,
+        event,
+        by,
+        at,
+        id,
+        keys,
+        entropy,
+        retention,
+    } = deed;
+    let shown = shown_text(question, event, at);
+    let plain = Plain {
+        user_id: &question.user_id,
+        actor: Some(by),
+        ..Plain::default()
+    };
+    let text = payload::text_of(&plain, &entropy.salt, &[("shown", &shown)]);
+    let aad = payload::aad(&question.user_id, &id);
+    let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
+    let salt = seal::salt_of(&entropy.salt, seal::DOMAIN_SHOWN);
+    let about = json!({
         "event": event.as_str(),
         "approval": question.id,
-        "request": question.request_id.as_str(),
-        // A digest under the user's own key: a bare one of few arguments could be guessed.
+        // Digests under the user's own key: a bare one of few arguments could be guessed.
+        "request": question.recorded_request_id(keys).as_str(),
         "call": question.place(keys).id,
     });
-    if let (Some(ceiling), Some(about)) = (&question.ceiling, about.as_object_mut()) {
-        about.insert("ceiling".to_owned(), json!(ceiling));
-    }
     let record = EvidenceRecord {
         subject: Some(keys.subject(&question.user_id)),
         actor: Some(match event {
@@ -61,7 +95,7 @@ pub(super) fn entry(
                 id: by.id.clone(),
             },
             Event::Asked | Event::Approved | Event::Denied | Event::Used | Event::Removed => {
-                recorded_actor(by, &question.user_id, keys)
+                recorded_actor(by, &question.user_id, keys, *by == question.principal)
             }
         }),
         tool: Some(RecordedTool {
@@ -71,14 +105,14 @@ pub(super) fn entry(
             build: None,
         }),
         policy_revision: Some(question.policy_revision.clone()),
+        shown: Some(seal::commit(seal::DOMAIN_SHOWN, &salt, shown.as_bytes())),
+        payload: Some(Digest::of_bytes(&sealed)),
+        retention: question.retention,
         act: about,
         ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())
     };
     let leaf = canonical_leaf(&record);
-    let link = Link {
-        id: id.clone(),
-        leaf: Digest(leaf_hash(&leaf)),
-    };
+    let link = Link::rests_on(id.clone(), Digest(leaf_hash(&leaf)));
     let entry = Entry {
         id,
         user_id: question.user_id.clone(),
@@ -88,10 +122,26 @@ pub(super) fn entry(
         tool: Some(question.tool.to_string()),
         code: None,
         leaf,
-        payload: None,
-        keep_payload: None,
+        payload: Some(sealed),
+        keep_payload: retention.of(question.retention),
     };
     (entry, link)
+}
+
+/// The question as inboxes show it, as canonical JSON.
+fn shown_text(question: &Question, event: Event, at: Timestamp) -> String {
+    let mut shown = question.clone().shown(at);
+    match event {
+        Event::Asked | Event::Approved | Event::Denied => {
+            // This is what was shown; how it was answered is the record itself.
+            shown.state = ApprovalState::Pending;
+            shown.answer = None;
+        }
+        Event::Used | Event::Removed => {}
+    }
+    let value = serde_json::to_value(&shown).expect("names, strings and JSON values");
+    let text = canonical::to_string(&value);
+    text.unwrap_or_else(|_| serde_json::to_string(&value).expect("a JSON value"))
 }
 
 /// The record of what is removed because its user was erased.

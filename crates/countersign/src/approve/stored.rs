@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_contract::Actor;
+use countersign_contract::evidence::Link;
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -17,13 +18,14 @@ use tokio::sync::Notify;
 use super::question::{self, Meaning, Question, Standing, Use, Writing};
 use super::record::{self, Event};
 use super::waiting::Waiting;
-use super::{Answer, Approver, Because, Confirm, Permit, Ticket, Using};
+use super::{Answer, Approver, Because, Confirm, Foreseen, Permit, Ticket, Using};
 use crate::BoxFuture;
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::ledger::{
-    Commit, CommitAnswer, DocumentKey, DocumentRead, Error, ShapeRead, Store, StoredDocument,
+    Commit, CommitAnswer, DocumentKey, DocumentRead, Entry, Error, ShapeRead, Store, StoredDocument,
 };
+use crate::retention::RetentionPlan;
 use crate::scribe::Draft;
 use crate::state::document_aad;
 use crate::unavailable::Unavailable;
@@ -39,6 +41,7 @@ pub struct StoredApprovals {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) limits: Limits,
+    retention: RetentionPlan,
     /// Rung with every answer of this process.
     pub(super) answered: Notify,
     waiting: Waiting,
@@ -108,6 +111,7 @@ impl StoredApprovals {
             clock,
             ids,
             limits: Limits::default(),
+            retention: RetentionPlan::default(),
             answered: Notify::new(),
             waiting: Waiting::default(),
         }
@@ -117,6 +121,39 @@ impl StoredApprovals {
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// For how long what a person was shown is kept.
+    pub fn retention(mut self, retention: RetentionPlan) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// The record of an event, and how later records name it.
+    pub(super) fn record(
+        &self,
+        question: &Question,
+        event: Event,
+        by: &Actor,
+        at: Timestamp,
+        keys: &UserKey,
+    ) -> (Entry, Link) {
+        let mut entropy = record::Entropy {
+            salt: [0; 32],
+            nonce: [0; 12],
+        };
+        self.ids.fill(&mut entropy.salt);
+        self.ids.fill(&mut entropy.nonce);
+        record::entry(record::Deed {
+            question,
+            event,
+            by,
+            at,
+            id: self.ids.snapshot_id(),
+            keys,
+            entropy,
+            retention: &self.retention,
+        })
     }
 
     /// What the user has answered; a question that there is none for yet is asked.
@@ -165,20 +202,24 @@ impl StoredApprovals {
         Err(Unavailable::new("approvals", "the question keeps changing").into())
     }
 
-    /// Whether a look would ask.
-    async fn would_ask(&self, confirm: &Confirm) -> Result<bool, Error> {
+    /// What a look would find, without asking anybody.
+    async fn foreseen(&self, confirm: &Confirm) -> Result<Foreseen, Error> {
         let keys = self.vault.key(&confirm.user_id).await?;
         let now = self.clock.now();
         let (key, stored) = self.find_own(confirm, &keys).await?;
         if let Some(body) = &stored.body {
-            match Question::open(&keys, &key, body)?.meaning(confirm, now) {
-                Meaning::Approved(_) | Meaning::Resumed(_) | Meaning::Denied | Meaning::Pending => {
-                    return Ok(false);
-                }
+            let own = Question::open(&keys, &key, body)?;
+            match own.meaning(confirm, now) {
+                Meaning::Approved(_) | Meaning::Resumed(_) => return Ok(Foreseen::Approved),
+                Meaning::Denied => return Ok(Foreseen::Denied(denied(&own))),
+                Meaning::Pending => return Ok(Foreseen::Pending),
                 Meaning::Void(_) => {}
             }
         }
-        Ok(self.declined(confirm, &keys, now).await?.is_none())
+        let declined = self.declined(confirm, &keys, now).await?;
+        Ok(declined.map_or(Foreseen::Asked, |question| {
+            Foreseen::Denied(denied(&question))
+        }))
     }
 
     async fn find_own(
@@ -231,9 +272,8 @@ impl StoredApprovals {
             question,
         } = using;
         let keys = self.vault.key(&question.user_id).await?;
-        let id = self.ids.snapshot_id();
         let at = self.clock.now();
-        let (entry, _) = record::entry(&question, Event::Used, by, at, id, &keys);
+        let (entry, _) = self.record(&question, Event::Used, by, at, &keys);
         let commit = Commit {
             key: None,
             reads: vec![read],
@@ -347,8 +387,7 @@ impl StoredApprovals {
             writings.push(Writing::delete(read.key, read.version, true));
             writings.extend(self.without_owner(&question.id).await?);
         }
-        let id = self.ids.snapshot_id();
-        let (entry, _) = record::entry(&question, Event::Asked, &confirm.actor, now, id, keys);
+        let (entry, _) = self.record(&question, Event::Asked, &confirm.actor, now, keys);
         let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
         let commit = Commit {
             key: None,
@@ -445,10 +484,10 @@ impl Approver for StoredApprovals {
         })
     }
 
-    fn is_new<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<bool, Unavailable>> {
+    fn foresee<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Foreseen, Unavailable>> {
         Box::pin(async move {
-            let is_new = self.would_ask(confirm).await;
-            is_new.map_err(|error| Unavailable::new("approvals", error))
+            let foreseen = self.foreseen(confirm).await;
+            foreseen.map_err(|error| Unavailable::new("approvals", error))
         })
     }
 }

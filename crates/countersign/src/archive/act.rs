@@ -1,14 +1,17 @@
-//! The records of what operators do.
+//! The records of what operators do. The operator's own words are sealed: they may name a person.
 
 use countersign_contract::evidence::RecordedActor;
-use countersign_contract::{EvidenceRecord, RecordKind, SnapshotId};
+use countersign_contract::{Digest, EvidenceRecord, RecordKind, Retention, SnapshotId};
 use countersign_evidence::seal::UserKey;
 use serde_json::Value;
 
-use super::Archive;
+use super::{Archive, Error};
 use crate::ledger::Entry;
+use crate::payload::{self, Plain};
 use crate::principal::Principal;
-use crate::scribe::canonical_leaf;
+use crate::retention::RetentionPlan;
+use crate::scribe::{Entropy, canonical_leaf};
+use crate::vault::SHARED;
 
 /// Something that an operator does.
 pub(super) struct Deed<'a> {
@@ -18,15 +21,69 @@ pub(super) struct Deed<'a> {
     pub(super) keys: Option<&'a UserKey>,
     pub(super) by: &'a Principal,
     pub(super) about: Value,
+    /// Why, in the operator's words.
+    pub(super) reason: &'a str,
 }
 
 impl Archive {
-    pub(super) fn entry(&self, deed: &Deed<'_>) -> Entry {
-        let record = self.blank(deed, self.ids.snapshot_id());
-        self.entry_of(&record, deed.user_id)
+    /// The record of a deed, with its reason sealed under the key of the user that it is about. The reason of an
+    /// erasure has no such key any more: it is sealed under the key for what belongs to nobody, and not kept long.
+    pub(super) async fn entry(&self, deed: &Deed<'_>) -> Result<Entry, Error> {
+        let id = self.ids.snapshot_id();
+        let mut record = self.blank(deed, id);
+        let is_erasure = deed.kind == RecordKind::Erasure;
+        let shared;
+        let (owner, keys) = match deed.keys {
+            Some(keys) if !is_erasure => (deed.user_id, Some(keys)),
+            Some(_) | None if is_erasure || deed.user_id.is_empty() => {
+                shared = self.vault.key(SHARED).await?;
+                (SHARED, Some(&*shared))
+            }
+            Some(_) | None => (deed.user_id, None),
+        };
+        record.retention = if is_erasure {
+            Retention::Short
+        } else {
+            Retention::Long
+        };
+        let entropy = self.entropy();
+        let sealed =
+            keys.map(|keys| self.seal(&entropy, (owner, keys), deed.reason, &mut record, &[]));
+        let mut entry = self.entry_of(&record, deed.user_id);
+        entry.payload = sealed;
+        entry.keep_payload = RetentionPlan::default().of(record.retention);
+        Ok(entry)
     }
 
-    /// The record of a deed.
+    /// Seals the reason and these members for the record, which from here on names the sealed bytes.
+    pub(super) fn seal(
+        &self,
+        entropy: &Entropy,
+        (owner, keys): (&str, &UserKey),
+        reason: &str,
+        record: &mut EvidenceRecord,
+        exact: &[(&str, &str)],
+    ) -> Vec<u8> {
+        let plain = Plain {
+            user_id: owner,
+            reason: Some(reason),
+            ..Plain::default()
+        };
+        let text = payload::text_of(&plain, &entropy.salt, exact);
+        let aad = payload::aad(owner, &record.id);
+        let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
+        record.payload = Some(Digest::of_bytes(&sealed));
+        sealed
+    }
+
+    pub(super) fn entropy(&self) -> Entropy {
+        let mut entropy = Entropy::default();
+        self.ids.fill(&mut entropy.salt);
+        self.ids.fill(&mut entropy.nonce);
+        entropy
+    }
+
+    /// The record of a deed, before anything is sealed.
     pub(super) fn blank(&self, deed: &Deed<'_>, id: SnapshotId) -> EvidenceRecord {
         let subject = deed
             .keys

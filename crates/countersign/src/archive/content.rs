@@ -1,11 +1,11 @@
 //! Whether what is kept of a record is what its leaf says, and what a sealed payload holds.
 
-use countersign_contract::evidence::{Opening, Payload};
-use countersign_contract::{Digest, EvidenceRecord, canonical};
-use countersign_evidence::seal::{self, UserKey};
+use countersign_contract::evidence::Payload;
+use countersign_contract::{Digest, EvidenceRecord};
+use countersign_evidence::seal::UserKey;
 
 use crate::ledger::{LogRow, StoredRecord};
-use crate::scribe::payload_aad;
+use crate::payload::{Opened, Unreadable};
 
 /// What became of the content of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +53,7 @@ pub enum Tampering {
     #[error("what was sealed is no payload")]
     NotAPayload,
     /// A value is not the one that the leaf commits to.
-    #[error("its {0} are not what its leaf commits to")]
+    #[error("its {0} is not what its leaf commits to")]
     Commitment(&'static str),
 }
 
@@ -120,35 +120,14 @@ pub(super) fn open(
     row: &LogRow,
     sealed: &[u8],
     keys: &UserKey,
-) -> Result<Payload, Tampering> {
-    let aad = payload_aad(&row.user_id, &row.id);
-    let opened = keys.open(&aad, sealed).map_err(|_| Tampering::Sealed)?;
-    let payload: Payload = serde_json::from_slice(&opened).map_err(|_| Tampering::NotAPayload)?;
-    let arguments = record.arguments.as_ref().map(|args| args.commitment);
-    let data = record.reply.as_ref().and_then(|reply| reply.commitment);
-    for (name, domain, commitment, opening) in [
-        (
-            "arguments",
-            seal::DOMAIN_ARGUMENTS,
-            arguments,
-            &payload.arguments,
-        ),
-        ("data", seal::DOMAIN_DATA, data, &payload.data),
-    ] {
-        if opening
-            .as_ref()
-            .and_then(|opening| committed(domain, opening))
-            != commitment
-        {
-            return Err(Tampering::Commitment(name));
-        }
+) -> Result<Opened, Tampering> {
+    let opened = Opened::open(keys, &row.user_id, &row.id, sealed);
+    let opened = opened.map_err(|error| match error {
+        Unreadable::Sealed => Tampering::Sealed,
+        Unreadable::NotAPayload => Tampering::NotAPayload,
+    })?;
+    match opened.differing(record).first() {
+        Some(value) => Err(Tampering::Commitment(value.domain())),
+        None => Ok(opened),
     }
-    Ok(payload)
-}
-
-fn committed(domain: &str, opening: &Opening) -> Option<Digest> {
-    // The text form of a digest is the one spelling of 32 bytes that the contract reads.
-    let salt: Digest = format!("sha256:{}", opening.salt).parse().ok()?;
-    let text = canonical::to_vec(&opening.value).ok()?;
-    Some(seal::commit(domain, salt.as_bytes(), &text))
 }

@@ -28,7 +28,7 @@ impl Archive {
         reason: &str,
     ) -> Result<Erasure, Error> {
         needs(by, SCOPE_ERASE)?;
-        let reason = reason::checked(reason, user_id)?;
+        let reason = reason::checked(reason)?;
         // The empty name is that of the key for what belongs to nobody.
         if user_id.is_empty() {
             return Err(Error::NoUser);
@@ -42,13 +42,16 @@ impl Archive {
                 erased: Erased::default(),
             });
         }
-        let mut entry = self.entry(&Deed {
-            kind: RecordKind::Erasure,
-            user_id,
-            keys: keys.as_deref(),
-            by,
-            about: json!({"event": "erase", "reason": reason}),
-        });
+        let mut entry = self
+            .entry(&Deed {
+                kind: RecordKind::Erasure,
+                user_id,
+                keys: keys.as_deref(),
+                by,
+                about: json!({"event": "erase"}),
+                reason: &reason,
+            })
+            .await?;
         let id = entry.id.clone();
         // The row of the erasure itself must not say who it was.
         entry.user_id.clear();
@@ -103,7 +106,7 @@ impl Archive {
         reason: &str,
     ) -> Result<(Hold, crate::ledger::Entry), Error> {
         needs(by, SCOPE_HOLD)?;
-        let reason = reason::checked(reason, user_id)?;
+        let reason = reason::checked(reason)?;
         if user_id.is_empty() {
             return Err(Error::NoUser);
         }
@@ -114,17 +117,20 @@ impl Archive {
             }
         }
         let keys = self.vault.existing_key(user_id).await?;
-        let mut about = json!({"event": event, "reason": reason});
+        let mut about = json!({"event": event});
         if let (Some(id), Some(members)) = (record, about.as_object_mut()) {
             members.insert("record".to_owned(), id.as_str().into());
         }
-        let entry = self.entry(&Deed {
-            kind: RecordKind::Config,
-            user_id,
-            keys: keys.as_deref(),
-            by,
-            about,
-        });
+        let entry = self
+            .entry(&Deed {
+                kind: RecordKind::Config,
+                user_id,
+                keys: keys.as_deref(),
+                by,
+                about,
+                reason: &reason,
+            })
+            .await?;
         let hold = Hold {
             user_id: user_id.to_owned(),
             record: record.cloned(),

@@ -7,8 +7,7 @@ use countersign_evidence::bundle::{self, Bundle, BundledRecord};
 use serde_json::json;
 
 use super::act::Deed;
-use super::content::{self, Content};
-use super::open::open_stored;
+use super::content;
 use super::{Archive, Error, SCOPE_OPEN, needs, reason, tampered};
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
@@ -46,7 +45,7 @@ impl Archive {
             Export::Records | Export::Sealed => bundle::RECORDS_MAX,
             Export::Opened { by, reason } => {
                 needs(by, SCOPE_OPEN)?;
-                reason::checked(reason, "")?;
+                reason::checked(reason)?;
                 OPENED_MAX
             }
         };
@@ -108,13 +107,12 @@ impl Archive {
         record: &EvidenceRecord,
     ) -> Result<BundledRecord, Error> {
         let bundled = sealed(bundled, stored, record)?;
-        let Some(keys) = self.keys_of(stored).await? else {
+        let (Some(keys), Some(payload)) = (self.keys_of(stored).await?, &stored.payload) else {
             return Ok(bundled);
         };
-        Ok(match open_stored(stored, record, &keys)? {
-            Content::Open(payload) => bundled.with_opened((&*payload).into()),
-            Content::Nothing | Content::Pruned | Content::Erased => bundled,
-        })
+        let opened = content::open(record, &stored.row, payload, &keys);
+        let opened = opened.map_err(|what| tampered(stored, what))?;
+        Ok(bundled.with_opened(opened.for_bundle()))
     }
 
     async fn write_export(
@@ -123,10 +121,6 @@ impl Archive {
         by: &Principal,
         reason: &str,
     ) -> Result<(), Error> {
-        let mut reason = reason::checked(reason, "")?;
-        for (stored, _) in records {
-            reason = reason::checked(&reason, &stored.row.user_id)?;
-        }
         let with_payload = records
             .iter()
             .filter(|(stored, _)| stored.payload.is_some());
@@ -136,14 +130,15 @@ impl Archive {
         if ids.is_empty() {
             return Ok(());
         }
-        let entry = self.entry(&Deed {
+        let deed = Deed {
             kind: RecordKind::Access,
             user_id: "",
             keys: None,
             by,
-            about: json!({"event": "export", "records": ids, "reason": reason}),
-        });
-        let draft = Draft::from(entry);
+            about: json!({"event": "export", "records": ids}),
+            reason: &reason::checked(reason)?,
+        };
+        let draft = Draft::from(self.entry(&deed).await?);
         Ok(self.store.append(draft, Durability::Committed).await?)
     }
 }

@@ -40,7 +40,7 @@ impl Archive {
     ) -> Result<Opened, Error> {
         needs(by, SCOPE_OPEN)?;
         // An empty reason is refused before the record is even looked for.
-        reason::checked(reason, "")?;
+        reason::checked(reason)?;
         let stored = self.stored(id).await?;
         let record = record_of(&stored)?;
         let standing = self.standing(&stored).await?;
@@ -86,17 +86,15 @@ impl Archive {
         reason: &str,
     ) -> Result<SnapshotId, Error> {
         let user_id = &stored.row.user_id;
-        let entry = self.entry(&Deed {
+        let deed = Deed {
             kind: RecordKind::Access,
             user_id,
             keys: Some(keys),
             by,
-            about: json!({
-                "event": "open",
-                "record": stored.row.id.as_str(),
-                "reason": reason::checked(reason, user_id)?,
-            }),
-        });
+            about: json!({"event": "open", "record": stored.row.id.as_str()}),
+            reason: &reason::checked(reason)?,
+        };
+        let entry = self.entry(&deed).await?;
         let id = entry.id.clone();
         let draft = Draft::from(entry);
         self.store.append(draft, Durability::Committed).await?;
@@ -115,6 +113,6 @@ pub(super) fn open_stored(
     };
     let tampered = |what| tampered(stored, what);
     content::check_sealed(record, sealed).map_err(tampered)?;
-    let payload = content::open(record, &stored.row, sealed, keys).map_err(tampered)?;
-    Ok(Content::Open(Box::new(payload)))
+    let opened = content::open(record, &stored.row, sealed, keys).map_err(tampered)?;
+    Ok(Content::Open(Box::new(opened.payload)))
 }

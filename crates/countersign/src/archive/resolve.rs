@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_contract::evidence::{Opening, Payload, RecordedKey, RecordedReply, RecordedTool};
+use countersign_contract::evidence::{RecordedKey, RecordedReply, RecordedTool};
 use countersign_contract::{
     Digest, Evidence, EvidenceRecord, RecordKind, ReplyEnvelope, SnapshotId, Source, canonical,
 };
@@ -17,7 +17,7 @@ use crate::ledger::{
     SpendEnd,
 };
 use crate::principal::Principal;
-use crate::scribe::{Draft, payload_aad};
+use crate::scribe::Draft;
 
 /// What an operator found out.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +56,7 @@ impl Archive {
         reason: &str,
     ) -> Result<Resolved, Error> {
         needs(by, SCOPE_RESOLVE)?;
-        let reason = reason::checked(reason, &scope.user_id)?;
+        let reason = reason::checked(reason)?;
         let Some(held) = self.store.lookup(scope).await? else {
             return Ok(Resolved::NoClaim);
         };
@@ -76,7 +76,8 @@ impl Archive {
             user_id: &scope.user_id,
             keys: Some(&keys),
             by,
-            about: json!({"event": "resolved", "happened": happened, "reason": reason}),
+            about: json!({"event": "resolved", "happened": happened}),
+            reason: &reason,
         };
         let id = self.ids.snapshot_id();
         let mut record = self.blank(&deed, id.clone());
@@ -91,16 +92,32 @@ impl Archive {
             attempt,
             state: if happened { "succeeded" } else { "released" }.to_owned(),
         });
+        let entropy = self.entropy();
+        let owner = (scope.user_id.as_str(), &*keys);
         let (outcome, payload) = match resolution {
-            Resolution::DidNotHappen => (Outcome::Released, None),
+            Resolution::DidNotHappen => {
+                let sealed = self.seal(&entropy, owner, &reason, &mut record, &[]);
+                (Outcome::Released, sealed)
+            }
             Resolution::Happened(data) => {
-                let (outcome, sealed) = self.happened(&mut record, scope, data, &keys)?;
-                (outcome, Some(sealed))
+                let text = canonical::to_string(&data)?;
+                let outcome = self.happened(&record, scope, data, &text, &keys);
+                let salt = seal::salt_of(&entropy.salt, seal::DOMAIN_DATA);
+                let commitment = seal::commit(seal::DOMAIN_DATA, &salt, text.as_bytes());
+                record.reply = Some(RecordedReply {
+                    code: None,
+                    commitment: Some(commitment),
+                    ttl_seconds: None,
+                    valid_until: None,
+                });
+                let exact = [("data", text.as_str())];
+                let sealed = self.seal(&entropy, owner, &reason, &mut record, &exact);
+                (outcome, sealed)
             }
         };
         let mut entry = self.entry_of(&record, &scope.user_id);
         entry.tool = None;
-        entry.payload = payload;
+        entry.payload = Some(payload);
         let commit = Commit {
             key: Some(KeyChange::Settle { claim, outcome }),
             reads: Vec::new(),
@@ -126,63 +143,32 @@ impl Archive {
         }
     }
 
-    /// The answer that repeats get, and the sealed payload that opens what the record commits to.
+    /// The answer that repeats get.
     fn happened(
         &self,
-        record: &mut EvidenceRecord,
+        record: &EvidenceRecord,
         scope: &Scope,
         data: Value,
+        text: &str,
         keys: &UserKey,
-    ) -> Result<(Outcome, Vec<u8>), Error> {
-        let text = canonical::to_vec(&data)?;
-        let (mut salt, mut nonce) = ([0; 32], [0; 12]);
-        self.ids.fill(&mut salt);
-        self.ids.fill(&mut nonce);
+    ) -> Outcome {
         let at = self.clock.now();
-        let mut reply = ReplyEnvelope::success(self.ids.request_id(), data.clone());
+        let mut reply = ReplyEnvelope::success(self.ids.request_id(), data);
         reply.evidence = Some(Evidence {
             snapshot_id: record.id.clone(),
             sources: vec![Source {
                 kind: "operator".to_owned(),
                 name: scope.tool.to_string(),
-                hash: Digest::of_bytes(&text).to_string(),
+                hash: Digest::of_bytes(text.as_bytes()).to_string(),
                 ts: at.to_string(),
             }],
             checkpoint: None,
         });
-        let payload = Payload {
-            v: 1,
-            user_id: scope.user_id.clone(),
-            actor: None,
-            session_id: None,
-            locale: None,
-            currency: None,
-            timezone: None,
-            client: None,
-            ran_at: None,
-            arguments: None,
-            data: Some(Opening {
-                salt: Digest(salt).to_string().replacen("sha256:", "", 1),
-                value: data,
-            }),
-            error: None,
-            warnings: Vec::new(),
-        };
-        let plain = serde_json::to_vec(&payload).expect("texts and JSON values");
-        let sealed = keys.seal(nonce, &payload_aad(&scope.user_id, &record.id), &plain);
-        record.reply = Some(RecordedReply {
-            code: None,
-            commitment: Some(seal::commit(seal::DOMAIN_DATA, &salt, &text)),
-            ttl_seconds: None,
-            valid_until: None,
-        });
-        record.payload = Some(Digest::of_bytes(&sealed));
         let stored = StoredReply { at, reply };
-        let outcome = Outcome::Succeeded {
+        Outcome::Succeeded {
             reply: stored.seal(keys, scope, &*self.ids),
             keep: KEPT_FOR,
-        };
-        Ok((outcome, sealed))
+        }
     }
 }
 

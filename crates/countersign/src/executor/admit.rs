@@ -34,7 +34,8 @@ impl Executor {
         trail: &mut Trail,
     ) -> Result<Admitted, Stop> {
         let keys = self.keys_of(&allowed.request.user_id).await?;
-        trail.facts.keys = Some(keys.clone());
+        trail.keyed_by(&keys);
+        self.warn_of_reuse(&allowed.request.user_id, trail).await?;
         let spec = allowed.entry.spec();
         let key = allowed.request.idempotency_key.as_ref();
         let scope = key

@@ -32,8 +32,6 @@ pub(super) struct Bound {
     pub(super) issues: Vec<Issue>,
     /// What the call will claim.
     pub(super) key: Option<KeyedCall>,
-    /// Whether a dry run has found the key answered.
-    pub(super) would_replay: bool,
 }
 
 /// The key of a call, and how it stood when it was looked up.
@@ -72,12 +70,14 @@ impl Executor {
             held,
             left,
         });
-        let mut would_replay = false;
         if let Some(key) = &mut key {
             let behaviour = &allowed.entry.spec().behaviour;
             let stop = key.standing(&keys, behaviour.recovery);
             if allowed.request.dry_run {
-                would_replay = matches!(stop, Some(Stop::Replayed(_)));
+                // What the call itself would be answered, without waiting for anybody.
+                if let Some(stop) = stop.or_else(|| key.taken_now(behaviour)) {
+                    return Err(stop);
+                }
             } else {
                 trail.keyed(&key.scope, 0, "refused");
                 if let Some(stop) = stop {
@@ -103,7 +103,6 @@ impl Executor {
             arguments,
             issues,
             key,
-            would_replay,
         })
     }
 
@@ -200,14 +199,50 @@ fn describe(entry: &Entry, arguments: &Arguments, trail: &mut Trail) -> (String,
     let canonical = canonical_text(arguments);
     let mut redacted = value.clone();
     entry.redaction.apply(&mut redacted);
+    trail.facts.is_redacted = redacted != value;
+    trail.facts.public = entry.redaction.harmless(&value);
     trail.record.arguments_redacted = redacted;
     (canonical, value)
 }
 
-/// Canonical JSON has no integers beyond 2^53; arguments with such are taken as they were bound, which
-/// never makes two different calls look alike.
+/// The canonical form, made from the text. Arguments without a lossless one, such as those with an integer beyond
+/// 2^53 or a decimal of more digits than a double has, are taken as they were bound: no two different calls look
+/// alike.
 fn canonical_text(arguments: &Arguments) -> String {
-    canonical::to_string(&arguments.to_value()).unwrap_or_else(|_| arguments.as_json().to_owned())
+    let text = arguments.as_json();
+    if has_long_decimal(text) {
+        return text.to_owned();
+    }
+    canonical::from_json_text(text).unwrap_or_else(|_| text.to_owned())
+}
+
+/// True if a number with a point or an exponent has more digits than every double keeps.
+fn has_long_decimal(json: &str) -> bool {
+    const DIGITS_SAFE: usize = 15;
+    let mut is_in_string = false;
+    let mut is_escaped = false;
+    let (mut digits, mut is_decimal) = (0, false);
+    for byte in json.bytes() {
+        if is_in_string {
+            is_in_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            // Those of `true` and `false` stand behind no digit.
+            b'.' | b'e' | b'E' if digits > 0 => is_decimal = true,
+            b'+' | b'-' => {}
+            _ => {
+                is_in_string = byte == b'"';
+                (digits, is_decimal) = (0, false);
+            }
+        }
+        if is_decimal && digits > DIGITS_SAFE {
+            return true;
+        }
+    }
+    false
 }
 
 /// B8: a reply warns each time, the log once.

@@ -34,6 +34,8 @@ pub(super) struct CallParts {
     pub(super) raw: Arc<str>,
     pub(super) principal: Arc<Principal>,
     pub(super) envelope: RequestEnvelope,
+    /// True if the embedding program made the request id.
+    pub(super) is_id_ours: bool,
     pub(super) trace: Option<TraceContext>,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
@@ -59,6 +61,7 @@ impl ToolCall {
                 raw: raw_arguments.into(),
                 principal: principal.into(),
                 envelope: RequestEnvelope::default(),
+                is_id_ours: false,
                 trace: None,
                 trace_state: None,
                 origin: Origin::default(),
@@ -95,9 +98,18 @@ impl ToolCall {
         self.parts.envelope.request_id.as_ref()
     }
 
-    /// Names the call.
+    /// Names the call with an id that the embedding program made. Records and logs show it as it is, unlike an id
+    /// that the caller chose.
     pub fn identified(mut self, request_id: RequestId) -> Self {
         self.parts.envelope.request_id = Some(request_id);
+        self.parts.is_id_ours = true;
+        self
+    }
+
+    /// Names the call with an id that the caller chose.
+    pub fn requested_as(mut self, request_id: RequestId) -> Self {
+        self.parts.envelope.request_id = Some(request_id);
+        self.parts.is_id_ours = false;
         self
     }
 

@@ -33,7 +33,6 @@ pub(super) struct Claimed {
     pub(super) arguments: Arguments,
     pub(super) keys: Arc<UserKey>,
     pub(super) key: Option<HeldKey>,
-    pub(super) would_replay: bool,
     /// What the first call did, where it could be looked up; the tool is not run again.
     pub(super) found: Option<Reply>,
     /// The user's confirmation, where there has to be one.
@@ -281,6 +280,22 @@ impl KeyedCall {
     pub(super) fn standing(&self, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
         let held = self.held.as_ref()?;
         standing(held, &self.scope, &self.fingerprint, keys, recovery)
+    }
+
+    /// Why the call could not take its key now, where it could not; for a dry run, which takes none.
+    pub(super) fn taken_now(&self, behaviour: &Behaviour) -> Option<Stop> {
+        let held = self.held.as_ref()?;
+        let attempts_max = behaviour.idempotency.attempts_max;
+        match held.state {
+            HeldState::Running { retry_after_ms } => Some(in_flight(retry_after_ms)),
+            HeldState::Released if held.attempt >= attempts_max => Some(exhausted(held.attempt)),
+            HeldState::Abandoned
+            | HeldState::InDoubt
+            | HeldState::Released
+            | HeldState::Succeeded(_)
+            | HeldState::Failed(_)
+            | HeldState::Expired => None,
+        }
     }
 }
 

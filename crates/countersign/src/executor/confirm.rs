@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use countersign_contract::envelope::Warning;
 use countersign_contract::{Effect, ErrorBody, ErrorCode};
 use serde_json::json;
 
@@ -12,7 +13,7 @@ use super::simulate::is_simulated;
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
-use crate::approve::{Answer, Confirm, Ticket, agreed};
+use crate::approve::{Answer, Confirm, Foreseen, Ticket, agreed};
 use crate::cancel::Cancellation;
 use crate::ledger::HeldState;
 use crate::unavailable::Unavailable;
@@ -40,18 +41,46 @@ impl Executor {
         // A dry run of a write changes nothing; one of a read would show what has to be confirmed.
         let is_harmless = bound.allowed.request.dry_run && behaviour.effect.changes_something();
         let is_asked = behaviour.confirmation.is_asked() || bound.allowed.must_confirm;
-        let approved = if is_asked && !is_harmless {
-            // Boxed: most calls need none, and the future of every call would carry it.
-            Some(Box::pin(self.ask(&mut bound, trail)).await?)
-        } else {
-            None
+        // Boxed: most calls need none, and the future of every call would carry it.
+        let approved = match (is_asked, is_harmless) {
+            (false, _) => None,
+            (true, false) => Some(Box::pin(self.ask(&mut bound, trail)).await?),
+            (true, true) => {
+                Box::pin(self.would_ask(&bound, trail)).await?;
+                None
+            }
         };
         Ok(Confirmed { bound, approved })
     }
 
+    /// What a dry run says about the confirmation that the call itself needs. A refusal of the user is its answer.
+    async fn would_ask(&self, bound: &Bound, trail: &mut Trail) -> Result<(), Stop> {
+        let question = question(bound, trail);
+        let message = match self.foresee(&question).await? {
+            Foreseen::Approved => "the user has confirmed this call",
+            Foreseen::Pending => "the call itself waits for the user's answer",
+            Foreseen::Asked | Foreseen::Unknown => {
+                "the call itself answers NEEDS_USER_CONFIRMATION until the user has confirmed it"
+            }
+            Foreseen::Denied(answer) => {
+                return granted(&question, answer).map(drop).map_err(Stop::from);
+            }
+        };
+        trail.facts.warnings.push(Warning::Remark {
+            code: "NEEDS_USER_CONFIRMATION".to_owned(),
+            message: message.to_owned(),
+        });
+        Ok(())
+    }
+
     async fn ask(&self, bound: &mut Bound, trail: &mut Trail) -> Result<Approved, Stop> {
         let question = Box::new(question(bound, trail));
-        if is_simulated(bound) && self.is_new(&question).await? {
+        let is_new = || async {
+            self.foresee(&question)
+                .await
+                .map(|it| matches!(it, Foreseen::Asked))
+        };
+        if is_simulated(bound) && is_new().await? {
             self.simulate(bound, trail).await?;
         }
         let clock = &self.parts.clock;
@@ -69,10 +98,9 @@ impl Executor {
         Ok(Approved { question, ticket })
     }
 
-    /// Whether the user would be asked something that was not asked before.
-    async fn is_new(&self, question: &Confirm) -> Result<bool, Stop> {
-        let is_new = self.parts.approver.is_new(question).await;
-        Ok(is_new.map_err(|error| gateway_fault(&error))?)
+    async fn foresee(&self, question: &Confirm) -> Result<Foreseen, Stop> {
+        let foreseen = self.parts.approver.foresee(question).await;
+        Ok(foreseen.map_err(|error| gateway_fault(&error))?)
     }
 
     /// The answer, at the latest when the caller's patience ends; what was committed by then is found again.
@@ -172,6 +200,8 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
     });
     Confirm {
         request_id: request.request_id.clone(),
+        is_id_chosen: trail.facts.is_id_chosen,
+        retention: spec.behaviour.retention,
         actor: request.actor.clone(),
         principal: trail.facts.principal.actor.clone(),
         user_id: request.user_id.clone(),

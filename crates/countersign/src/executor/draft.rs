@@ -1,5 +1,6 @@
 //! Hands everything that is known of a call to the scribe.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use countersign_contract::evidence::Retention;
@@ -24,6 +25,7 @@ impl Executor {
         let Notes {
             rules,
             links,
+            inherited,
             sources,
             ..
         } = &recorded.notes;
@@ -41,6 +43,7 @@ impl Executor {
             warnings: recorded.reply.warnings.clone(),
             ttl_seconds: recorded.reply.ttl_seconds,
             rules: rules.clone(),
+            inherited: inherited.clone(),
             links: facts.links.iter().chain(links).cloned().collect(),
             sources: sources.clone(),
             ..blank
@@ -81,14 +84,20 @@ impl Executor {
             keys: keys.clone(),
             entropy: self.entropy(),
             definition: facts.entry.as_ref().map(|entry| entry.digest()),
-            build: parts.build,
+            build: parts.build.clone(),
             circumstances: facts.circumstances.clone(),
+            is_id_chosen: facts.is_id_chosen,
+            asked_tool: facts.asked_tool.clone(),
+            raw: facts.raw.clone(),
             arguments: facts.given.clone(),
+            public: facts.public.clone(),
+            is_redacted: facts.is_redacted,
             data: None,
             error: None,
             warnings: Vec::new(),
             ttl_seconds: None,
             rules: Vec::new(),
+            inherited: BTreeMap::new(),
             links: Vec::new(),
             sources: Vec::new(),
             key: facts.key.clone(),
@@ -98,14 +107,9 @@ impl Executor {
     }
 
     fn entropy(&self) -> Entropy {
-        let mut entropy = Entropy {
-            arguments_salt: [0; 32],
-            data_salt: [0; 32],
-            nonce: [0; 12],
-        };
+        let mut entropy = Entropy::default();
         let ids = &self.parts.ids;
-        ids.fill(&mut entropy.arguments_salt);
-        ids.fill(&mut entropy.data_salt);
+        ids.fill(&mut entropy.salt);
         ids.fill(&mut entropy.nonce);
         entropy
     }

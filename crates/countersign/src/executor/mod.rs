@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use countersign_contract::{Digest, ErrorBody, ErrorCode, FaultSource, ReplyEnvelope};
+use countersign_contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope};
 use countersign_evidence::seal::Kms;
 use tracing::Instrument;
 
@@ -43,6 +43,7 @@ use crate::principal::Principal;
 use crate::redact::error_text;
 use crate::retention::RetentionPlan;
 use crate::rules::Rules;
+use crate::scribe::Build;
 use crate::vault::Vault;
 
 mod admit;
@@ -59,6 +60,7 @@ mod queue;
 mod reconcile;
 mod record;
 mod resolve;
+mod reuse;
 mod run;
 mod settle;
 mod simulate;
@@ -74,6 +76,7 @@ pub(crate) use envelope::is_name;
 use joins::Joins;
 pub(crate) use print::StoredReply;
 use queue::Queue;
+use reuse::Recent;
 pub(crate) use run::{guarded, is_validated_only};
 use settle::Settled;
 use stop::Stop;
@@ -116,9 +119,10 @@ struct Parts {
     vault: Arc<Vault>,
     rules: Rules,
     retention: RetentionPlan,
-    build: Option<Digest>,
+    build: Option<Build>,
     newest: NewestCheckpoint,
     joins: Joins,
+    recent: Recent,
     queue: Queue,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -261,7 +265,7 @@ pub struct ExecutorBuilder {
     kms: Option<Arc<dyn Kms>>,
     rules: Rules,
     retention: RetentionPlan,
-    build: Option<Digest>,
+    build: Option<Build>,
     newest: NewestCheckpoint,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -341,8 +345,8 @@ impl ExecutorBuilder {
     }
 
     /// Digest of the running program, for records (A15).
-    pub fn build_digest(mut self, build: Digest) -> Self {
-        self.build = Some(build);
+    pub fn build_digest(mut self, build: impl Into<Build>) -> Self {
+        self.build = Some(build.into());
         self
     }
 
@@ -372,7 +376,8 @@ impl ExecutorBuilder {
         let vault = Arc::new(vault);
         let approvals =
             StoredApprovals::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
-        let approvals = Arc::new(approvals.limits(self.approval_limits));
+        let approvals = approvals.limits(self.approval_limits);
+        let approvals = Arc::new(approvals.retention(self.retention));
         let parts = Parts {
             catalog: self.catalog,
             store,
@@ -390,6 +395,7 @@ impl ExecutorBuilder {
             build: self.build,
             newest: self.newest,
             joins: Joins::default(),
+            recent: Recent::default(),
             queue: Queue::default(),
             observer: self.observer,
         };

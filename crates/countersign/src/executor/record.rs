@@ -96,7 +96,8 @@ impl Executor {
                 (reply, Vec::new(), None, verdict)
             }
         };
-        reply.warnings = done.warnings;
+        reply.warnings.clone_from(&trail.facts.warnings);
+        reply.warnings.extend(done.warnings);
         reply.dry_run = trail.record.dry_run;
         let id = self.parts.ids.snapshot_id();
         let mut notes = done.notes;

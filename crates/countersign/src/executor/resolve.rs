@@ -26,6 +26,7 @@ impl Executor {
     ) -> Result<Resolved, Stop> {
         let Some(entry) = self.parts.catalog.get(&call.tool) else {
             let message = format!("there is no tool {:?}", trail.record.tool);
+            trail.facts.asked_tool = Some(trail.record.tool.clone());
             trail.record.tool = scrubbed(&trail.record.tool);
             return Err(ErrorBody::new(ErrorCode::NotFound, message)
                 .hint("list the tools to see which there are")

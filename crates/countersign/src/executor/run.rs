@@ -88,7 +88,6 @@ impl Executor {
             arguments: bound.arguments,
             keys: bound.keys,
             key: None,
-            would_replay: bound.would_replay,
             found: None,
             approved,
             barred: None,
@@ -127,12 +126,6 @@ impl Executor {
         };
         let left = claimed.ctx.deadline.saturating_sub(started);
         let answer = self.answer(claimed, left).await;
-        if claimed.would_replay {
-            claimed.ctx.remark(
-                "WOULD_REPLAY",
-                "with this idempotency_key the first answer is given again",
-            );
-        }
         let ended = clock.monotonic();
         trail.record.phases.executing_us += micros(ended.saturating_sub(started));
         let (warnings, notes, answer) = with_notes(&claimed.ctx, answer);

@@ -46,6 +46,7 @@ impl Executor {
             Stop::Refused(error) => {
                 trail.record.code = Some(error.code);
                 let mut reply = ReplyEnvelope::failure(request_id, *error);
+                reply.warnings.clone_from(&trail.facts.warnings);
                 if parts.store.keeps_log() {
                     trail.record.snapshot_id = Some(id.clone());
                     reply.evidence = Some(Evidence {
@@ -67,10 +68,18 @@ impl Executor {
                 trail.key_stands("replayed");
                 let evidence = stored.reply.evidence.as_ref();
                 trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
-                let reply = ReplyEnvelope {
+                let mut reply = ReplyEnvelope {
                     request_id,
                     ..replay(*stored, parts.clock.now())
                 };
+                if trail.record.dry_run {
+                    reply.warnings.push(Warning::Remark {
+                        code: "WOULD_REPLAY".to_owned(),
+                        message:
+                            "with this idempotency_key the first answer is given again; this is it"
+                                .to_owned(),
+                    });
+                }
                 (RecordKind::Call, reply)
             }
         };
@@ -106,7 +115,9 @@ impl Executor {
             Durability::Batched
         };
         let Trail {
-            mut record, facts, ..
+            mut record,
+            mut facts,
+            ..
         } = trail;
         let draft = if parts.store.keeps_log() {
             let keys = match &facts.keys {
@@ -115,8 +126,11 @@ impl Executor {
                     parts.vault.key(&record.user_id).await?
                 }
                 None => {
-                    // No store could be asked for records of a user who cannot be.
+                    // No store could be asked for records of a user who cannot be, and no erasure would find what
+                    // they sent.
                     record.user_id.clear();
+                    facts.raw = None;
+                    facts.asked_tool = None;
                     parts.vault.key(SHARED).await?
                 }
             };
@@ -124,6 +138,7 @@ impl Executor {
             Draft::call(CallDraft {
                 id,
                 error: reply.error.clone(),
+                warnings: reply.warnings.clone(),
                 ..blank
             })
         } else {

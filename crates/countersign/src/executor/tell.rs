@@ -24,7 +24,7 @@ impl Executor {
         }
         let record = &trail.record;
         let answered = Answered {
-            request_id: record.request_id.clone(),
+            request_id: trail.log_id(),
             tool: trail.facts.entry.clone(),
             trace: trail.trace,
             trace_state: trail.trace_state.clone(),

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_contract::envelope::Warning;
 use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
-use countersign_contract::{CallRecord, TraceContext, TraceState};
+use countersign_contract::{CallRecord, RequestId, TraceContext, TraceState};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -19,7 +20,7 @@ use crate::ledger::Scope;
 use crate::observe::Origin;
 use crate::principal::Principal;
 use crate::redact::Detector;
-use crate::scribe::Circumstances;
+use crate::scribe::{Circumstances, recorded_request_id};
 
 /// The record in the making, and the moments that its phases are taken from.
 pub(super) struct Trail {
@@ -44,6 +45,18 @@ pub(super) struct Facts {
     /// The tool's; none until it is known.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) circumstances: Circumstances,
+    /// True if the caller chose the request id.
+    pub(super) is_id_chosen: bool,
+    /// The tool name that was asked for, where there is no such tool.
+    pub(super) asked_tool: Option<String>,
+    /// The arguments as they were sent.
+    pub(super) raw: Option<Arc<str>>,
+    /// What of the arguments the declaration makes harmless.
+    pub(super) public: Value,
+    /// True if something in the arguments was replaced for their redacted form.
+    pub(super) is_redacted: bool,
+    /// Warnings about the envelope, for the reply.
+    pub(super) warnings: Vec<Warning>,
     /// What the tool is given, as canonical JSON; none until it is bound.
     pub(super) given: Option<String>,
     pub(super) key: Option<RecordedKey>,
@@ -58,12 +71,11 @@ impl Executor {
     /// Fills in the ids that the caller left out (A1) and opens the record.
     pub(super) fn arrive(&self, call: &mut CallParts) -> Trail {
         let parts = &self.parts;
-        // An id stands in the log for ever, and in every line about the call: one that holds personal data
-        // is not taken over, and the reply names the other one.
         let sent = call.envelope.request_id.take();
-        let sent = sent.filter(|id| Detector::new().is_clean(id.as_str()));
+        // A chosen id may say anything, so records and logs have a keyed digest in its place.
+        let is_id_chosen = sent.is_some() && !call.is_id_ours;
         let request_id = sent.unwrap_or_else(|| parts.ids.request_id());
-        let trace = self.trace_of(call);
+        let (trace, warnings) = self.trace_of(call);
         let at = parts.clock.now();
         let tool = call
             .tool
@@ -101,6 +113,12 @@ impl Executor {
                 keys: None,
                 entry: None,
                 circumstances: Circumstances::default(),
+                is_id_chosen,
+                asked_tool: None,
+                raw: Some(call.raw.clone()),
+                public: Value::Null,
+                is_redacted: false,
+                warnings,
                 given: None,
                 key: None,
                 links: Vec::new(),
@@ -108,39 +126,47 @@ impl Executor {
         }
     }
 
-    /// The span of this call: below the caller's, or the first of a new trace (A6).
-    fn trace_of(&self, call: &CallParts) -> TraceContext {
+    /// The span of this call, below the caller's, or the first of a new trace (A6); and a warning for each id that
+    /// cannot be used.
+    fn trace_of(&self, call: &CallParts) -> (TraceContext, Vec<Warning>) {
         let ids = &self.parts.ids;
-        let sent = call.envelope.trace.as_ref();
-        let caller = call.trace.or_else(|| TraceContext::from_trace(sent?));
-        caller.map_or_else(
-            || {
-                let trace_id = ids.trace_id();
-                let observer = self.parts.observer.as_ref();
-                TraceContext {
-                    trace_id,
-                    span_id: ids.span_id(),
-                    parent_span_id: sent.and_then(span_of),
-                    sampled: observer.is_some_and(|observer| observer.samples(trace_id)),
-                }
+        if let Some(caller) = call.trace {
+            return (caller.child(ids.span_id()), Vec::new());
+        }
+        let sent = call.envelope.trace.as_ref().map(Trace::read);
+        let trace_id = sent.as_ref().and_then(|sent| sent.trace_id);
+        let trace = TraceContext {
+            trace_id: trace_id.unwrap_or_else(|| ids.trace_id()),
+            span_id: ids.span_id(),
+            parent_span_id: sent.as_ref().and_then(|sent| sent.span_id),
+            sampled: true,
+        };
+        let observer = self.parts.observer.as_ref();
+        let trace = match trace_id {
+            Some(_) => trace,
+            None => TraceContext {
+                sampled: observer.is_some_and(|observer| observer.samples(trace.trace_id)),
+                ..trace
             },
-            |caller| caller.child(ids.span_id()),
-        )
+        };
+        let unusable = sent.map(|sent| sent.unusable).unwrap_or_default();
+        (trace, unusable.into_iter().map(unusable_trace).collect())
+    }
+}
+
+fn unusable_trace(member: &'static str) -> Warning {
+    Warning::Remark {
+        code: "TRACE_UNUSABLE".to_owned(),
+        message: format!(
+            "trace.{member} was not used: a trace_id has 32 and a span id 16 lower-case hexadecimal \
+             digits, not all of them zero"
+        ),
     }
 }
 
 /// Vendors keep numbers of theirs in it. One that looks like a person's goes no further.
 fn is_plain(state: &TraceState) -> bool {
     Detector::new().is_clean(state.as_str())
-}
-
-/// The standard's own form of a trace has no trace id; its span still is the parent of ours.
-fn span_of(trace: &Trace) -> Option<u64> {
-    let with_id = Trace {
-        trace_id: Some(format!("{:032x}", 1)),
-        ..trace.clone()
-    };
-    TraceContext::from_trace(&with_id).map(|caller| caller.span_id)
 }
 
 impl Trail {
@@ -174,6 +200,26 @@ impl Trail {
         }
     }
 
+    /// The request id as logs and telemetry have it: that of the record. `None` while the caller's own cannot be
+    /// digested yet.
+    pub(super) fn log_id(&self) -> Option<RequestId> {
+        let id = &self.record.request_id;
+        match &self.facts.keys {
+            Some(keys) => Some(recorded_request_id(id, self.facts.is_id_chosen, keys)),
+            None => (!self.facts.is_id_chosen).then(|| id.clone()),
+        }
+    }
+
+    /// From here on the user's key is known, so that the caller's own request id has a name in the log.
+    pub(super) fn keyed_by(&mut self, keys: &Arc<UserKey>) {
+        self.facts.keys = Some(keys.clone());
+        if self.facts.is_id_chosen
+            && let Some(id) = self.log_id()
+        {
+            tracing::Span::current().record("request_id", tracing::field::display(id));
+        }
+    }
+
     /// Whether the tool was started.
     pub(super) fn has_run(&self) -> bool {
         self.facts.circumstances.ran_at.is_some()
@@ -184,7 +230,7 @@ impl Trail {
     pub(super) fn span(&self) -> tracing::Span {
         tracing::error_span!(
             "tool_call",
-            request_id = %self.record.request_id,
+            request_id = self.log_id().as_ref().map(tracing::field::display),
             trace_id = format_args!("{:032x}", self.trace.trace_id),
             span_id = format_args!("{:016x}", self.trace.span_id),
         )

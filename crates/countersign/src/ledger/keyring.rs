@@ -17,6 +17,13 @@ pub trait Keyring: Send + Sync + 'static {
         key: WrappedKey,
     ) -> BoxFuture<'a, Result<WrappedKey, Error>>;
 
+    /// The users that have a key and come after this name, in the order of their names, at most `limit`.
+    fn users<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>>;
+
     /// Keys that another master key than this one wraps, with their users, at most `limit`.
     fn user_keys_not_under<'a>(
         &'a self,

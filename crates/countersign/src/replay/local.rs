@@ -144,7 +144,7 @@ impl Local {
                 dry_run: call.dry_run,
                 idempotency_key: None,
             },
-            raw: call.arguments.as_json().into(),
+            raw: call.raw.as_str().into(),
             issues: Vec::new(),
             extensions: Extensions::new(),
             trace: TraceContext {

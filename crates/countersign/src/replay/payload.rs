@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use countersign_args::Arguments;
 use countersign_contract::envelope::Client;
+use countersign_contract::evidence::{Exact, Payload};
 use countersign_contract::{
     Actor, ConflictReason, Digest, ErrorBody, ErrorCode, EvidenceRecord, FaultSource, RecordKind,
     RequestId, Retention,
 };
-use countersign_evidence::seal::{self, UserKey};
+use countersign_evidence::bundle::Value;
+use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Breach, Error, Replayer};
 use crate::ledger::{Durability, StoredRecord};
-use crate::scribe::{Act, Draft, payload_aad};
+use crate::payload::Opened;
+use crate::scribe::{Act, Draft};
 
 /// A call as it was made: what a tool needs to compute it again.
 #[derive(Clone, PartialEq)]
@@ -43,6 +44,8 @@ pub struct RecordedCall {
     pub client: Option<Client>,
     /// What the clock said.
     pub ran_at: Timestamp,
+    /// The arguments as they were sent, byte for byte; in records of version 1 what the tool was given.
+    pub raw: String,
     /// What the tool was given.
     pub arguments: Arguments,
     /// The rule sets that it asked for: name and version.
@@ -50,7 +53,7 @@ pub struct RecordedCall {
     /// Whether nothing was to be changed.
     pub dry_run: bool,
     /// What it answered; none where it failed, or where that has no canonical form.
-    pub data: Option<Value>,
+    pub data: Option<serde_json::Value>,
     /// None where it worked.
     pub code: Option<ErrorCode>,
 }
@@ -72,38 +75,6 @@ pub(super) enum Found {
     Erased,
     Gone,
     Broken(Breach),
-}
-
-/// The payload with its texts as they were committed to.
-#[derive(Deserialize)]
-pub(super) struct Texts {
-    user_id: String,
-    actor: Option<Actor>,
-    session_id: Option<String>,
-    locale: Option<String>,
-    currency: Option<String>,
-    timezone: Option<String>,
-    client: Option<Client>,
-    ran_at: Option<String>,
-    pub(super) arguments: Option<Text>,
-    pub(super) data: Option<Text>,
-    error: Option<ErrorBody>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Text {
-    salt: String,
-    value: Box<RawValue>,
-}
-
-impl Text {
-    /// Whether this is what was committed to.
-    pub(super) fn opens(&self, domain: &str, commitment: Digest) -> bool {
-        let salt = salt_of(&self.salt);
-        salt.is_some_and(|salt| {
-            seal::commit(domain, &salt, self.value.get().as_bytes()) == commitment
-        })
-    }
 }
 
 impl Replayer {
@@ -129,14 +100,14 @@ impl Replayer {
         let Some(keys) = self.vault.existing_key(&stored.row.user_id).await? else {
             return Ok(Found::Erased);
         };
-        let texts = match self.open(stored, sealed, &keys).await? {
-            Ok(texts) => texts,
+        let opened = match self.open(stored, sealed, &keys).await? {
+            Ok(opened) => opened,
             Err(breach) => return Ok(Found::Broken(breach)),
         };
-        if let Some(breach) = texts.breaches(record).into_iter().next() {
+        if let Some(breach) = breaches(&opened, record).into_iter().next() {
             return Ok(Found::Broken(breach));
         }
-        Ok(match texts.into_call(record) {
+        Ok(match call_of(opened.payload, record) {
             Some(call) => Found::Call(Box::new(call)),
             None => Found::NotRun,
         })
@@ -148,7 +119,7 @@ impl Replayer {
         stored: &StoredRecord,
         sealed: &[u8],
         keys: &Arc<UserKey>,
-    ) -> Result<Result<Texts, Breach>, Error> {
+    ) -> Result<Result<Opened, Breach>, Error> {
         let (id, user_id) = (&stored.row.id, &stored.row.user_id);
         let act = Act {
             kind: RecordKind::Access,
@@ -161,59 +132,49 @@ impl Replayer {
         let entry = act.entry(self.ids.snapshot_id(), Some(keys));
         let draft = Draft::from(entry);
         self.store.append(draft, Durability::Committed).await?;
-        let Ok(opened) = keys.open(&payload_aad(user_id, id), sealed) else {
-            return Ok(Err(Breach::Unopenable));
-        };
-        Ok(serde_json::from_slice(&opened).map_err(|_| Breach::Unopenable))
+        Ok(Opened::open(keys, user_id, id, sealed).map_err(|_| Breach::Unopenable))
     }
 }
 
-impl Texts {
-    /// Where the texts are not those of the record.
-    pub(super) fn breaches(&self, record: &EvidenceRecord) -> Vec<Breach> {
-        let arguments = record.arguments.as_ref().map(|given| given.commitment);
-        let data = record.reply.as_ref().and_then(|reply| reply.commitment);
-        let is_opened =
-            |domain, text: Option<&Text>, commitment: Option<Digest>| match (text, commitment) {
-                (Some(text), Some(commitment)) => text.opens(domain, commitment),
-                (None, None) => true,
-                (Some(_), None) | (None, Some(_)) => false,
-            };
-        let mut breaches = Vec::new();
-        if !is_opened(seal::DOMAIN_ARGUMENTS, self.arguments.as_ref(), arguments) {
-            breaches.push(Breach::OtherArguments);
-        }
-        if !is_opened(seal::DOMAIN_DATA, self.data.as_ref(), data) {
-            breaches.push(Breach::OtherData);
-        }
-        breaches
-    }
-
-    /// None where the tool was not run, or where it was the gateway that refused after the run.
-    fn into_call(self, record: &EvidenceRecord) -> Option<RecordedCall> {
-        if self.error.as_ref().is_some_and(is_of_gateway) {
-            return None;
-        }
-        let code = record.reply.as_ref().and_then(|reply| reply.code);
-        let data = self.data.map(|text| serde_json::from_str(text.value.get()));
-        Some(RecordedCall {
-            tool: record.tool.as_ref()?.name.clone(),
-            request_id: record.request_id.clone(),
-            user_id: self.user_id,
-            actor: self.actor,
-            session_id: self.session_id,
-            locale: self.locale,
-            currency: self.currency,
-            timezone: self.timezone,
-            client: self.client,
-            ran_at: self.ran_at?.parse().ok()?,
-            arguments: Arguments::from_json(self.arguments?.value.get()).ok()?,
-            rules: record.rules.clone(),
-            dry_run: record.dry_run,
-            data: data.transpose().ok()?,
-            code,
+/// Where a payload isn't what its record commits to.
+pub(super) fn breaches(opened: &Opened, record: &EvidenceRecord) -> Vec<Breach> {
+    let differing = opened.differing(record).into_iter();
+    differing
+        .map(|value| match value {
+            Value::Arguments => Breach::OtherArguments,
+            Value::Data => Breach::OtherData,
+            Value::Raw => Breach::OtherText,
+            Value::Shown => Breach::OtherQuestion,
         })
+        .collect()
+}
+
+/// None where the tool was not run, or where it was the gateway that refused after the run.
+fn call_of(payload: Payload, record: &EvidenceRecord) -> Option<RecordedCall> {
+    if payload.error.as_ref().is_some_and(is_of_gateway) {
+        return None;
     }
+    let code = record.reply.as_ref().and_then(|reply| reply.code);
+    let data = payload.data.as_ref().map(Exact::value);
+    let arguments = payload.arguments.as_ref()?.text();
+    Some(RecordedCall {
+        tool: record.tool.as_ref()?.name.clone(),
+        request_id: payload.request_id.or_else(|| record.request_id.clone()),
+        user_id: payload.user_id,
+        actor: payload.actor,
+        session_id: payload.session_id,
+        locale: payload.locale,
+        currency: payload.currency,
+        timezone: payload.timezone,
+        client: payload.client,
+        ran_at: payload.ran_at?.parse().ok()?,
+        raw: payload.raw.unwrap_or_else(|| arguments.to_owned()),
+        arguments: Arguments::from_json(arguments).ok()?,
+        rules: record.rules.clone(),
+        dry_run: record.dry_run,
+        data: data.transpose().ok()?,
+        code,
+    })
 }
 
 fn is_of_gateway(error: &ErrorBody) -> bool {
@@ -223,19 +184,4 @@ fn is_of_gateway(error: &ErrorBody) -> bool {
         | None => false,
     };
     is_about_the_call || error.details.source == Some(FaultSource::Gateway)
-}
-
-fn salt_of(text: &str) -> Option<[u8; 32]> {
-    let mut salt = [0; 32];
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-        return None;
-    };
-    if pairs.len() != salt.len() {
-        return None;
-    }
-    for (byte, pair) in salt.iter_mut().zip(pairs) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(salt)
 }

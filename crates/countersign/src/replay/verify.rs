@@ -9,7 +9,7 @@ use countersign_evidence::tree::{
 
 use jiff::Timestamp;
 
-use super::{Difference, Error, Replayer};
+use super::{Difference, Error, Replayer, payload};
 use crate::ledger::StoredRecord;
 
 /// What was found out about a record.
@@ -55,6 +55,10 @@ pub enum Breach {
     OtherArguments,
     /// The answer in the payload is not the one that the record commits to.
     OtherData,
+    /// The text that the caller sent is not the one that the record commits to.
+    OtherText,
+    /// What a person was shown is not what the record commits to.
+    OtherQuestion,
 }
 
 impl Breach {
@@ -68,6 +72,8 @@ impl Breach {
             Self::Unopenable => "its payload does not open",
             Self::OtherArguments => "its arguments are others",
             Self::OtherData => "its answer is another one",
+            Self::OtherText => "the text that was sent is another one",
+            Self::OtherQuestion => "what was shown is something else",
         }
     }
 }
@@ -111,7 +117,7 @@ impl Replayer {
                 breaches.push(Breach::OtherPayload);
             } else if let Some(keys) = self.vault.existing_key(&stored.row.user_id).await? {
                 match self.open(&stored, sealed, &keys).await? {
-                    Ok(texts) => breaches.extend(texts.breaches(&record)),
+                    Ok(opened) => breaches.extend(payload::breaches(&opened, &record)),
                     Err(breach) => breaches.push(breach),
                 }
             } else {

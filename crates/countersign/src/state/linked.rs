@@ -1,8 +1,8 @@
-//! Earlier calls that a call rests on: found by the name of their evidence, of the same user only.
+//! Earlier calls that a call rests on or looks at: found by the name of their evidence, of the same user only.
 
 use std::fmt;
 
-use countersign_contract::evidence::{Link, Payload};
+use countersign_contract::evidence::{Exact, Link};
 use countersign_contract::{Digest, EvidenceRecord, SnapshotId};
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{State, store_failed};
 use crate::ledger;
-use crate::scribe::payload_aad;
+use crate::payload::Opened;
 use crate::tool::ToolError;
 
 /// An earlier call.
@@ -37,13 +37,24 @@ impl fmt::Debug for Linked {
     }
 }
 
+/// The window of an earlier answer is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer was valid until {until}, and it is {now}")]
+pub struct Stale {
+    /// The end of the window.
+    pub until: Timestamp,
+    /// The time of the call.
+    pub now: Timestamp,
+}
+
 impl State {
     pub(crate) async fn linked(
         &self,
         id: &SnapshotId,
         user_id: &str,
     ) -> Result<(Linked, Link), ToolError> {
-        let stored = self.store.record(id).await.map_err(store_failed)?;
+        let stored = ledger::awaited_record(&*self.store, id).await;
+        let stored = stored.map_err(store_failed)?;
         let stored = stored.filter(|stored| stored.row.user_id == user_id);
         let Some(stored) = stored else {
             let message = format!("there is no evidence {id} of this user");
@@ -58,19 +69,16 @@ impl State {
         let data = match &stored.payload {
             None => Value::Null,
             Some(sealed) => {
-                let opened = self.keys.open(&payload_aad(user_id, id), sealed);
+                let opened = Opened::open(&self.keys, user_id, id, sealed);
                 let opened = opened.map_err(|_| damaged())?;
-                let payload: Payload = serde_json::from_slice(&opened).map_err(|_| damaged())?;
-                payload.data.map_or(Value::Null, |data| data.value)
+                let data = opened.payload.data.as_ref().map(Exact::value);
+                data.transpose().map_err(|_| damaged())?.unwrap_or_default()
             }
         };
         let reply = record.reply.as_ref();
         let valid_until = window(reply.and_then(|reply| reply.valid_until.as_deref()));
         let valid_until = valid_until.map_err(|_| damaged())?;
-        let link = Link {
-            id: id.clone(),
-            leaf: Digest(leaf_hash(&stored.leaf)),
-        };
+        let link = Link::looked_at(id.clone(), Digest(leaf_hash(&stored.leaf)));
         let linked = Linked {
             record,
             leaf: link.leaf,

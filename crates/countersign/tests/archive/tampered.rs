@@ -298,6 +298,14 @@ impl Keyring for Tampered {
         self.inner.add_user_key(user_id, key)
     }
 
+    fn users<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        self.inner.users(after, limit)
+    }
+
     fn user_keys_not_under<'a>(
         &'a self,
         master: &'a str,

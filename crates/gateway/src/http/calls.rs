@@ -151,14 +151,13 @@ pub(super) async fn one(
     let request_id = query::segment(request_id)?;
     let hidden =
         || answer::not_found("call", &request_id).hint("GET /v1/calls lists the newest ones");
-    let query = LogQuery {
-        user_id: sight::whose(&caller.principal, None)?,
-        request_id: Some(RequestId::new(&request_id).map_err(|_| hidden())?),
-        limit: RECORDS_MAX,
-        ..LogQuery::default()
-    };
+    let user = sight::whose(&caller.principal, None)?;
+    let id = RequestId::new(&request_id).map_err(|_| hidden())?;
+    let rows = gateway
+        .archive()
+        .of_request(&id, user.as_deref(), RECORDS_MAX);
     let mut records = Vec::new();
-    for row in gateway.archive().list(&query).await? {
+    for row in rows.await? {
         records.push(gateway.archive().show(&row.id).await?.into());
     }
     if records.is_empty() {

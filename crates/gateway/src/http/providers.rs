@@ -112,7 +112,7 @@ async fn run(
             made = made.trace_state(state.clone());
         }
         if let Some(request_id) = &request_id {
-            made = made.identified(numbered(request_id, call.index)?);
+            made = made.requested_as(numbered(request_id, call.index)?);
         }
         running.push(async move { (call, gateway.call(made).await) });
     }

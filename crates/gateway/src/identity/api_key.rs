@@ -8,9 +8,9 @@ use std::fmt;
 use aws_lc_rs::{constant_time, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::Principal;
 use countersign::contract::{Actor, ActorType};
 use countersign::ids::IdSource;
+use countersign::{Credential, Principal};
 use countersign_evidence::hex;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,9 @@ impl ApiKey {
         Principal {
             scopes: self.scopes.clone(),
             may_act_for_others: self.acts_for_others,
+            credential: Some(Credential::ApiKey {
+                id: self.id.clone(),
+            }),
             ..principal
         }
     }

@@ -1,7 +1,7 @@
 //! Whom the claims of a token prove.
 
-use countersign::Principal;
 use countersign::contract::{Actor, ActorType};
+use countersign::{Credential, Principal};
 use serde_json::{Map, Value};
 
 use super::api_key::{is_name, is_user_name};
@@ -9,6 +9,9 @@ use crate::policy::{IssuerRule, ScopeName};
 
 /// How many actors may have handed a token on.
 const CHAIN_MAX: usize = 8;
+
+/// How much of a token's own id is recorded.
+const JTI_CHARS_MAX: usize = 255;
 
 /// How many scopes of a token are taken.
 const SCOPES_MAX: usize = 256;
@@ -57,6 +60,10 @@ pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Optio
     Some(Principal {
         may_act_for_others: others.is_some_and(|scope| scopes.iter().any(|held| **held == **scope)),
         scopes,
+        credential: Some(Credential::Token {
+            issuer: rule.issuer.clone(),
+            jti: text("jti").map(|jti| jti.chars().take(JTI_CHARS_MAX).collect()),
+        }),
         ..principal.delegated_by(chain)
     })
 }

@@ -73,8 +73,9 @@ impl Handler {
             prepared.is_some_and(|prepared| !reply.ok || prepared.accepts(&reply.data))
         });
         if !is_structured {
-            let (tool, request_id) = (entry.name(), &reply.request_id);
-            tracing::warn!(%tool, %request_id, "an answer is not what the tool has declared");
+            let tool = entry.name();
+            let record = reply.evidence.as_ref().map(|it| it.snapshot_id.to_string());
+            tracing::warn!(%tool, record, "an answer is not what the tool has declared");
         }
         Ok(carriage::result(reply, is_structured)?.into())
     }

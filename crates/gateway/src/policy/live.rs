@@ -7,7 +7,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -41,6 +41,24 @@ pub struct LivePolicy {
     seen: Mutex<Option<Digest>>,
     /// Whether this policy or one before it named an issuer.
     has_had_issuers: AtomicBool,
+    keeper: OnceLock<Keeper>,
+}
+
+/// Keeps the text of a policy by its digest, durably.
+#[derive(Clone)]
+pub struct Keeper(Arc<dyn Fn(Digest, &str) -> std::io::Result<()> + Send + Sync>);
+
+impl Keeper {
+    /// Keeps by this function, which must not answer before the text is durable.
+    pub fn new(keep: impl Fn(Digest, &str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(keep))
+    }
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keeper(..)")
+    }
 }
 
 /// What became of looking at the file again.
@@ -66,6 +84,21 @@ impl LivePolicy {
             controls: Controls::new(policy.file()),
             current: ArcSwap::from_pointee(policy),
             fault: ArcSwapOption::empty(),
+            keeper: OnceLock::new(),
+        }
+    }
+
+    /// Keeps the text of the policy in force, and from now on that of every other before it is in force: records
+    /// name it by its digest.
+    pub fn keep_with(&self, keeper: Keeper) -> std::io::Result<()> {
+        self.keeper.get_or_init(|| keeper);
+        self.keep_text(&self.current())
+    }
+
+    fn keep_text(&self, policy: &Policy) -> std::io::Result<()> {
+        match (self.keeper.get(), policy.digest()) {
+            (Some(Keeper(keep)), Some(digest)) => keep(digest, policy.text()),
+            (Some(_) | None, _) => Ok(()),
         }
     }
 
@@ -133,6 +166,11 @@ impl LivePolicy {
             Ok(policy) => Arc::new(policy),
             Err(error) => return self.refuse(error, Some(digest)),
         };
+        if let Err(error) = self.keep_text(&policy) {
+            let message = format!("the text of the new policy cannot be kept: {error}");
+            let hint = "it is tried again every two seconds";
+            return self.refuse(PolicyError::of_file(message, hint), None);
+        }
         if let Err(error) = self.record(&policy, "policy_changed", recorder).await {
             // Not seen: it is tried again until the record can be kept.
             let message = format!("the record of the new policy cannot be kept: {error}");

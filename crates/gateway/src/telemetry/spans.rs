@@ -171,7 +171,6 @@ fn attributes(answered: &Answered, convention: Convention, is_mcp: bool) -> Vec<
 }
 
 fn own_attributes(answered: &Answered, all: &mut Vec<KeyValue>) {
-    let request_id = Detector::new().scrub(answered.request_id.as_str());
     let PhaseTimes {
         queued_us,
         awaiting_approval_us,
@@ -182,7 +181,6 @@ fn own_attributes(answered: &Answered, all: &mut Vec<KeyValue>) {
     let code = answered.code.map_or("OK", ErrorCode::as_str);
     let surface = answered.origin.surface.as_str();
     all.extend([
-        KeyValue::new("countersign.request_id", request_id.into_owned()),
         KeyValue::new("countersign.code", code),
         KeyValue::new("countersign.surface", surface),
         KeyValue::new("countersign.replayed", answered.replayed),
@@ -195,6 +193,10 @@ fn own_attributes(answered: &Answered, all: &mut Vec<KeyValue>) {
         KeyValue::new("countersign.phase.executing_us", us(executing_us)),
         KeyValue::new("countersign.phase.settling_us", us(settling_us)),
     ]);
+    if let Some(request_id) = &answered.request_id {
+        let request_id = request_id.to_string();
+        all.push(KeyValue::new("countersign.request_id", request_id));
+    }
     if let Some(entry) = &answered.tool {
         let version = entry.spec().version.clone();
         all.push(KeyValue::new("countersign.tool.version", version));

@@ -44,6 +44,23 @@ impl Keyring for PostgresStore {
         })
     }
 
+    fn users<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        Box::pin(async move {
+            let found = self
+                .read(
+                    "SELECT user_id FROM user_key WHERE user_id COLLATE \"C\" > $1 \
+                     ORDER BY user_id COLLATE \"C\" LIMIT $2",
+                    &[&after, &rows(limit)],
+                )
+                .await?;
+            Ok(found.iter().map(|row| row.get(0)).collect())
+        })
+    }
+
     fn user_keys_not_under<'a>(
         &'a self,
         master: &'a str,

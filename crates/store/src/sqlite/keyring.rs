@@ -41,6 +41,21 @@ impl Keyring for SqliteStore {
         })
     }
 
+    fn users<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        let after = after.to_owned();
+        self.list(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT user_id FROM user_key WHERE user_id > ?1 ORDER BY user_id LIMIT ?2",
+            )?;
+            let rows = statement.query_map(params![after, bounded(limit)], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
     fn user_keys_not_under<'a>(
         &'a self,
         master: &'a str,

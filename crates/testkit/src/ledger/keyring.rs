@@ -19,6 +19,24 @@ pub(super) async fn the_first_key_of_a_user_counts(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
+/// A record under an id that its caller chose is found by asking for each user in turn.
+pub(super) async fn users_are_listed_in_portions(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    for (n, user) in ["u_b", "\u{e4}", "", "U_a", "u_a"].into_iter().enumerate() {
+        store.add_user_key(user, key("m_1", n as u8)).await?;
+    }
+    let mut seen = Vec::new();
+    let mut after = String::new();
+    loop {
+        let users = store.users(&after, 2).await?;
+        let Some(last) = users.last() else { break };
+        after.clone_from(last);
+        seen.extend(users);
+    }
+    assert_eq!(seen, ["U_a", "u_a", "u_b", "\u{e4}"]);
+    Ok(())
+}
+
 /// Everybody who races to make a user's key goes on with the same one.
 pub(super) async fn racing_keys_of_a_user_agree(fresh: &Fresh) -> Checked {
     let keys = super::race(16, |n| {

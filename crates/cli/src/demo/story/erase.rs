@@ -50,7 +50,7 @@ pub(in crate::demo) fn play(
     )?;
     let report = verify(world, &std::fs::read_to_string(bundle)?)?;
     stage.check(
-        report.valid,
+        report.is_valid(),
         "and so is the bundle that somebody was given before",
     )?;
     stage.end()

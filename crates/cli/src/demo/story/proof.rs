@@ -62,7 +62,7 @@ pub(in crate::demo) fn play(
         stage.value("", tool)?;
     }
     stage.check(
-        report.valid && report.records.iter().all(|record| record.included),
+        report.is_valid() && report.records.iter().all(|record| record.included),
         "the order and everything that it rests on are proved to be in the signed log",
     )?;
     stage.check(
@@ -104,7 +104,7 @@ fn tamper(world: &World, stage: &mut Stage<'_>, amount: &Money, text: &str) -> R
         stage.value("found", &finding.to_string())?;
     }
     stage.check(
-        !report.valid && !report.findings.is_empty(),
+        !report.is_valid() && !report.findings.is_empty(),
         "it is caught, and the record is named",
     )?;
     stage.fact("tampered", path.display().to_string());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use countersign_contract::evidence::Link;
-use countersign_contract::{Digest, EvidenceRecord};
+use countersign_contract::{Digest, EvidenceRecord, RecordKind};
 use countersign_evidence::seal::UserKey;
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
@@ -135,6 +135,8 @@ impl Owners {
     ) -> Result<Option<Fault>, Error> {
         // An erasure takes the payload with the name.
         let is_erased = stored.row.user_id.is_empty() && stored.payload.is_none();
+        // That of an erasure names nobody, and its reason is nobody's.
+        let is_erased = is_erased || read.record.kind == RecordKind::Erasure;
         if is_erased || read.record.subject.is_none() {
             return Ok(None);
         }

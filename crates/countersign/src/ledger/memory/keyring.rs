@@ -25,6 +25,19 @@ impl Keyring for MemoryStore {
         Box::pin(ready(Ok(counts.clone())))
     }
 
+    fn users<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        let inner = self.lock();
+        let mut users: Vec<String> = inner.user_keys.keys().cloned().collect();
+        users.sort();
+        users.retain(|user| user.as_str() > after);
+        users.truncate(limit);
+        Box::pin(ready(Ok(users)))
+    }
+
     fn user_keys_not_under<'a>(
         &'a self,
         master: &'a str,

@@ -1,0 +1,71 @@
+//! Part of step 3: a request id that the caller chose names one call of the user (A2). A second use is a warning
+//! that names the first.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use countersign_contract::RequestId;
+use countersign_contract::envelope::Warning;
+
+use super::stop::Stop;
+use super::trail::Trail;
+use super::{Executor, store_fault};
+use crate::ledger::LogQuery;
+
+/// Request ids of this process whose records may still wait for their batch.
+#[derive(Debug, Default)]
+pub(super) struct Recent(Mutex<Generations>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    newer: HashSet<RequestId>,
+    older: HashSet<RequestId>,
+}
+
+/// How many ids one generation holds. Records wait for less than a second, so two are plenty.
+const GENERATION_MAX: usize = 8_192;
+
+/// How many earlier uses are looked through for the first.
+const USES_MAX: usize = 64;
+
+impl Recent {
+    /// Takes a use down; true if there was one before.
+    fn is_repeated(&self, id: RequestId) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.newer.len() >= GENERATION_MAX {
+            seen.older = std::mem::take(&mut seen.newer);
+        }
+        let is_older = seen.older.contains(&id);
+        !seen.newer.insert(id) || is_older
+    }
+}
+
+impl Executor {
+    /// Warns where the caller's own request id names an earlier call of this user already.
+    pub(super) async fn warn_of_reuse(&self, user_id: &str, trail: &mut Trail) -> Result<(), Stop> {
+        let Some(request_id) = trail.log_id().filter(|_| trail.facts.is_id_chosen) else {
+            return Ok(());
+        };
+        let is_recent = self.parts.recent.is_repeated(request_id.clone());
+        let earlier = LogQuery {
+            user_id: Some(user_id.to_owned()),
+            request_id: Some(request_id),
+            limit: USES_MAX,
+            ..LogQuery::default()
+        };
+        let earlier = self.parts.store.records(&earlier).await;
+        let earlier = earlier.map_err(|error| store_fault(&error))?;
+        let first = match earlier.last() {
+            Some(first) => format!("its evidence is {}", first.id),
+            None if is_recent => "it has just been made".to_owned(),
+            None => return Ok(()),
+        };
+        trail.facts.warnings.push(Warning::Remark {
+            code: "REQUEST_ID_REUSED".to_owned(),
+            message: format!(
+                "this request_id names an earlier call of this user: {first}; use a new one for each call"
+            ),
+        });
+        Ok(())
+    }
+}
