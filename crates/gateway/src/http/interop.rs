@@ -9,8 +9,9 @@
 //! |---|---|
 //! | `profile` | which standard a path speaks |
 //! | `key` | which idempotency keys it accepts |
-//! | `outcome` | what an error of ours is in a standard: a status, or messages |
-//! | `acp`, `ucp` | the map of our codes, and how answers are written |
+//! | `outcome` | an error in a standard: a status, or messages |
+//! | `codes` | the table of our codes in both standards |
+//! | `acp`, `ucp` | how answers are written |
 //! | `call` | `POST /acp/tools/{name}`, `POST /ucp/tools/{name}` |
 //! | `view` | `GET /acp/checkout_sessions/{id}` and the like: pages made from a tool's answer |
 //! | `discovery` | `/.well-known/acp.json`, `/.well-known/ucp` |
@@ -22,6 +23,7 @@ use crate::gateway::Gateway;
 
 mod acp;
 mod call;
+mod codes;
 mod discovery;
 mod key;
 mod outcome;

@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::outcome::{self, Outcome, REQUEST_ID};
 use super::profile::Profile;
-use super::{acp, key, ucp};
+use super::{acp, codes, key, ucp};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::http::answer::{IDEMPOTENT_REPLAYED, Refusal, X_REQUEST_ID};
@@ -127,11 +127,11 @@ fn write(profile: Profile, gateway: &Gateway, name: &str, reply: &ReplyEnvelope)
         Some(error) => {
             let entry = gateway.executor().catalog().get(name);
             let is_unknown = error.code == ErrorCode::NotFound && entry.is_none();
-            let outcome = match (profile, is_unknown) {
+            let outcome = if is_unknown {
                 // There is no such path, in the words of a standard.
-                (_, true) => Outcome::protocol(StatusCode::NOT_FOUND, "not_found"),
-                (Profile::Acp, false) => acp::outcome(error),
-                (Profile::Ucp, false) => ucp::outcome(error),
+                Outcome::protocol(StatusCode::NOT_FOUND, "not_found")
+            } else {
+                codes::outcome(profile, error)
             };
             let param = outcome::path_in_call(error, entry.as_ref().map(|entry| entry.spec()));
             failure(profile, gateway, reply, (error, param.as_deref()), &outcome)

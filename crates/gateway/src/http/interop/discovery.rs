@@ -1,6 +1,6 @@
 //! `/.well-known/acp.json` and `/.well-known/ucp`: where the pages of a standard are, for clients that know only
-//! our name. They name what is really there, and no more: a service of either standard is all of its operations,
-//! and there is none of which we have all.
+//! our name. They name what is really there, and no more: no service of ACP, which would be all of its operations,
+//! and no capability of UCP, whose service only says where its pages begin.
 
 use axum::extract::State;
 use axum::response::Response;

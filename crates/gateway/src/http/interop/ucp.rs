@@ -1,68 +1,10 @@
-//! The words of UCP 2026-04-08: our codes in its lists, and how its answers are written.
+//! How the answers of UCP 2026-04-08 are written.
 
-use countersign::contract::{ConflictReason, ErrorBody, ErrorCode, ReplyEnvelope};
-use http::StatusCode;
+use countersign::contract::{ErrorBody, ReplyEnvelope};
 use serde_json::{Map, Value, json};
 
-use super::acp::blocked;
-use super::outcome::{Kind, Message, Outcome, Resolution, is_missing, text_of};
+use super::outcome::{Kind, Message, Resolution, text_of};
 use super::profile::Profile;
-
-/// What an error of a call is in UCP. Its codes of messages are open; where ACP has a word, it is the same.
-pub(super) fn outcome(error: &ErrorBody) -> Outcome {
-    match error.code {
-        ErrorCode::InvalidArgument if is_missing(error) => {
-            Outcome::error("missing", Resolution::Recoverable)
-        }
-        ErrorCode::InvalidArgument => Outcome::error("invalid", Resolution::Recoverable),
-        ErrorCode::Unauthorized => Outcome::protocol(StatusCode::UNAUTHORIZED, "unauthorized"),
-        ErrorCode::Forbidden => Outcome::protocol(StatusCode::FORBIDDEN, "forbidden"),
-        ErrorCode::NotFound => Outcome::error("not_found", Resolution::Unrecoverable),
-        ErrorCode::Conflict => conflict(error.details.reason),
-        ErrorCode::RateLimited => Outcome::protocol(StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
-        // Whoever cannot keep the key does not run the call, and says that it is away.
-        ErrorCode::Timeout => Outcome::protocol(StatusCode::SERVICE_UNAVAILABLE, "timeout"),
-        ErrorCode::UpstreamError => {
-            Outcome::protocol(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
-        }
-        ErrorCode::NeedsUserConfirmation => {
-            Outcome::error("approval_required", Resolution::BuyerReview)
-        }
-        ErrorCode::ComplianceBlocked => blocked(error),
-        ErrorCode::PriceChanged => Outcome::Business(vec![
-            Message {
-                kind: Kind::Warning,
-                code: "price_change",
-                resolution: Resolution::BuyerReview,
-            },
-            Message {
-                kind: Kind::Error,
-                code: "expired",
-                resolution: Resolution::Recoverable,
-            },
-        ]),
-        ErrorCode::OutOfStock => Outcome::error("out_of_stock", Resolution::Recoverable),
-        ErrorCode::AddressInvalid => {
-            Outcome::error("address_undeliverable", Resolution::BuyerInput)
-        }
-    }
-}
-
-fn conflict(reason: Option<ConflictReason>) -> Outcome {
-    match reason {
-        Some(ConflictReason::InFlight) => {
-            Outcome::protocol(StatusCode::CONFLICT, "idempotency_in_flight")
-        }
-        Some(ConflictReason::KeyReused | ConflictReason::KeyExpired) => {
-            Outcome::protocol(StatusCode::CONFLICT, "idempotency_conflict")
-        }
-        Some(ConflictReason::InDoubt) => {
-            Outcome::protocol(StatusCode::CONFLICT, "idempotency_in_doubt")
-        }
-        Some(ConflictReason::Stock) => Outcome::error("low_stock", Resolution::Recoverable),
-        Some(ConflictReason::Version) | None => Outcome::error("conflict", Resolution::Recoverable),
-    }
-}
 
 /// The answer to a call that worked: our envelope, and what UCP says about itself.
 pub(super) fn success(reply: &ReplyEnvelope) -> Value {

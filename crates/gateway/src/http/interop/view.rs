@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::outcome::Outcome;
 use super::profile::Profile;
-use super::{acp, call, outcome, ucp};
+use super::{call, codes, outcome};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
@@ -149,8 +149,7 @@ async fn show(
         Profile::Acp if error.code == ErrorCode::NotFound => {
             Outcome::protocol(StatusCode::NOT_FOUND, "not_found")
         }
-        Profile::Acp => acp::outcome(error),
-        Profile::Ucp => ucp::outcome(error),
+        Profile::Acp | Profile::Ucp => codes::outcome(profile, error),
     };
     Ok(call::failure(
         profile,
@@ -231,10 +230,7 @@ impl View {
         );
         let error = ErrorBody::new(ErrorCode::UpstreamError, "the page could not be made")
             .source(FaultSource::Tool);
-        let outcome = match self.profile {
-            Profile::Acp => acp::outcome(&error),
-            Profile::Ucp => ucp::outcome(&error),
-        };
+        let outcome = codes::outcome(self.profile, &error);
         call::failure(self.profile, gateway, reply, (&error, None), &outcome)
     }
 }

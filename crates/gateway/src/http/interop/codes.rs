@@ -1,0 +1,88 @@
+//! The table of our closed codes in both standards. UCP's list of message codes is open, so that it has the words of
+//! ACP wherever ACP has one, and one table serves both.
+
+use countersign::contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource};
+use http::StatusCode;
+
+use super::outcome::{Kind, Message, Outcome, Resolution, is_missing};
+use super::profile::Profile;
+
+/// The member of `details` by which a rule says that it is about the buyer's age.
+const MINIMUM_AGE: &str = "minimum_age";
+
+/// The status and codes of a standard for an error of a call.
+pub(super) fn outcome(profile: Profile, error: &ErrorBody) -> Outcome {
+    match error.code {
+        ErrorCode::InvalidArgument if is_missing(error) => {
+            Outcome::error("missing", Resolution::Recoverable)
+        }
+        ErrorCode::InvalidArgument => Outcome::error("invalid", Resolution::Recoverable),
+        ErrorCode::Unauthorized => Outcome::protocol(StatusCode::UNAUTHORIZED, "unauthorized"),
+        ErrorCode::Forbidden => Outcome::protocol(StatusCode::FORBIDDEN, "forbidden"),
+        ErrorCode::NotFound => Outcome::error("not_found", Resolution::Unrecoverable),
+        ErrorCode::Conflict => conflict(profile, error.details.reason),
+        ErrorCode::RateLimited => Outcome::protocol(StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+        ErrorCode::Timeout => match profile {
+            Profile::Acp => Outcome::protocol(StatusCode::GATEWAY_TIMEOUT, "timeout"),
+            Profile::Ucp => Outcome::protocol(StatusCode::SERVICE_UNAVAILABLE, "timeout"),
+        },
+        ErrorCode::UpstreamError => match (profile, error.details.source) {
+            (Profile::Acp, Some(FaultSource::Tool | FaultSource::Upstream) | None) => {
+                Outcome::protocol(StatusCode::BAD_GATEWAY, "upstream_error")
+            }
+            // Whoever cannot keep the key does not run the call, and says that it is away.
+            (Profile::Acp, Some(FaultSource::Gateway)) | (Profile::Ucp, _) => {
+                Outcome::protocol(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
+            }
+        },
+        ErrorCode::NeedsUserConfirmation => {
+            Outcome::error("approval_required", Resolution::BuyerReview)
+        }
+        ErrorCode::ComplianceBlocked if error.details.extra.contains_key(MINIMUM_AGE) => {
+            Outcome::error("age_verification_required", Resolution::BuyerInput)
+        }
+        ErrorCode::ComplianceBlocked => {
+            Outcome::error("region_restricted", Resolution::Unrecoverable)
+        }
+        ErrorCode::PriceChanged => Outcome::Business(vec![
+            Message {
+                kind: Kind::Warning,
+                code: "price_change",
+                resolution: Resolution::BuyerReview,
+            },
+            // The quote is no longer good: the agent asks for another.
+            Message {
+                kind: Kind::Error,
+                code: "expired",
+                resolution: Resolution::Recoverable,
+            },
+        ]),
+        ErrorCode::OutOfStock => Outcome::error("out_of_stock", Resolution::Recoverable),
+        ErrorCode::AddressInvalid => match profile {
+            Profile::Acp => Outcome::error("invalid", Resolution::BuyerInput),
+            Profile::Ucp => Outcome::error("address_undeliverable", Resolution::BuyerInput),
+        },
+    }
+}
+
+fn conflict(profile: Profile, reason: Option<ConflictReason>) -> Outcome {
+    match reason {
+        Some(ConflictReason::InFlight) => {
+            Outcome::protocol(StatusCode::CONFLICT, "idempotency_in_flight")
+        }
+        // An answer that is no longer kept cannot be given again, and the call is not made again.
+        Some(ConflictReason::KeyReused | ConflictReason::KeyExpired) => {
+            let status = match profile {
+                Profile::Acp => StatusCode::UNPROCESSABLE_ENTITY,
+                Profile::Ucp => StatusCode::CONFLICT,
+            };
+            Outcome::protocol(status, "idempotency_conflict")
+        }
+        Some(ConflictReason::InDoubt) => {
+            Outcome::protocol(StatusCode::CONFLICT, "idempotency_in_doubt")
+        }
+        // There are some, and others hold them now.
+        Some(ConflictReason::Stock) => Outcome::error("low_stock", Resolution::Recoverable),
+        Some(ConflictReason::Version) | None => Outcome::error("conflict", Resolution::Recoverable),
+    }
+}
