@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use countersign::text;
+
 use super::{Offer, categories, path_of};
 
 /// Where each word of the shop is found.
@@ -10,6 +12,8 @@ use super::{Offer, categories, path_of};
 pub(crate) struct Index {
     /// By word: the places of offers, each with the word's weight there.
     found: HashMap<String, Vec<(usize, u64)>>,
+    /// By word: how the shop writes it, for people; what an index finds by has no ending.
+    written: HashMap<String, String>,
     offers: usize,
 }
 
@@ -18,7 +22,7 @@ pub(crate) struct Index {
 pub(crate) struct Hits {
     /// Places of offers with their scores, the best first, then in the order of the shop.
     pub(crate) offers: Vec<(usize, u64)>,
-    /// Words that nothing has, and the words that were taken instead.
+    /// Words that no offer has, and the words that were taken instead, as they are written.
     pub(crate) corrected: Vec<(String, String)>,
 }
 
@@ -26,21 +30,19 @@ const TITLE: u64 = 8;
 const NAMED: u64 = 5;
 const DESCRIBED: u64 = 2;
 
-/// Words that say nothing about a thing.
-const EMPTY_WORDS: &[&str] = &[
-    "a", "an", "and", "at", "buy", "by", "for", "from", "i", "in", "is", "it", "me", "my", "need",
-    "of", "on", "or", "some", "the", "to", "want", "with", "的", "了", "和", "我", "想", "买",
-];
+/// Words that say nothing about a thing, besides those that say nothing anywhere.
+const EMPTY_WORDS: &[&str] = &["buy", "need", "some", "want"];
 
 impl Index {
     /// Reads all texts of the offers.
     pub(crate) fn of(offers: &[Offer]) -> Self {
         let mut index = Self {
-            found: HashMap::new(),
             offers: offers.len(),
+            ..Self::default()
         };
         for (at, offer) in offers.iter().enumerate() {
-            for (word, weight) in weights(offer) {
+            for (word, (weight, written)) in weights(offer) {
+                index.written.entry(word.clone()).or_insert(written);
                 index.found.entry(word).or_default().push((at, weight));
             }
         }
@@ -73,25 +75,17 @@ impl Index {
     /// For each word of a query the words that count for it: itself, or joined with its neighbour (`smart watch`), or
     /// the nearest one where it is unknown.
     fn asked(&self, query: &str, corrected: &mut Vec<(String, String)>) -> Vec<Vec<String>> {
-        let mut words = words(query);
+        let mut keys = text::question_words(query);
         let says_something = |word: &String| !EMPTY_WORDS.contains(&word.as_str());
-        if words.iter().any(says_something) {
-            words.retain(says_something);
-        }
-        // Pairs of characters are enough where there are any.
-        if words.iter().any(|word| is_pair(word)) {
-            words.retain(|word| !is_single(word));
+        if keys.iter().any(says_something) {
+            keys.retain(says_something);
         }
         let mut asked = Vec::new();
-        let mut seen = HashSet::new();
-        for (at, word) in words.iter().enumerate() {
-            if !seen.insert(word) {
-                continue;
-            }
-            let before = at.checked_sub(1).and_then(|at| words.get(at));
+        for (at, word) in keys.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|at| keys.get(at));
             let joined = [
                 before.map(|before| format!("{before}{word}")),
-                words.get(at + 1).map(|after| format!("{word}{after}")),
+                keys.get(at + 1).map(|after| format!("{word}{after}")),
             ];
             let known = joined.into_iter().flatten();
             let mut alternatives: Vec<String> =
@@ -101,7 +95,12 @@ impl Index {
             } else if alternatives.is_empty()
                 && let Some(near) = self.nearest(word)
             {
-                corrected.push((word.clone(), near.to_owned()));
+                let mut asked = words(query).into_iter().filter(|(key, _)| key == word);
+                let asked = asked
+                    .next()
+                    .map_or_else(|| word.clone(), |(_, written)| written);
+                let taken = self.written.get(near).map_or(near, String::as_str);
+                corrected.push((asked, taken.to_owned()));
                 alternatives.push(near.to_owned());
             }
             asked.push(alternatives);
@@ -138,9 +137,9 @@ impl Index {
     }
 }
 
-/// The words of an offer with their weights.
-fn weights(offer: &Offer) -> HashMap<String, u64> {
-    let mut weights: HashMap<String, u64> = HashMap::new();
+/// The words of an offer, each with its weight and as it is first written.
+fn weights(offer: &Offer) -> BTreeMap<String, (u64, String)> {
+    let mut weights: BTreeMap<String, (u64, String)> = BTreeMap::new();
     let names = [
         offer.brand.clone(),
         categories_of(offer),
@@ -153,18 +152,23 @@ fn weights(offer: &Offer) -> HashMap<String, u64> {
     for (text, weight) in texts {
         let words = words(text);
         let joined = words.windows(2).filter_map(|pair| match pair {
-            [left, right] if left.is_ascii() && right.is_ascii() => Some(format!("{left}{right}")),
+            [(left, first), (right, second)] if left.is_ascii() && right.is_ascii() => {
+                Some((format!("{left}{right}"), format!("{first}{second}")))
+            }
             _ => None,
         });
-        let all: HashSet<String> = joined.chain(words.iter().cloned()).collect();
-        for word in all {
-            *weights.entry(word).or_default() += weight;
+        let joined: Vec<_> = joined.collect();
+        let mut seen = HashSet::new();
+        for (word, written) in words.into_iter().chain(joined) {
+            if seen.insert(word.clone()) {
+                weights.entry(word).or_insert((0, written)).0 += weight;
+            }
         }
     }
     let skus = offer.variants.iter().map(|variant| &variant.sku);
     for name in skus.chain([&offer.offer_id]) {
-        for word in words(name) {
-            weights.entry(word).or_insert(TITLE);
+        for (word, written) in words(name) {
+            weights.entry(word).or_insert((TITLE, written));
         }
     }
     weights
@@ -180,93 +184,11 @@ fn categories_of(offer: &Offer) -> String {
     texts.join(" · ")
 }
 
-/// The words of a text: of letters and digits in small letters and without the s of a plural, of Chinese and
-/// Japanese characters every one and every pair.
-fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut last_ideograph: Option<char> = None;
-    let letters: Vec<char> = text.chars().collect();
-    for (at, &letter) in letters.iter().enumerate() {
-        let is_ideograph = is_ideograph(letter);
-        if letter.is_alphanumeric() && !is_ideograph {
-            word.extend(letter.to_lowercase());
-            last_ideograph = None;
-            continue;
-        }
-        let next_is_digit = letters.get(at + 1).is_some_and(char::is_ascii_digit);
-        if letter == ',' && next_is_digit && word.ends_with(|last: char| last.is_ascii_digit()) {
-            continue;
-        }
-        flush(&mut word, &mut words);
-        if !is_ideograph {
-            last_ideograph = None;
-            continue;
-        }
-        words.push(letter.to_string());
-        if let Some(before) = last_ideograph {
-            words.push([before, letter].iter().collect());
-        }
-        last_ideograph = Some(letter);
-    }
-    flush(&mut word, &mut words);
+/// The words of a text: the form that full text finds them by everywhere, and the one that is written.
+fn words(text: &str) -> Vec<(String, String)> {
+    let words = text::words(text).into_iter();
+    let written = |start, end| text.get(start..end).unwrap_or_default().to_lowercase();
     words
-}
-
-fn flush(word: &mut String, words: &mut Vec<String>) {
-    if !word.is_empty() {
-        words.push(singular(word));
-        word.clear();
-    }
-}
-
-/// Without the s of a plural, well enough that both forms of a word meet.
-fn singular(word: &str) -> String {
-    if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 2) {
-        return format!("{stem}y");
-    }
-    let hissing = ["ches", "shes", "xes", "sses"];
-    if hissing.iter().any(|end| word.ends_with(end)) {
-        return word.trim_end_matches("es").to_owned();
-    }
-    let stem = word
-        .strip_suffix('s')
-        .filter(|stem| stem.len() > 2 && !stem.ends_with(['s', 'u', 'i']));
-    stem.unwrap_or(word).to_owned()
-}
-
-fn is_ideograph(letter: char) -> bool {
-    matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
-}
-
-fn is_single(word: &str) -> bool {
-    word.chars().count() == 1 && word.chars().all(is_ideograph)
-}
-
-fn is_pair(word: &str) -> bool {
-    word.chars().count() == 2 && word.chars().all(is_ideograph)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_read_as_words_and_pairs() {
-        #[track_caller]
-        fn check(text: &str, expected: &[&str]) {
-            assert_eq!(words(text), expected);
-        }
-        check("20,000 mAh Power Banks", &["20000", "mah", "power", "bank"]);
-        check(
-            "移动电源",
-            &["移", "动", "移动", "电", "动电", "源", "电源"],
-        );
-        check("海港 T 恤", &["海", "港", "海港", "t", "恤"]);
-        check(
-            "watches, berries, glass, lens",
-            &["watch", "berry", "glass", "len"],
-        );
-        check("", &[]);
-    }
+        .map(|word| (word.text, written(word.start, word.end)))
+        .collect()
 }
