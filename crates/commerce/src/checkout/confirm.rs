@@ -1,11 +1,13 @@
 //! What a buyer has to be asked about before paying, in words: made from the order alone, so that it can be said
 //! again in another language.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::order::DraftOrder;
-use crate::compliance::{Decision, Severity};
+use crate::compliance::Severity;
 use crate::shop::is_chinese;
 use crate::tax::{Confidence, Incoterm, Method};
 
@@ -89,10 +91,18 @@ pub(super) fn policies(order: &DraftOrder, locale: Option<&str>) -> Vec<PolicyAc
         );
         add(Policy::ChargesOnDelivery, text);
     }
-    if order.compliance_summary.decision != Decision::Allowed {
+    // The buyer agrees to the buyer's own part only: sellers and carriers do theirs.
+    let found = order.compliance_summary.findings.iter();
+    let asked: BTreeSet<&str> = found
+        .filter(|found| found.finding.severity != Severity::Info)
+        .flat_map(|found| &found.finding.asked_of_buyer)
+        .map(|asked| asked.for_locale(locale))
+        .collect();
+    if !asked.is_empty() {
+        let asked: Vec<&str> = asked.into_iter().collect();
         let text = words.say(
-            "I meet the conditions under which these items may be sent.",
-            "我满足这些商品可寄送的条件。",
+            &format!("For these items I agree to this: {}.", asked.join("; ")),
+            &format!("对于这些商品，我同意：{}。", asked.join("；")),
         );
         add(Policy::ComplianceConditions, text);
     }

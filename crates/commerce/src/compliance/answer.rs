@@ -4,6 +4,7 @@ use countersign::contract::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
+use crate::shop::Text;
 
 /// Whether a basket may go to a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +62,10 @@ pub struct Finding {
     /// What can be done about it, and who does it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mitigations: Vec<String>,
+    /// The part of it that the buyer has to agree to, in both languages because it is shown again later; empty if
+    /// only others have to act.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_of_buyer: Vec<Text>,
     /// The facts that a rule would have to know and nobody has said; it is then blocked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,

@@ -8,7 +8,6 @@ use super::answer::{ComplianceLine, ComplianceReport, Decision};
 use super::judge;
 use super::policy::Policy;
 use crate::behaviour;
-use crate::cart::without_form;
 use crate::destination::Destination;
 use crate::id::Id;
 use crate::item::{Basket, Item};
@@ -111,7 +110,7 @@ fn decide(
     let worst = lines.iter().map(|line| line.decision).max();
     Ok(ComplianceReport {
         cart_id,
-        basket: basket.digest().map_err(without_form)?,
+        basket: basket.digest()?,
         destination,
         // There is at least one line; were there none, nothing would have been checked.
         decision: worst.unwrap_or(Decision::Blocked),

@@ -2,7 +2,7 @@
 //! that is asked for.
 
 use super::answer::{Finding, Severity};
-use super::policy::{Facts, Policy, Rule, Truth};
+use super::policy::{Facts, Mitigation, Policy, Rule, Truth};
 use crate::destination::Destination;
 use crate::shop::Offer;
 
@@ -69,8 +69,10 @@ fn said(rule: &Rule, is_chinese: bool) -> Finding {
         severity: rule.severity,
         message: rule.message.in_language(is_chinese).to_owned(),
         mitigations: mitigations
+            .clone()
             .map(|mitigation| mitigation.told(is_chinese))
             .collect(),
+        asked_of_buyer: mitigations.filter_map(Mitigation::of_buyer).collect(),
         missing: Vec::new(),
         source: Some(format!("{} ({})", rule.source, rule.date)),
     }
@@ -118,6 +120,7 @@ fn closed(rule: &str, message: String, is_chinese: bool) -> Finding {
         severity: Severity::Block,
         message,
         mitigations: vec![mitigation.to_owned()],
+        asked_of_buyer: Vec::new(),
         missing: Vec::new(),
         source: None,
     }

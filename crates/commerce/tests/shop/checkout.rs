@@ -42,6 +42,12 @@ async fn a_draft_order_carries_everything() {
             "source": "Regulation (EU) 2023/1542 on batteries, articles 13(4), 55 and 56 (2025-08-18)"
           },
           {
+            "asked_of_buyer": [
+              {
+                "en": "accept that customs may stop the parcel until then",
+                "zh": "知悉在此之前包裹可能被海关扣留"
+              }
+            ],
             "message": "A consumer product from outside the EU needs a responsible person in the EU, named on it and in the offer.",
             "mitigations": [
               "seller: name the responsible person in the EU and show name and address",
@@ -164,7 +170,7 @@ async fn a_draft_order_carries_everything() {
       "policy_ack_required": [
         {
           "policy": "compliance_conditions",
-          "text": "I meet the conditions under which these items may be sent."
+          "text": "For these items I agree to this: accept that customs may stop the parcel until then."
         }
       ],
       "pricing_breakdown": {
@@ -934,7 +940,7 @@ async fn a_summary_speaks_the_language_of_the_call() {
     [
       {
         "acks": [
-          "I meet the conditions under which these items may be sent.",
+          "For these items I agree to this: keep it to a quantity for personal use.",
           "I cannot send back: Mountain green tea 100 g."
         ],
         "text": [
@@ -947,7 +953,7 @@ async fn a_summary_speaks_the_language_of_the_call() {
       },
       {
         "acks": [
-          "我满足这些商品可寄送的条件。",
+          "对于这些商品，我同意：限于个人自用数量。",
           "以下商品不可退货：高山绿茶 100 克。"
         ],
         "text": [

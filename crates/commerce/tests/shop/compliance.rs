@@ -62,6 +62,12 @@ async fn a_power_bank_to_germany() {
                 "source": "Regulation (EU) 2023/1542 on batteries, articles 13(4), 55 and 56 (2025-08-18)"
               },
               {
+                "asked_of_buyer": [
+                  {
+                    "en": "accept that customs may stop the parcel until then",
+                    "zh": "知悉在此之前包裹可能被海关扣留"
+                  }
+                ],
                 "message": "A consumer product from outside the EU needs a responsible person in the EU, named on it and in the offer.",
                 "mitigations": [
                   "seller: name the responsible person in the EU and show name and address",

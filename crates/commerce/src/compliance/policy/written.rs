@@ -134,6 +134,14 @@ enum Who {
 }
 
 impl Mitigation {
+    /// The text, if it is the buyer who has to act.
+    pub(in crate::compliance) fn of_buyer(&self) -> Option<Text> {
+        (self.who == Who::Buyer).then(|| Text {
+            en: self.en.clone(),
+            zh: self.zh.clone(),
+        })
+    }
+
     /// In one line.
     pub(in crate::compliance) fn told(&self, is_chinese: bool) -> String {
         if is_chinese {

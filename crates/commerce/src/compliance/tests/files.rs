@@ -1,7 +1,7 @@
 //! What a file can say, each operator with all three answers, and what is refused before anything is decided.
 
 use super::super::answer::Severity;
-use super::super::policy::{Policy, fact_names};
+use super::super::policy::{Mitigation, Policy, fact_names};
 use super::{BEFORE, IN_FORCE, case, policy};
 
 /// A small file with one rule, whose lines are `rule`.
@@ -467,5 +467,27 @@ fn the_page_is_complete() {
     for name in facts.chain(operators.iter().map(|name| (*name).to_owned())) {
         let is_row = |line: &str| line.starts_with("| `") && line.contains(&name);
         assert!(page.lines().any(is_row), "{name} has no row");
+    }
+}
+
+/// What a buyer reads and agrees to is there in both languages, in every version of the rules.
+#[test]
+fn what_people_read_is_in_both_languages() {
+    let is_chinese = |text: &str| {
+        text.chars()
+            .any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter))
+    };
+    for file in [BEFORE, IN_FORCE] {
+        let mut asked_of_buyers = 0;
+        for rule in policy(file).rules() {
+            let mut texts = vec![rule.message.clone()];
+            texts.extend(rule.mitigations.iter().filter_map(Mitigation::of_buyer));
+            asked_of_buyers += texts.len() - 1;
+            for text in texts {
+                let languages = [&text.en, &text.zh].map(|text| is_chinese(text));
+                assert_eq!(languages, [false, true], "{}: {text:?}", rule.id);
+            }
+        }
+        assert!(asked_of_buyers > 20, "{asked_of_buyers}");
     }
 }
