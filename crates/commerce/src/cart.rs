@@ -2,7 +2,7 @@
 //! with a window, about exactly what is in the cart.
 
 use countersign::catalog::CatalogBuilder;
-use countersign::contract::{ErrorBody, ErrorCode, FaultSource, SnapshotId, canonical};
+use countersign::contract::SnapshotId;
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
@@ -69,12 +69,6 @@ impl Cart {
         change(&mut self.basket);
         self.shipping = None;
     }
-}
-
-/// What has no canonical form cannot be in a cart: this says that it was, and never happens.
-pub(crate) fn without_form(error: canonical::Error) -> ToolError {
-    let body = ErrorBody::new(ErrorCode::UpstreamError, "the basket has no canonical form");
-    ToolError::from(body.source(FaultSource::Tool)).with_source(error)
 }
 
 /// Adds the tools of this area.

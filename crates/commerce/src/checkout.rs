@@ -41,6 +41,9 @@ pub const TOTAL_TOOL: &str = "checkout.compute_total";
 /// The tool that makes draft orders.
 pub const DRAFT_ORDER_TOOL: &str = "checkout.create_draft_order";
 
+/// The tool that shows the state of a draft order.
+pub const SUMMARY_TOOL: &str = "checkout.get_draft_order_summary";
+
 /// Adds the tools of this area.
 pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
     builder

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::contract::{Digest, canonical};
+use countersign::contract::{Digest, ErrorBody, ErrorCode, FaultSource};
 use countersign::{ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -90,7 +90,11 @@ impl Basket {
     }
 
     /// The digest by which baskets are compared.
-    pub fn digest(&self) -> Result<Digest, canonical::Error> {
-        Digest::of_canonical(&json!(self.0))
+    pub fn digest(&self) -> Result<Digest, ToolError> {
+        Digest::of_canonical(&json!(self.0)).map_err(|error| {
+            // Names and numbers have a canonical form, so this never happens.
+            let body = ErrorBody::new(ErrorCode::UpstreamError, "the basket has no canonical form");
+            ToolError::from(body.source(FaultSource::Tool)).with_source(error)
+        })
     }
 }

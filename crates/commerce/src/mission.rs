@@ -27,9 +27,6 @@ const MISSIONS: Collection = Collection::of_user("mission").indexed(&[("status",
 /// How many missions of a user are open or paused at most.
 pub const MISSIONS_MAX: usize = 200;
 
-/// How many constraints a mission has at most.
-pub const CONSTRAINTS_MAX: usize = 20;
-
 /// How many notes a mission has at most.
 pub const NOTES_MAX: usize = 50;
 

@@ -4,7 +4,7 @@ use countersign::contract::{Digest, SnapshotId};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 
-use super::{Cart, without_form};
+use super::Cart;
 use crate::behaviour;
 use crate::id::Id;
 use crate::shop::Shop;
@@ -80,7 +80,7 @@ impl CartView {
         Ok(Self {
             cart_id: cart_id.to_owned(),
             version: cart.version,
-            basket: cart.basket.digest().map_err(without_form)?,
+            basket: cart.basket.digest()?,
             currency: cart.currency.clone(),
             lines: cart.basket.lines().map(line).collect(),
             shipping,

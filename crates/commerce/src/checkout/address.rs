@@ -35,22 +35,20 @@ pub(super) async fn check(
         .detail("differs", problem))
 }
 
-/// Whether an address is still the one that an order was made for.
-pub(super) async fn unchanged(
-    ctx: &CallContext,
-    address_id: &str,
-    version: u32,
-) -> Result<(), ToolError> {
-    let kept = KeptAddress::load(ctx, address_id, "/draft_order_id").await?;
-    if kept.version == version {
-        return Ok(());
-    }
+/// The current version of one of the user's addresses; `None` if it was removed.
+pub(super) async fn version(ctx: &CallContext, address_id: &str) -> Result<Option<u32>, ToolError> {
+    let kept = KeptAddress::get(ctx, address_id).await?;
+    Ok(kept.map(|kept| kept.version))
+}
+
+/// The refusal of an order whose address has changed: its prices, taxes and rules are those of the old one.
+pub(super) fn moved() -> ToolError {
     let message = "the address of this order was changed after the order was made";
-    Err(ToolError::new(ErrorCode::AddressInvalid, message)
+    ToolError::new(ErrorCode::AddressInvalid, message)
         .field("/draft_order_id")
         .hint(
             "ask for shipping, taxes and compliance of the new address, and make a new draft order",
-        ))
+        )
 }
 
 /// Regions are often left out, where the postal code says it.

@@ -11,7 +11,7 @@ use super::grounds::{CHOOSE, Grounds, Pointers, Subject};
 use super::part::{GroundIds, Part};
 use super::total::Breakdown;
 use crate::behaviour::{self, TOTAL_SECONDS};
-use crate::cart::{Cart, without_form};
+use crate::cart::Cart;
 use crate::compliance::Decision;
 use crate::destination::Destination;
 use crate::ground::EvidenceId;
@@ -117,7 +117,7 @@ impl Tool for ComputeTotal {
         let grounds = Grounds::read(ctx, &ids, &AT).await?;
         let subject = Subject {
             cart_id: &args.cart_id,
-            basket: cart.basket.digest().map_err(without_form)?,
+            basket: cart.basket.digest()?,
             currency: cart.currency.as_deref(),
             destination: &chosen.destination,
             option_id: &chosen.option_id,

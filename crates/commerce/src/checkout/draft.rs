@@ -80,9 +80,7 @@ impl Tool for CreateDraftOrder {
         let cart = Cart::of(ctx, &args.cart_id).await?;
         let basis = Basis::read(ctx, &args).await?;
         basis.check(&args.cart_id)?;
-        if let Some(kept) = Kept::made_from(ctx, &basis.bundle).await?
-            && kept.check_valid(ctx).await.is_ok()
-        {
+        if let Some(kept) = Kept::made_from(ctx, &basis.bundle).await? {
             let left = kept.order.expires_at.duration_since(now).as_secs();
             ctx.fresh_for(u32::try_from(left).unwrap_or_default());
             return Ok(kept.order);
@@ -138,19 +136,14 @@ impl Basis {
         let bundle: Ground<EvidenceSnapshot> =
             ground::read(ctx, POINTER, id, SNAPSHOT_TOOL).await?;
         check_purpose(bundle.answer.purpose)?;
-        let mut ids = Vec::with_capacity(Part::ANSWERS.len());
-        for part in Part::ANSWERS {
-            ids.push(only(&bundle.answer, part)?);
-        }
-        let Ok([quote, shipping, tax, compliance, total]) = <[SnapshotId; 5]>::try_from(ids) else {
-            return Err(ToolError::invalid(POINTER, "the snapshot is not complete"));
-        };
+        let named = &bundle.answer;
         let ids = GroundIds {
-            quote_snapshot_id: quote,
-            shipping_snapshot_id: shipping,
-            tax_snapshot_id: tax,
-            compliance_snapshot_id: compliance,
+            quote_snapshot_id: only(named, Part::Quote)?,
+            shipping_snapshot_id: only(named, Part::Shipping)?,
+            tax_snapshot_id: only(named, Part::Tax)?,
+            compliance_snapshot_id: only(named, Part::Compliance)?,
         };
+        let total = only(named, Part::Total)?;
         let grounds = Grounds::read(ctx, &ids, &AT).await?;
         let total: Ground<Total> =
             ground::read(ctx, POINTER, &EvidenceId::from(&total), Part::Total.tool()).await?;

@@ -13,7 +13,7 @@ use crate::ground::{self, EvidenceId, Ground};
 use crate::pricing::Quote;
 use crate::shipping::address::postal_key;
 use crate::shipping::{ShippingOption, ShippingQuote};
-use crate::tax::TaxEstimate;
+use crate::tax::{Incoterm, TaxEstimate};
 
 /// The answers.
 #[derive(Debug, Clone)]
@@ -231,13 +231,11 @@ impl Grounds {
             let (wanted, found) = (option.price.to_string(), tax.shipping_cost.to_string());
             return differs("the price of the shipping option", &wanted, &found);
         }
-        let incoterm = tax.incoterm.as_str();
-        if !option.incoterms.iter().any(|offered| offered == incoterm) {
-            let offered = option.incoterms.join(", ");
+        if !option.incoterms.contains(&tax.incoterm) {
             return differs(
                 "the ways to pay duties of the shipping option",
-                &offered,
-                incoterm,
+                &Incoterm::listed(&option.incoterms),
+                tax.incoterm.as_str(),
             );
         }
         Ok(())

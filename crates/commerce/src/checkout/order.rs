@@ -213,7 +213,7 @@ impl Kept {
         })
     }
 
-    /// The order that was made from this bundle of evidence, as long as it is valid.
+    /// The order that was made from this bundle of evidence, as long as it is valid and goes where it was to go.
     pub(super) async fn made_from(
         ctx: &CallContext,
         bundle: &SnapshotId,
@@ -223,7 +223,19 @@ impl Kept {
             return Ok(None);
         };
         let kept: Option<Self> = ctx.state().get(&ORDERS, &id).await?;
-        Ok(kept.filter(|kept| !kept.is_expired(ctx.now())))
+        match kept.filter(|kept| !kept.is_expired(ctx.now())) {
+            Some(kept) if kept.has_its_address(ctx).await? => Ok(Some(kept)),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Whether the address of the user that it goes to is the one that it was made for.
+    async fn has_its_address(&self, ctx: &CallContext) -> Result<bool, ToolError> {
+        let Some(address_id) = &self.order.address_id else {
+            return Ok(true);
+        };
+        let now = address::version(ctx, address_id).await?;
+        Ok(now == self.order.address_version)
     }
 
     /// Keeps a new one, under its own name and under that of its evidence.
@@ -246,11 +258,10 @@ impl Kept {
         if self.is_expired(ctx.now()) {
             return Err(changed::order_expired(ctx, &self.order));
         }
-        let chosen = self.order.address_id.as_deref();
-        match chosen.zip(self.order.address_version) {
-            Some((address_id, version)) => address::unchanged(ctx, address_id, version).await,
-            None => Ok(()),
+        if !self.has_its_address(ctx).await? {
+            return Err(address::moved());
         }
+        Ok(())
     }
 
     /// Whether it is over.

@@ -31,15 +31,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// The answers that a draft order rests on.
-    pub const ANSWERS: [Self; 5] = [
-        Self::Quote,
-        Self::Shipping,
-        Self::Tax,
-        Self::Compliance,
-        Self::Total,
-    ];
-
     /// The tool whose answer it is.
     pub const fn tool(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::address;
 use super::grounds::CHOOSE;
 use crate::behaviour;
-use crate::cart::{Cart, CartView, Shipping, without_form};
+use crate::cart::{Cart, CartView, Shipping};
 use crate::ground::{self, EvidenceId, Ground};
 use crate::id::Id;
 use crate::shipping::{SHIPPING_TOOL, ShippingQuote};
@@ -66,7 +66,7 @@ impl Tool for SelectShippingOption {
             let message = "these shipping options count for another cart";
             return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
         }
-        if quote.basket != cart.basket.digest().map_err(without_form)? {
+        if quote.basket != cart.basket.digest()? {
             let message = "these shipping options are for other items than the cart has now";
             return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
         }

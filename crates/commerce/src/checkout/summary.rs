@@ -58,7 +58,7 @@ pub(super) struct SummaryArgs {
 }
 
 impl Tool for GetDraftOrderSummary {
-    const NAME: &'static str = "checkout.get_draft_order_summary";
+    const NAME: &'static str = super::SUMMARY_TOOL;
     const DESCRIPTION: &'static str = "A draft order for the person who is to pay for it: what it costs, how it \
         stands, and what has to be confirmed and acknowledged, in the language of the request.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");

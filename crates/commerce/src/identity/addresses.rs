@@ -54,7 +54,7 @@ impl KeptAddress {
         self.address.destination()
     }
 
-    pub(super) async fn get(
+    pub(crate) async fn get(
         ctx: &CallContext,
         address_id: &str,
     ) -> Result<Option<Self>, ToolError> {

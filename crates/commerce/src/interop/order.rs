@@ -7,7 +7,7 @@ use super::{Session, SessionLine, SessionShipping, SessionState, Unbalanced};
 use crate::checkout::{ConfirmationKind, OrderItem, OrderState, OrderSummary};
 
 /// The tool whose answer a page is made from.
-pub const SUMMARY_TOOL: &str = "checkout.get_draft_order_summary";
+pub use crate::checkout::SUMMARY_TOOL;
 
 /// Its argument that names the order.
 pub const SUMMARY_ARGUMENT: &str = "draft_order_id";

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use countersign::contract::Digest;
-use countersign::contract::canonical;
 use countersign::{CallContext, ToolError};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -113,7 +112,7 @@ impl Pricer<'_> {
         }
         let totals = lines.iter().map(|line| &line.line_total);
         Ok(Priced {
-            basket: basket.digest().map_err(unwritable)?,
+            basket: basket.digest()?,
             currency: self.currency.to_ascii_uppercase(),
             subtotal: Money::sum(totals, self.currency)?,
             lines,
@@ -191,8 +190,4 @@ impl Priced {
         }
         moves
     }
-}
-
-fn unwritable(error: canonical::Error) -> ToolError {
-    ToolError::invalid("/items", "these items cannot be written").with_source(error)
 }

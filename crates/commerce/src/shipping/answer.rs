@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::destination::Destination;
 use crate::fx::RateUsed;
 use crate::money::Money;
+use crate::tax::Incoterm;
 
 /// The ways that a basket can go to a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +54,7 @@ pub struct ShippingOption {
     /// Whether its way can be followed.
     pub tracked: bool,
     /// How duties can be paid with it: `DDP`, `DAP`.
-    pub incoterms: Vec<String>,
+    pub incoterms: Vec<Incoterm>,
     /// One for each place that things are sent from, with the steps of its price.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parcels: Vec<Parcel>,

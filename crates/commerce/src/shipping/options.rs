@@ -13,7 +13,6 @@ use crate::fx::{RateUsed, Rates};
 use crate::item::Basket;
 use crate::money::Money;
 use crate::shop::Shop;
-use crate::tax::Incoterm;
 
 /// What options are computed from, and nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +76,8 @@ impl Question<'_> {
             }
         }
         if offered.options.is_empty() {
-            return Err(self.nothing(&offered.excluded, loads.len() > 1));
+            let could_go_apart = loads.len() > 1 && self.each_could_go(&loads, &to)?;
+            return Err(self.nothing(&offered.excluded, could_go_apart));
         }
         offered.options.sort_by(|left, right| {
             let by = |option: &ShippingOption| (option.price.amount, option.sla.days_max);
@@ -86,6 +86,21 @@ impl Question<'_> {
                 .then_with(|| left.option_id.cmp(&right.option_id))
         });
         Ok(offered)
+    }
+
+    /// True if each parcel could be sent on its own, with any service.
+    fn each_could_go(&self, loads: &[Load<'_>], to: &str) -> Result<bool, ToolError> {
+        for load in loads {
+            let mut is_taken = false;
+            for service in &self.tariff.services {
+                let asked = self.service(service, std::slice::from_ref(load), to)?;
+                is_taken |= matches!(asked, Asked::Taken(_));
+            }
+            if !is_taken {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// All parcels with one service, or the first reason why not. A limit is named only where nothing else is in the
@@ -203,7 +218,7 @@ impl Question<'_> {
             actual_weight_g: grams(|parcel| parcel.actual_weight_g),
             volumetric_weight_g: grams(|parcel| parcel.volumetric_weight_g),
             tracked: service.tracked,
-            incoterms: service.incoterms.iter().copied().map(incoterm).collect(),
+            incoterms: service.incoterms.clone(),
             parcels,
             restrictions: self.restrictions(service),
         })
@@ -239,12 +254,4 @@ struct Lane<'a> {
 enum Asked {
     Taken(Vec<(Parcel, (u32, u32))>),
     Refused(Excluded),
-}
-
-fn incoterm(incoterm: Incoterm) -> String {
-    match incoterm {
-        Incoterm::Ddp => "DDP",
-        Incoterm::Dap => "DAP",
-    }
-    .to_owned()
 }

@@ -1,6 +1,6 @@
 //! The tool that asks every carrier.
 
-use countersign::contract::{Behaviour, ErrorCode};
+use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::Deserialize;
 
@@ -77,12 +77,9 @@ pub fn quote(
         locale: ctx.request().locale.as_deref(),
     };
     let offered = question.answer()?;
-    let digest = basket.digest().map_err(|error| {
-        ToolError::new(ErrorCode::UpstreamError, "the basket cannot be named").with_source(error)
-    })?;
     Ok(ShippingQuote {
         cart_id,
-        basket: digest,
+        basket: basket.digest()?,
         destination,
         currency: currency.to_owned(),
         options: offered.options,

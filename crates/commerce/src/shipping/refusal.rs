@@ -145,15 +145,22 @@ impl Question<'_> {
             .detail("skus", json!(skus))
     }
 
-    /// Why nothing is left. Where a service takes such goods and only not so many, fewer will do. Else goods weigh
-    /// most: for them there are mitigations.
-    pub(super) fn nothing(&self, excluded: &[Excluded], has_several: bool) -> ToolError {
+    /// Why nothing is left. What could go apart is to be ordered apart. Where a service takes such goods and only
+    /// not so many, fewer will do. Else goods weigh most: for them there are mitigations.
+    pub(super) fn nothing(&self, excluded: &[Excluded], could_go_apart: bool) -> ToolError {
         let has = |cause: Cause| excluded.iter().any(|excluded| excluded.cause == cause);
         // A limit that names a thing is about its own size, which fewer of them do not change.
         let is_parcel =
             |excluded: &Excluded| excluded.cause == Cause::Limit && excluded.skus.is_empty();
         let is_too_much = excluded.iter().any(is_parcel);
-        let error = if has(Cause::Goods) && !is_too_much {
+        let error = if could_go_apart {
+            let message = self.words(
+                "no service takes the parcels of all senders",
+                "没有服务可承运所有发货方的包裹",
+            );
+            ToolError::invalid("/items", message)
+                .hint("order the things of each sender for themselves")
+        } else if has(Cause::Goods) && !is_too_much {
             let message = self.words(
                 "no carrier takes these goods to this destination",
                 "没有承运商可将这些商品运往该目的地",
@@ -163,16 +170,10 @@ impl Question<'_> {
                 .filter_map(|excluded| excluded.rule.as_deref())
                 .collect();
             let goods = rules.into_iter().filter_map(|rule| self.tariff.goods(rule));
-            let mut mitigations: Vec<String> = goods
+            let mitigations: Vec<String> = goods
                 .flat_map(|goods| &goods.mitigations)
                 .map(|mitigation| mitigation.for_locale(self.locale).to_owned())
                 .collect();
-            if has_several {
-                mitigations.push(self.words(
-                    "order the things of each sender for themselves",
-                    "按发货方分开下单",
-                ));
-            }
             ToolError::new(ErrorCode::ComplianceBlocked, message)
                 .field("/items")
                 .hint("take the named items out, or see details.mitigations")
@@ -190,13 +191,6 @@ impl Question<'_> {
                 "没有承运商送达该邮政编码",
             );
             ToolError::invalid("/destination/postal_code", message).hint("take another address")
-        } else if has(Cause::Route) {
-            let message = self.words(
-                "no service takes the parcels of all senders",
-                "没有服务可承运所有发货方的包裹",
-            );
-            ToolError::invalid("/items", message)
-                .hint("order the things of each sender for themselves")
         } else {
             return self.unserved();
         };

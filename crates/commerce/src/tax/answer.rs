@@ -171,6 +171,12 @@ impl Incoterm {
             Self::Dap => "DAP",
         }
     }
+
+    /// A list of them for a message: `DDP, DAP`.
+    pub(crate) fn listed(incoterms: &[Self]) -> String {
+        let names: Vec<&str> = incoterms.iter().map(|it| it.as_str()).collect();
+        names.join(", ")
+    }
 }
 
 /// How sure an estimate is.

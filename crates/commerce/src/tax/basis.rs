@@ -5,6 +5,7 @@ use countersign::contract::{Digest, ErrorCode};
 use countersign::{CallContext, ToolError};
 use serde_json::json;
 
+use super::answer::Incoterm;
 use super::compute::{Freight, Goods, Sender};
 use super::estimate::EstimateArgs;
 use crate::fx::{self, RateUsed, Rates};
@@ -63,7 +64,7 @@ impl Priced {
         let (shop, rates) = (Shop::of(ctx)?, Rates::of(ctx)?);
         let mut priced = Self {
             cart_id: args.cart_id.as_deref().cloned(),
-            basket: digest(&basket)?,
+            basket: basket.digest()?,
             currency,
             goods: Vec::new(),
             rates: Vec::new(),
@@ -203,11 +204,10 @@ impl Shipping {
             return Err(ToolError::invalid("/shipping_option_id", message)
                 .hint(format!("one of {}", known.join(", "))));
         };
-        let incoterm = args.incoterm.as_str();
-        if !option.incoterms.iter().any(|known| known == incoterm) {
-            let message = format!("{option_id} cannot be sent {incoterm}");
+        if !option.incoterms.contains(&args.incoterm) {
+            let message = format!("{option_id} cannot be sent {}", args.incoterm.as_str());
             return Err(ToolError::invalid("/incoterm", message)
-                .hint(format!("one of {}", option.incoterms.join(", "))));
+                .hint(format!("one of {}", Incoterm::listed(&option.incoterms))));
         }
         let cart_id = same_cart(
             priced.cart_id.as_ref(),
@@ -292,11 +292,4 @@ fn same_cart(
         }
         (asked, other) => Ok(asked.or(other).cloned()),
     }
-}
-
-fn digest(basket: &Basket) -> Result<Digest, ToolError> {
-    basket.digest().map_err(|error| {
-        let message = "the items have no canonical form";
-        ToolError::invalid("/items", message).with_source(error)
-    })
 }
