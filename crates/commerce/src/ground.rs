@@ -1,4 +1,4 @@
-//! How one answer rests on another: by the name of its evidence, which only the gateway writes.
+//! How one answer rests on another, or looks at it: by the name of its evidence, which only the gateway writes.
 //!
 //! What an agent says about an earlier answer is never believed. It names the evidence, and the answer is read
 //! from there: of the same user, of the right tool, a real one and no dry run. The link becomes part of the
@@ -41,7 +41,7 @@ impl ArgValue for EvidenceId {
     }
 }
 
-/// An earlier answer that a call rests on.
+/// An earlier answer that a call looks at, and may rest on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ground<T> {
     /// Its evidence.
@@ -52,13 +52,15 @@ pub struct Ground<T> {
     pub valid_until: Option<Timestamp>,
     /// The rule sets that it came from: name and version (A15).
     pub rules: BTreeMap<String, String>,
+    /// The record of it, without its answer.
+    linked: Linked,
 }
 
 impl<T> Ground<T> {
-    /// Whether it may still be relied on. An answer without a window says nothing about later: `evidence.create_snapshot`
-    /// has none, and what it names is asked one by one.
-    pub fn is_fresh(&self, now: Timestamp) -> bool {
-        self.valid_until.is_some_and(|until| now < until)
+    /// Rests the call on it; false where its window is over, and then nothing may. An answer without a window says
+    /// nothing about later: `evidence.create_snapshot` has none, and what it names is asked one by one.
+    pub fn rests(&self, ctx: &CallContext) -> bool {
+        self.valid_until.is_some() && ctx.rest_on(&self.linked).is_ok()
     }
 }
 
@@ -70,14 +72,15 @@ pub async fn read<T: DeserializeOwned>(
     tool: &str,
 ) -> Result<Ground<T>, ToolError> {
     let hint = format!("call {tool} and give evidence.snapshot_id of its reply");
-    let (id, linked) = rest_on(ctx, pointer, id, &hint).await?;
+    let (id, mut linked) = look_at(ctx, pointer, id, &hint).await?;
     let of = tool_of(&linked);
     if of != Some(tool) {
         let of = of.unwrap_or("no call");
         let message = format!("this is evidence of {of}, not of {tool}");
         return Err(ToolError::invalid(pointer, message).hint(hint));
     }
-    let answer = serde_json::from_value(linked.data).map_err(|error| {
+    let data = std::mem::take(&mut linked.data);
+    let answer = serde_json::from_value(data).map_err(|error| {
         ToolError::not_found("what this call answered is no longer kept")
             .field(pointer)
             .hint(format!("call {tool} again"))
@@ -87,13 +90,14 @@ pub async fn read<T: DeserializeOwned>(
         id,
         answer,
         valid_until: linked.valid_until,
-        rules: linked.record.rules,
+        rules: linked.record.rules.clone(),
+        linked,
     })
 }
 
-/// Rests this call on the one that the evidence at this JSON pointer of the arguments names, whatever tool it
-/// was: of the same user, a call that worked and was no dry run.
-pub async fn rest_on(
+/// Looks at the call that the evidence at this JSON pointer of the arguments names, whatever tool it was: of the same
+/// user, a call that worked and was no dry run.
+pub async fn look_at(
     ctx: &CallContext,
     pointer: &str,
     id: &EvidenceId,
@@ -122,27 +126,4 @@ pub async fn rest_on(
 /// The tool that was called.
 pub fn tool_of(linked: &Linked) -> Option<&str> {
     linked.record.tool.as_ref().map(|of| of.name.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A8: what has no window, and what is at its end, cannot be relied on.
-    #[test]
-    fn only_what_is_within_its_window_is_fresh() {
-        let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
-        let check = |valid_until: Option<&str>, expected: bool| {
-            let ground = Ground {
-                id: "ev_1".parse().unwrap(),
-                answer: (),
-                valid_until: valid_until.map(|until| until.parse().unwrap()),
-                rules: BTreeMap::new(),
-            };
-            assert_eq!(ground.is_fresh(now), expected, "{valid_until:?}");
-        };
-        check(Some("2026-11-16T12:00:01Z"), true);
-        check(Some("2026-11-16T12:00:00Z"), false);
-        check(None, false);
-    }
 }

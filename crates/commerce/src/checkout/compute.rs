@@ -125,7 +125,7 @@ impl Tool for ComputeTotal {
         grounds.check(&subject, &AT)?;
         let breakdown = grounds.breakdown(grounds.option(&chosen.option_id, &AT)?)?;
         gate::may_go(&grounds.compliance.answer, AT.compliance)?;
-        let expired = grounds.expired(now);
+        let expired = grounds.expired(ctx);
         if !expired.is_empty() {
             let pointer = pointer_of(expired.first().copied());
             let mut changed = Changed::of(ctx, &cart, &breakdown, &grounds);

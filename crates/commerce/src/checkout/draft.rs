@@ -6,7 +6,6 @@
 use countersign::contract::tool::Payment;
 use countersign::contract::{Behaviour, Retention, SnapshotId};
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -87,7 +86,7 @@ impl Tool for CreateDraftOrder {
         }
         let breakdown = basis.breakdown()?;
         let mut changed = Changed::of(ctx, &cart, &breakdown, &basis.grounds);
-        changed.expired(basis.expired(now));
+        changed.expired(basis.expired(ctx));
         if cart.version != basis.total.answer.cart_version {
             changed.moved(Part::Cart);
             return Err(changed.error(POINTER));
@@ -190,9 +189,10 @@ impl Basis {
         Err(ToolError::invalid(POINTER, message).hint("call checkout.compute_total again"))
     }
 
-    fn expired(&self, now: Timestamp) -> Vec<Part> {
-        let mut parts = self.grounds.expired(now);
-        if !self.total.is_fresh(now) {
+    /// Rests the order on all of it; what may no longer be relied on.
+    fn expired(&self, ctx: &CallContext) -> Vec<Part> {
+        let mut parts = self.grounds.expired(ctx);
+        if !self.total.rests(ctx) {
             parts.push(Part::Total);
         }
         parts

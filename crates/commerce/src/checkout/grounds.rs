@@ -89,13 +89,13 @@ impl Grounds {
         })
     }
 
-    /// Those that may no longer be relied on.
-    pub(crate) fn expired(&self, now: Timestamp) -> Vec<Part> {
+    /// Rests the call on all of them; those that may no longer be relied on.
+    pub(crate) fn expired(&self, ctx: &CallContext) -> Vec<Part> {
         let fresh = [
-            (Part::Quote, self.quote.is_fresh(now)),
-            (Part::Shipping, self.shipping.is_fresh(now)),
-            (Part::Tax, self.tax.is_fresh(now)),
-            (Part::Compliance, self.compliance.is_fresh(now)),
+            (Part::Quote, self.quote.rests(ctx)),
+            (Part::Shipping, self.shipping.rests(ctx)),
+            (Part::Tax, self.tax.rests(ctx)),
+            (Part::Compliance, self.compliance.rests(ctx)),
         ];
         let expired = fresh.into_iter().filter(|(_, is_fresh)| !is_fresh);
         expired.map(|(part, _)| part).collect()

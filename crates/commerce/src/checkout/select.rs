@@ -80,7 +80,7 @@ impl Tool for SelectShippingOption {
                 .field("/shipping_option_id")
                 .hint(format!("one of {}", ids.join(", "))));
         };
-        if !offered.is_fresh(ctx.now()) {
+        if !offered.rests(ctx) {
             let message =
                 "the answer of shipping.quote_options is too old, its prices may have changed";
             return Err(ToolError::new(ErrorCode::PriceChanged, message)

@@ -129,7 +129,7 @@ async fn answer(
     id: &EvidenceId,
 ) -> Result<Attached, ToolError> {
     let hint = "give evidence.snapshot_id of a reply to this user";
-    let (id, linked) = ground::rest_on(ctx, "/snapshot_id", id, hint).await?;
+    let (id, linked) = ground::look_at(ctx, "/snapshot_id", id, hint).await?;
     Ok(Attached {
         attachment_id: ctx.new_id("att_"),
         draft_order_id,

@@ -98,7 +98,7 @@ impl Tool for CreateSnapshot {
         for (at, id) in args.snapshot_ids.iter().enumerate() {
             let pointer = format!("/snapshot_ids/{at}");
             let hint = "give evidence.snapshot_id of a reply to this user";
-            let (id, linked) = ground::rest_on(ctx, &pointer, id, hint).await?;
+            let (id, linked) = ground::look_at(ctx, &pointer, id, hint).await?;
             if entries.iter().any(|entry| entry.snapshot_id == id) {
                 continue;
             }

@@ -32,7 +32,7 @@ impl Priced {
             (None, Some(id)) => {
                 let pointer = "/quote_snapshot_id";
                 let quote: Ground<Quote> = ground::read(ctx, pointer, id, QUOTE_TOOL).await?;
-                if !quote.is_fresh(ctx.now()) {
+                if !quote.rests(ctx) {
                     return Err(expired(pointer, QUOTE_TOOL)
                         .detail("old", json!(quote.answer.subtotal))
                         .detail("expired_at", quote.answer.expires_at));
@@ -180,7 +180,7 @@ impl Shipping {
             .options
             .iter()
             .find(|option| option.option_id == *option_id);
-        if !found.is_fresh(ctx.now()) {
+        if !found.rests(ctx) {
             let refused = expired(pointer, SHIPPING_TOOL);
             let old = option.map(|option| json!(option.price));
             return Err(refused
