@@ -35,10 +35,10 @@ async fn an_opened_record_is_what_was_said_and_leaves_a_trace() {
         panic!("{opened:?}");
     };
     assert_eq!(
-        payload.arguments.as_ref().unwrap().value,
+        payload.arguments.as_ref().unwrap().value().unwrap(),
         json!({"to": CANARY})
     );
-    assert_eq!(payload.data.as_ref().unwrap().value["total_cents"], 250);
+    assert_eq!(payload.data.as_ref().unwrap().value().unwrap()["total_cents"], 250);
     assert!(matches!(opened.standing, Standing::Signed { .. }));
     let access = shop.archive.show(&opened.access.unwrap()).await.unwrap();
     assert_eq!(

@@ -69,7 +69,7 @@ async fn what_happened_is_replayed_to_the_caller() {
     let Content::Open(payload) = opened.content else {
         panic!("nothing was opened");
     };
-    assert_eq!(payload.data.unwrap().value, json!({"message": "m_1"}));
+    assert_eq!(payload.data.unwrap().value().unwrap(), json!({"message": "m_1"}));
 
     let again = shop
         .archive

@@ -1,11 +1,11 @@
 //! What the log keeps of each call (A9, A15, A21, A22).
 
-use countersign::Principal;
+use countersign::{Principal, ToolError};
 use countersign::clock::ManualClock;
 use countersign::contract::evidence::Payload;
 use countersign::contract::parameter::Sensitivity;
 use countersign::contract::tool::EvidenceRule;
-use countersign::contract::{Digest, Input, Parameter, SnapshotId, ValueKind, canonical};
+use countersign::contract::{Digest, Input, Parameter, SnapshotId, ValueKind};
 use countersign::ids::SequentialIds;
 use countersign::ledger::{MemoryStore, StoredRecord};
 use countersign::rules::Rules;
@@ -142,7 +142,7 @@ async fn a_record_says_what_ran_on_what() {
     assert!(!leaf.to_string().contains("canary"), "{leaf:#}");
     assert!(!String::from_utf8_lossy(stored.payload.as_ref().unwrap()).contains("canary"));
     assert_eq!(leaf["rules"], json!({ "vat": version }));
-    assert_eq!(leaf["arguments"]["redacted"]["cents"], 750);
+    assert_eq!(leaf["arguments"]["public"], Value::Null, "nothing is declared harmless");
     assert_eq!(leaf["policy_revision"], "allow-all");
     assert_eq!(
         (&leaf["reply"]["ttl_seconds"], &leaf["reply"]["valid_until"]),
@@ -183,8 +183,9 @@ async fn a_payload_opens_what_the_record_commits_to() {
     assert_eq!(plain["session_id"], "session-canary");
     assert_eq!(plain["ran_at"], "2026-11-15T12:00:00Z");
     let data = payload.data.unwrap();
-    assert_eq!(data.value, reply["data"]);
-    for (domain, opening, committed) in [
+    assert_eq!(data.value().unwrap(), reply["data"]);
+    let own = salt(&payload.salt);
+    for (domain, exact, committed) in [
         (seal::DOMAIN_DATA, data, &leaf["reply"]["commitment"]),
         (
             seal::DOMAIN_ARGUMENTS,
@@ -192,8 +193,8 @@ async fn a_payload_opens_what_the_record_commits_to() {
             &leaf["arguments"]["commitment"],
         ),
     ] {
-        let text = canonical::to_string(&opening.value).unwrap();
-        let opened = seal::commit(domain, &salt(&opening.salt), text.as_bytes());
+        let salt = seal::salt_of(&own, domain);
+        let opened = seal::commit(domain, &salt, exact.text().as_bytes());
         assert_eq!(*committed, opened.to_string(), "{domain}");
     }
 }
@@ -258,6 +259,7 @@ async fn links_name_earlier_calls_of_the_same_user() {
             let id = SnapshotId::new(arguments["quote"].as_str().unwrap()).unwrap();
             let linked = ctx.link(&id).await?;
             ctx.link(&id).await?;
+            ctx.rest_on(&linked).map_err(|error| ToolError::invalid("/quote", error.to_string()))?;
             let until = linked.valid_until.map(|until| until.to_string());
             Ok(json!([linked.data, until, linked.leaf]).into())
         })
@@ -275,7 +277,8 @@ async fn links_name_earlier_calls_of_the_same_user() {
     );
     assert_eq!(
         log[1].0["links"],
-        json!([{"id": log[0].0["id"], "leaf": leaf}])
+        json!([{"id": log[0].0["id"], "leaf": leaf, "role": "rests_on",
+            "fresh": {"at": "2026-11-15T12:00:00Z", "until": "2026-11-15T12:01:00Z"}}])
     );
 
     let stranger = call_as(Principal::user("u_2"), "b.order", &arguments, &json!({}));

@@ -126,7 +126,7 @@ async fn every_call_is_told_once_with_the_code_that_its_caller_got() {
             .as_ref()
             .map_or("-", |entry| entry.name().as_str());
         assert_eq!(seen, name);
-        assert_eq!(told.request_id.as_str(), reply["request_id"]);
+        assert_eq!(json!(told.request_id), reply["request_id"]);
         let snapshot = told.snapshot_id.as_ref().map(|id| json!(id.as_str()));
         assert_eq!(snapshot.as_ref(), Some(&reply["evidence"]["snapshot_id"]));
     }
