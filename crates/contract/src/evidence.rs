@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
@@ -314,7 +314,11 @@ pub struct Payload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_at: Option<String>,
     /// What the tool was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub arguments: Option<Exact>,
     /// The arguments as the caller sent them, byte for byte; `None` if that is the text of `arguments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -323,7 +327,11 @@ pub struct Payload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<Value>,
     /// What the tool answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub data: Option<Exact>,
     /// Why it did not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -335,7 +343,11 @@ pub struct Payload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
     /// What a person was shown before they answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub shown: Option<Exact>,
     /// Why an operator did it, in the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -364,9 +376,11 @@ pub struct Opening {
     pub text: Option<String>,
 }
 
-/// `null` is a value; an absent member is none.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+/// `null` is a value; only an absent member is none.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl EvidenceRecord {

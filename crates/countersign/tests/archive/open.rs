@@ -38,13 +38,24 @@ async fn an_opened_record_is_what_was_said_and_leaves_a_trace() {
         payload.arguments.as_ref().unwrap().value().unwrap(),
         json!({"to": CANARY})
     );
-    assert_eq!(payload.data.as_ref().unwrap().value().unwrap()["total_cents"], 250);
+    assert_eq!(
+        payload.data.as_ref().unwrap().value().unwrap()["total_cents"],
+        250
+    );
     assert!(matches!(opened.standing, Standing::Signed { .. }));
     let access = shop.archive.show(&opened.access.unwrap()).await.unwrap();
     assert_eq!(
         serde_json::to_value(&access.record).unwrap()["act"],
-        json!({"event": "open", "record": day.quote.as_str(), "reason": "dispute of [user]"})
+        json!({"event": "open", "record": day.quote.as_str()})
     );
+    let reason = shop
+        .archive
+        .open(&access.row.id, &operator(), "who looked")
+        .await;
+    let Content::Open(reason) = reason.unwrap().content else {
+        panic!("the reason is sealed beside the record of the access");
+    };
+    assert_eq!(reason.reason.as_deref(), Some("dispute of u_1"));
     assert_eq!(access.record.actor.unwrap().id, "op_7");
     assert_eq!(access.record.subject, opened.record.subject);
 }

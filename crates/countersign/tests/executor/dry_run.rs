@@ -90,7 +90,11 @@ async fn a_dry_run_says_that_it_would_be_a_replay() {
         .iter()
         .map(|w| &w["code"])
         .collect();
-    assert_eq!(codes, ["VALIDATED_ONLY", "WOULD_REPLAY"]);
+    assert_eq!(codes, ["WOULD_REPLAY"]);
+    assert_eq!(
+        (&reply["data"], &reply["dry_run"], &reply["replayed"]),
+        (&json!({"run": 1}), &json!(true), &json!(true))
+    );
 }
 
 /// A13: a read that needs a confirmation would show what it protects, so a dry run is no way around.

@@ -1,6 +1,5 @@
 //! What the log keeps of each call (A9, A15, A21, A22).
 
-use countersign::{Principal, ToolError};
 use countersign::clock::ManualClock;
 use countersign::contract::evidence::Payload;
 use countersign::contract::parameter::Sensitivity;
@@ -10,6 +9,7 @@ use countersign::ids::SequentialIds;
 use countersign::ledger::{MemoryStore, StoredRecord};
 use countersign::rules::Rules;
 use countersign::vault::Vault;
+use countersign::{Principal, ToolError};
 use countersign_evidence::seal::{self, MasterKey};
 use countersign_evidence::tree::leaf_hash;
 use serde_json::{Value, json};
@@ -45,9 +45,8 @@ async fn every_call_leaves_one_record() {
     let probes = [
         Probe::write("a.make").simulating(),
         Probe::read("b.read"),
-        Probe::read("c.fail").body(|_, _| {
-            Box::pin(async { Err(countersign::ToolError::not_found("there is none")) })
-        }),
+        Probe::read("c.fail")
+            .body(|_, _| Box::pin(async { Err(ToolError::not_found("there is none")) })),
         Probe::read("d.strict").input(Input::Parameters(vec![])),
     ];
     let world = World::logging(probes);
@@ -142,7 +141,11 @@ async fn a_record_says_what_ran_on_what() {
     assert!(!leaf.to_string().contains("canary"), "{leaf:#}");
     assert!(!String::from_utf8_lossy(stored.payload.as_ref().unwrap()).contains("canary"));
     assert_eq!(leaf["rules"], json!({ "vat": version }));
-    assert_eq!(leaf["arguments"]["public"], Value::Null, "nothing is declared harmless");
+    assert_eq!(
+        leaf["arguments"]["public"],
+        Value::Null,
+        "nothing is declared harmless"
+    );
     assert_eq!(leaf["policy_revision"], "allow-all");
     assert_eq!(
         (&leaf["reply"]["ttl_seconds"], &leaf["reply"]["valid_until"]),
@@ -207,7 +210,7 @@ async fn no_refusal_tells_a_value() {
         Probe::read("b.strict").input(Input::Parameters(vec![])),
         Probe::read("c.panics").body(|ctx, _| panic!("{}", ctx.raw_arguments())),
         Probe::read("d.fails").body(|ctx, _| {
-            let error = countersign::ToolError::invalid("/name", ctx.raw_arguments().to_owned());
+            let error = ToolError::invalid("/name", ctx.raw_arguments().to_owned());
             Box::pin(async { Err(error.detail("seen", "canary")) })
         }),
     ];
@@ -259,7 +262,8 @@ async fn links_name_earlier_calls_of_the_same_user() {
             let id = SnapshotId::new(arguments["quote"].as_str().unwrap()).unwrap();
             let linked = ctx.link(&id).await?;
             ctx.link(&id).await?;
-            ctx.rest_on(&linked).map_err(|error| ToolError::invalid("/quote", error.to_string()))?;
+            ctx.rest_on(&linked)
+                .map_err(|error| ToolError::invalid("/quote", error.to_string()))?;
             let until = linked.valid_until.map(|until| until.to_string());
             Ok(json!([linked.data, until, linked.leaf]).into())
         })

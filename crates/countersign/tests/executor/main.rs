@@ -24,4 +24,5 @@ mod refusals;
 mod replay;
 mod run;
 mod state;
+mod truth;
 mod world;

@@ -183,10 +183,19 @@ async fn the_trace_goes_on_downstream() {
 async fn a_trace_without_an_id_gets_one() {
     let world = World::new(Probe::read("sample.read"));
     let envelope = json!({"trace": {"span_id": "00000000000000aa"}});
-    world.send("sample.read", &json!({}), &envelope).await;
-    let trace = &world.record()["trace"];
-    assert_eq!(trace["trace_id"], format!("{:032x}", 1));
-    assert_eq!(trace["parent_span_id"], "00000000000000aa");
+    let mut traces = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        world.send("sample.read", &json!({}), &envelope).await;
+        let trace = &world.record()["trace"];
+        assert_eq!(trace["parent_span_id"], "00000000000000aa");
+        traces.insert(trace["trace_id"].to_string());
+    }
+    assert_eq!(traces.len(), 1, "one span, one trace");
+    let malformed = json!({"trace": {"span_id": "call-7", "trace_id": "xyz"}});
+    let reply = world.send("sample.read", &json!({}), &malformed).await;
+    let warned = reply["warnings"].as_array().unwrap().iter();
+    let warned: Vec<_> = warned.map(|warning| &warning["code"]).collect();
+    assert_eq!(warned, ["TRACE_UNUSABLE", "TRACE_UNUSABLE"], "{reply:#}");
 }
 
 /// B12: what the embedding program hands in reaches the tool, by type.

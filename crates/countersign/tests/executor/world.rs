@@ -167,6 +167,16 @@ impl World {
         Self::made(probes, MemoryStore::keeping_log, |builder, _| builder)
     }
 
+    /// With a log, and an executor that is changed further.
+    pub(crate) fn logging_with(
+        probes: impl IntoIterator<Item = Probe>,
+        change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
+    ) -> Self {
+        Self::made(probes, MemoryStore::keeping_log, |builder, _| {
+            change(builder)
+        })
+    }
+
     /// With a log, and a store in front that fails where the plan says so.
     pub(crate) fn failing(
         probes: impl IntoIterator<Item = Probe>,

@@ -182,7 +182,8 @@ async fn nothing_about_a_person_reaches_the_log_or_the_record() {
         let kept = kept(&store).await;
         assert!(!kept.contains(part), "{kind} in {kept}");
         let named = format!("\"{kind}\":[{{\"deep\":\"{kind}\"}}]");
-        assert_eq!(kept.matches(&named).count(), 6, "{named} in {kept}");
+        // In the plain records of the memory store; the log has none of it.
+        assert_eq!(kept.matches(&named).count(), 3, "{named} in {kept}");
         assert!(kept.contains(&format!("\"tool\":\"{kind}\"")), "{kept}");
         assert!(
             kept.contains(&format!("\"session_id\":\"{kind}\"")),

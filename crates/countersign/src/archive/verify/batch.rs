@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use countersign_contract::evidence::VERSION;
 use countersign_contract::{EvidenceRecord, canonical};
 use countersign_evidence::tile::{TileId, TileWriter, WIDTH};
 use countersign_evidence::tree::{Hash, leaf_hash};
@@ -88,7 +89,9 @@ fn read(leaf: &[u8]) -> Result<EvidenceRecord, Fault> {
     let text = str::from_utf8(leaf).map_err(|_| Fault::LeafNotCanonical)?;
     if canonical::from_json_text(text).is_ok_and(|canonical| canonical == text) {
         let record: Result<EvidenceRecord, _> = serde_json::from_str(text);
-        let record = record.ok().filter(|record| record.v == 1);
+        let record = record
+            .ok()
+            .filter(|record| (1..=VERSION).contains(&record.v));
         return record.ok_or(Fault::LeafNotARecord);
     }
     Err(Fault::LeafNotCanonical)
