@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks an evidence bundle with code that shares nothing with Countersign: docs/evidence-format.md.
 
-    python3 verify_bundle.py BUNDLE [--key VKEY] [--held FILE]
+    python3 verify_bundle.py BUNDLE [--key KEY] [--held FILE] [--json]
     python3 verify_bundle.py --vectors DIR
 
-Needs the package `cryptography`. Exit codes: 0 it holds, 3 it does not, 2 wrong use.
+Needs the package `cryptography`. Exit codes: 0 valid, 4 consistent but the signer was not checked (no --key), 3 not
+valid, 2 wrong use.
 """
 
 import argparse
@@ -24,14 +25,21 @@ except ImportError:
 
 FORMAT = "countersign.dev/bundle@v1"
 KINDS = ["call", "denial", "approval", "access", "erasure", "config", "resolution", "checkpoint"]
-MEMBERS = set(
-    "v kind id at subject request_id actor principal trace_id tool policy_revision arguments binding rules idempotency "
-    "dry_run reply links sources phases payload retention act".split()
-)
-ID = re.compile(r"ev_[A-Za-z0-9-]{1,64}\Z")
-ANY = re.compile("")
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?Z\Z")
+VERDICTS = {
+    "valid": ("valid", 0),
+    "consistent": ("consistent, signer not checked", 4),
+    "invalid": ("not valid", 3),
+}
+NOT_CHECKED = {
+    "signer": "who signed the log: give the log's key with --key",
+    "rewriting": "whether the log was rewritten: give a checkpoint that you kept with --held",
+    "further_signatures": "signatures of others under the checkpoint",
+    "links_outside": "linked records that are not in the bundle",
+    "freshness": "freshness of linked answers whose record makes no claim about it",
+    "sealed_payloads": "what else is in sealed payloads: only their digest was compared",
+    "absent_content": "content that the bundle does not have",
+}
 
 
 class Fault(Exception):
@@ -188,31 +196,143 @@ def parse_key(text):
     return name, bytes.fromhex(key_id), key[1:]
 
 
-def open_checkpoint(note, key, code):
-    """Origin, size and root of a checkpoint that the key signed."""
-    name, key_id, public = key
+def parse_note(note, code):
+    """The text of a signed note, and its signatures: name, key id and bytes."""
     text, separator, lines = note.rpartition("\n\n")
     text += "\n"
     need(separator and lines.endswith("\n") and len(note.encode()) <= 256 * 1024, code)
     need(not re.search(r"[\x00-\x09\x0b-\x1f]", text), code)
-    lines, signed = lines[:-1].split("\n"), False
+    lines, signatures = lines[:-1].split("\n"), []
     need(len(lines) <= 100, code)
     for line in lines:
         match = re.fullmatch(r"\u2014 ([^\s+\x00-\x1f\x7f-\x9f]+) (\S+)", line)
         need(match, code)
         signature = unbase64(match[2], code)
         need(len(signature) > 4, code)
-        if (match[1], signature[:4]) == (name, key_id):
-            try:
-                Ed25519PublicKey.from_public_bytes(public).verify(signature[4:], text.encode())
-            except (InvalidSignature, ValueError):
-                raise Fault(code) from None
-            signed = True
+        signatures.append((match[1], signature[:4], signature[4:]))
+    return text, signatures
+
+
+def open_checkpoint(note, key, code):
+    """Origin, size and root of a checkpoint that the key signed."""
+    name, key_id, public = key
+    text, signatures = parse_note(note, code)
+    ours = [signature for *signer, signature in signatures if signer == [name, key_id]]
+    need(ours, code)
+    for signature in ours:
+        try:
+            Ed25519PublicKey.from_public_bytes(public).verify(signature, text.encode())
+        except (InvalidSignature, ValueError):
+            raise Fault(code) from None
     origin, size, root, *extensions = (text[:-1].split("\n") + ["", "", ""])[: max(3, text.count("\n"))]
     root = unbase64(root, code)
-    need(signed and origin == name and len(root) == 32 and all(extensions), code)
+    need(origin == name and len(root) == 32 and all(extensions), code)
     need(re.fullmatch(r"0|[1-9][0-9]{0,18}", size) and int(size) <= 2**62, code)
     return origin, int(size), root
+
+
+def signatures_of_others(note, key):
+    try:
+        _, signatures = parse_note(note, "")
+    except Fault:
+        return 0
+    return sum(key is None or tuple(signer) != key[:2] for *signer, _ in signatures)
+
+
+# Records: a check for every member. A leaf with other members, or with empty ones, isn't a record. Error and issue codes
+# are closed lists in the schema; here only their form is checked.
+
+
+def text(pattern=""):
+    return lambda value: isinstance(value, str) and bool(re.match(pattern, value))
+
+
+def number(bits):
+    return lambda value: type(value) is int and 0 <= value < 2**bits
+
+
+def one_of(*words):
+    return lambda value: type(value) in (str, bool) and value in words
+
+
+def present(value):
+    return value is not None
+
+
+def many(check):
+    return lambda value: isinstance(value, list) and bool(value) and all(map(check, value))
+
+
+def table(check, name=text()):
+    return lambda value: isinstance(value, dict) and bool(value) and all(name(k) and check(v) for k, v in value.items())
+
+
+def members(required, optional=None):
+    types = {**required, **(optional or {})}
+    return lambda value: (
+        isinstance(value, dict)
+        and set(required) <= set(value) <= set(types)
+        and all(types[name](item) for name, item in value.items())
+    )
+
+
+def versions(value):
+    return isinstance(value, list) and all(map(text(), value)) and value == sorted(set(value))
+
+
+ID, CODE, DIGEST = text(r"ev_[A-Za-z0-9-]{1,64}\Z"), text(r"[A-Z][A-Z0-9_]*\Z"), text(r"sha256:[0-9a-f]{64}\Z")
+ACTOR = members({"type": one_of("user", "agent", "system"), "id": text()})
+API_KEY = members({"type": one_of("api_key"), "id": text()})
+TOKEN = members({"type": one_of("token"), "issuer": text()}, {"id": text()})
+FRESH = members({"at": text(), "until": text()})
+ROLE = one_of("rests_on", "looked_at")
+ALWAYS = {"v": number(8), "kind": one_of(*KINDS), "id": ID, "at": text()}
+COMMON = {
+    "subject": text(),
+    "request_id": text(r"[!-~]{1,128}\Z"),
+    "actor": ACTOR,
+    "principal": ACTOR,
+    "delegation": many(ACTOR),
+    "tool": members({"name": text()}, {"version": text(), "definition": DIGEST, "build": DIGEST}),
+    "policy_revision": text(),
+    "binding": members(
+        {}, {"status": one_of("exact", "repaired", "incomplete", "refused"), "issues": table(number(32), CODE)}
+    ),
+    "rules": table(text()),
+    "idempotency": members({"key": text(), "attempt": number(32), "state": text()}),
+    "dry_run": one_of(True),
+    "reply": members({}, {"code": CODE, "commitment": DIGEST, "ttl_seconds": number(32), "valid_until": text()}),
+    "phases": members({f"{name}_us": number(64) for name in ("queued", "awaiting_approval", "executing", "settling")}),
+    "payload": DIGEST,
+    "retention": one_of("short", "long"),
+    "act": present,
+}
+FIRST = {
+    "trace_id": text(),
+    "arguments": members({"commitment": DIGEST}, {"redacted": present}),
+    "links": many(members({"id": ID, "leaf": DIGEST})),
+    "sources": many(members({"type": text(), "name": text(), "hash": text(), "ts": text()})),
+}
+SECOND = {
+    "credential": lambda value: API_KEY(value) or TOKEN(value),
+    "arguments": members({}, {"commitment": DIGEST, "raw": DIGEST, "public": present}),
+    "inherited_rules": table(versions),
+    "shown": DIGEST,
+    "links": many(members({"id": ID, "leaf": DIGEST, "role": ROLE}, {"fresh": FRESH})),
+}
+RECORDS = {1: members(ALWAYS, {**COMMON, **FIRST}), 2: members(ALWAYS, {**COMMON, **SECOND})}
+
+
+def parse_leaf(leaf):
+    need(len(leaf.encode()) <= 65535, "leaf_too_long")
+    try:
+        record = load(leaf)
+        need(canonical(record) == leaf, "leaf_not_canonical")
+    except Fault:
+        raise Fault("leaf_not_canonical") from None
+    version = record.get("v") if isinstance(record, dict) else None
+    need(type(version) is int and version in RECORDS and RECORDS[version](record), "leaf_not_a_record")
+    return record
 
 
 # The bundle.
@@ -242,10 +362,10 @@ def parse_bundle(data):
         shape(item, {"index": int, "leaf": str, "proof": list}, {"payload": str, "opened": dict})
         need(0 <= item["index"] and all(isinstance(text, str) for text in item["proof"]), "not_a_bundle")
         if item.get("opened") is not None:
-            shape(item["opened"], {}, {"arguments": dict, "data": dict})
+            shape(item["opened"], {}, {"arguments": dict, "data": dict, "raw": dict, "shown": dict})
             for opening in item["opened"].values():
                 if opening is not None:
-                    shape(opening, {"salt": str, "value": object})
+                    shape(opening, {"salt": str}, {"value": object, "text": str})
     if bundle.get("earlier") is not None:
         shape(bundle["earlier"], {"checkpoint": str, "proof": list})
         need(all(isinstance(text, str) for text in bundle["earlier"]["proof"]), "not_a_bundle")
@@ -253,52 +373,44 @@ def parse_bundle(data):
     return bundle
 
 
-def parse_leaf(text):
-    need(len(text.encode()) <= 65535, "leaf_too_long")
-    try:
-        record = load(text)
-        need(canonical(record) == text, "leaf_not_canonical")
-    except Fault:
-        raise Fault("leaf_not_canonical") from None
-    need(is_record(record), "leaf_not_a_record")
-    return record
-
-
-def is_record(record):
-    """Whether what the checks read is of its type; the rest of a record is the log's word either way."""
-
-    def has(value, name, pattern, optional=False):
-        if optional and value.get(name) is None:
-            return True
-        return isinstance(value.get(name), str) and bool(pattern.match(value[name]))
-
-    def part(name):
-        return record.get(name) if record.get(name) is not None else {}
-
-    if not isinstance(record, dict) or not set(record) <= MEMBERS or record.get("kind") not in KINDS:
-        return False
-    arguments, reply, tool, links = part("arguments"), part("reply"), part("tool"), record.get("links", [])
-    if not all(isinstance(one, dict) for one in (arguments, reply, tool)) or not isinstance(links, list):
-        return False
-    return (
-        type(record.get("v")) is int and record["v"] == 1
-        and has(record, "id", ID) and has(record, "at", ANY) and has(record, "payload", DIGEST, optional=True)
-        and (not arguments or has(arguments, "commitment", DIGEST))
-        and has(reply, "commitment", DIGEST, optional=True) and has(reply, "valid_until", ANY, optional=True)
-        and (not tool or has(tool, "name", ANY))
-        and all(isinstance(link, dict) and has(link, "id", ID) and has(link, "leaf", DIGEST) for link in links)
-    )
-
-
 def commitment(domain, salt, text):
     return "sha256:" + sha256(f"countersign.dev/commit/{domain}@v1\n".encode(), salt, text.encode()).hex()
+
+
+def commitments_of(record):
+    """What a record commits to, by the name of the value."""
+    arguments, reply = record.get("arguments", {}), record.get("reply", {})
+    return {
+        "arguments": arguments.get("commitment"),
+        "data": reply.get("commitment"),
+        "raw": arguments.get("raw"),
+        "shown": record.get("shown"),
+    }
 
 
 def check_opening(domain, opening, expected):
     need(expected, "opened_unexpected")
     need(re.fullmatch("[0-9a-f]{64}", opening["salt"]), "salt_malformed")
-    found = commitment(domain, bytes.fromhex(opening["salt"]), canonical(opening["value"]))
-    need(found == expected, "opened_other")
+    committed = opening.get("text")
+    # `null` is a value, so what counts is whether the member is there.
+    need(("value" in opening) != (committed is not None), "opening_malformed")
+    if committed is None:
+        committed = canonical(opening["value"])
+    need(commitment(domain, bytes.fromhex(opening["salt"]), committed) == expected, "opened_other")
+
+
+def window_of(record):
+    return record.get("reply", {}).get("valid_until")
+
+
+def check_claim(link, target):
+    """What a link claims about freshness. Whether the tool was right to use the answer is not for a verifier to say."""
+    claim = link.get("fresh")
+    if claim is not None:
+        need(link["role"] == "rests_on", "link_claim_unexpected")
+        until, at = instant(claim["until"]), instant(claim["at"])
+        need(at <= until, "link_expired")
+        need(target is None or window_of(target) == claim["until"], "link_window_other")
 
 
 def instant(text):
@@ -315,15 +427,15 @@ def summary(log, items, records):
         counts = [(kind, sum(record["kind"] == kind for record in known)) for kind in KINDS]
         kinds = ", ".join(f"{kind} {count}" for kind, count in counts if count)
         text += f" ({kinds}), {plain(known[0]['at'])} to {plain(known[-1]['at'])}"
-    tools = sorted({plain(record["tool"]["name"]) for record in known if record.get("tool")})
+    tools = sorted({plain(record["tool"]["name"]) for record in known if "tool" in record})
     return text + ("\nTools: " + ", ".join(tools) if tools else "") + "\n"
 
 
 class Check:
-    """One verification: every fault by code and place."""
+    """One verification: every fault by code and place, and what was not checked."""
 
     def __init__(self, bundle):
-        self.bundle, self.findings = bundle, []
+        self.bundle, self.findings, self.open = bundle, [], set()
 
     def attempt(self, index, action, *arguments):
         try:
@@ -349,7 +461,14 @@ class Check:
             self.growth(key, log, held)
             if summary(log, bundle["records"], records) != bundle["summary"]:
                 self.findings.append(("summary_other", None))
-        return self.findings
+        unknown = {
+            "signer": trusted is None,
+            "rewriting": held is None or not log,
+            "further_signatures": signatures_of_others(bundle["checkpoint"], key) > 0,
+        }
+        self.open |= {name for name, is_open in unknown.items() if is_open}
+        verdict = "invalid" if self.findings else "valid" if trusted else "consistent"
+        return report(verdict, self.findings, [name for name in NOT_CHECKED if name in self.open])
 
     def leaves(self):
         previous, names, records = -1, set(), []
@@ -376,36 +495,43 @@ class Check:
     def content(self, item, record):
         def payload():
             sealed = unbase64(item["payload"], "payload_malformed")
-            need(record.get("payload"), "payload_unexpected")
+            need("payload" in record, "payload_unexpected")
             need("sha256:" + sha256(sealed).hex() == record["payload"], "payload_other")
 
+        opened = item.get("opened") or {}
+        expected = commitments_of(record)
+        closed = [name for name, commitment in expected.items() if commitment and opened.get(name) is None]
         if item.get("payload") is not None:
             self.attempt(item["index"], payload)
-        for domain, holder in (("arguments", "arguments"), ("data", "reply")):
-            opening = (item.get("opened") or {}).get(domain)
+            self.open.add("sealed_payloads")
+        elif "payload" in record or closed:
+            self.open.add("absent_content")
+        for domain, opening in opened.items():
             if opening is not None:
-                expected = (record.get(holder) or {}).get("commitment")
-                self.attempt(item["index"], check_opening, domain, opening, expected)
+                self.attempt(item["index"], check_opening, domain, opening, expected[domain])
 
     def links(self, records):
         by_name, by_leaf = {}, {}
         for item, record in zip(self.bundle["records"], records):
             if record:
                 leaf = "sha256:" + leaf_hash(item["leaf"].encode()).hex()
-                by_name[record["id"]] = by_leaf[leaf] = (record, leaf)
+                by_name[record["id"]] = by_leaf[leaf] = (record, leaf, item["index"])
 
-        def link_holds(record, link):
-            target, leaf = by_name.get(link["id"]) or by_leaf.get(link["leaf"]) or (None, None)
+        def link_holds(item, link, target, leaf, index):
             if target:
                 need((target["id"], leaf) == (link["id"], link["leaf"]), "link_other")
-                end = (target.get("reply") or {}).get("valid_until")
-                if end is not None:
-                    end = instant(end)
-                    need(instant(record["at"]) <= end, "link_expired")
+                need(index < item["index"], "link_later")
+            check_claim(link, target)
 
         for item, record in zip(self.bundle["records"], records):
             for link in (record or {}).get("links", []):
-                self.attempt(item["index"], link_holds, record, link)
+                target = by_name.get(link["id"]) or by_leaf.get(link["leaf"]) or (None, None, None)
+                if not target[0]:
+                    self.open.add("links_outside")
+                unclaimed = "fresh" not in link and link.get("role") != "looked_at"
+                if unclaimed and (not target[0] or window_of(target[0]) is not None):
+                    self.open.add("freshness")
+                self.attempt(item["index"], link_holds, item, link, *target)
 
     def growth(self, key, log, held):
         def grown(earlier):
@@ -430,20 +556,49 @@ class Check:
             self.attempt(None, fits)
 
 
+def report(verdict, findings, not_checked):
+    """What a program is told. A file that is not a bundle was not checked at all: it has no list of what was not."""
+    findings = [{"code": code, "index": index} for code, index in findings]
+    report = {"verdict": verdict, "valid": verdict == "valid", "findings": findings}
+    return report if not_checked is None else {**report, "not_checked": not_checked}
+
+
 def verify(data, key=None, held=None):
-    """Every fault of a bundle: pairs of code and place in the log."""
+    """The report on a bundle: verdict, faults by code and place in the log, and what was not checked."""
     try:
         bundle = parse_bundle(data)
     except Fault as fault:
-        return [(fault.args[0], None)]
+        return report("invalid", [(fault.args[0], None)], None)
     return Check(bundle).run(key, held)
+
+
+def read_key(text):
+    """The key of a log: its text, or a file that holds it."""
+    try:
+        return parse_key(text)
+    except Fault:
+        pass
+    try:
+        return parse_key(pathlib.Path(text).read_text(encoding="utf-8").strip())
+    except (OSError, ValueError, Fault):
+        raise ValueError(f"{text!r} isn't a public key: use the text in log.pub, or the path of such a file") from None
+
+
+def show(report):
+    for finding in report["findings"]:
+        code, index = finding["code"], finding["index"]
+        print("finding:", code if index is None else f"record {index}: {code}")
+    for name in report.get("not_checked", []):
+        print("not checked:", NOT_CHECKED[name])
+    print(VERDICTS[report["verdict"]][0])
 
 
 def main():
     parser = argparse.ArgumentParser(description="Checks an evidence bundle.")
-    parser.add_argument("bundle", nargs="?", type=pathlib.Path)
-    parser.add_argument("--key", help="the log's key, from somewhere else than the bundle")
+    parser.add_argument("bundle", nargs="?", help="the bundle, or - for standard input")
+    parser.add_argument("--key", help="the log's key, not from the bundle: its text, or a file such as log.pub")
     parser.add_argument("--held", type=pathlib.Path, help="a signed checkpoint that you kept")
+    parser.add_argument("--json", action="store_true", help="write the report as one line of JSON")
     parser.add_argument("--vectors", type=pathlib.Path, help="check this implementation against a folder of vectors")
     options = parser.parse_args()
     if bool(options.bundle) == bool(options.vectors):
@@ -453,17 +608,18 @@ def main():
 
         return evidence_vectors.run(options.vectors)
     try:
-        key = parse_key(options.key) if options.key else None
+        key = read_key(options.key) if options.key is not None else None
         held = options.held.read_text(encoding="utf-8") if options.held else None
-        findings = verify(options.bundle.read_bytes(), key, held)
-    except (OSError, Fault) as error:
+        file = sys.stdin.buffer if options.bundle == "-" else open(options.bundle, "rb")
+        with file:
+            found = verify(file.read((64 << 20) + 1), key, held)
+    except (OSError, ValueError) as error:
         parser.error(str(error))
-    for code, index in findings:
-        print(code if index is None else f"record {index}: {code}")
-    if not key:
-        print("no --key: this trusts the key inside the bundle", file=sys.stderr)
-    print("it does not hold" if findings else "it holds")
-    return 3 if findings else 0
+    if options.json:
+        print(json.dumps(found))
+    else:
+        show(found)
+    return VERDICTS[found["verdict"]][1]
 
 
 if __name__ == "__main__":

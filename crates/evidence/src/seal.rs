@@ -188,8 +188,7 @@ impl UserKey {
 
     /// How the log names a request id that the caller chose.
     pub fn request_id(&self, chosen: &RequestId) -> RequestId {
-        let name = self.chosen("request", chosen.as_str());
-        RequestId::new(format!("{REQUEST_PREFIX}{name}")).expect("a prefix and hexadecimal digits")
+        checked_id(&self.chosen("request", chosen.as_str()))
     }
 
     /// The key that a tool sends on to its provider for this call: 32 hexadecimal digits. It is the
@@ -278,6 +277,10 @@ fn short_text(key: &hmac::Key, parts: &[&[u8]]) -> String {
     let mut text = hex::encode(&mac(key, parts));
     text.truncate(32);
     text
+}
+
+fn checked_id(digits: &str) -> RequestId {
+    RequestId::new(format!("{REQUEST_PREFIX}{digits}")).expect("a prefix and hexadecimal digits")
 }
 
 fn to_array(bytes: &[u8]) -> [u8; 32] {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use countersign_contract::evidence::RecordKind;
 use countersign_evidence::bundle::{
-    BUNDLE_BYTES_MAX, Bundle, BundleError, Consistency, RecordReport, Report, Trust,
+    BUNDLE_BYTES_MAX, Bundle, BundleError, Consistency, RecordReport, Report, Trust, Verdict,
 };
 use countersign_evidence::note::{NOTE_BYTES_MAX, VerifyingKey};
 use serde_json::json;
@@ -23,18 +23,20 @@ use serde_json::json;
 #[command(
     name = "countersign-verify",
     version,
-    after_help = "Exit codes: 0 the bundle holds, 3 it does not, 2 wrong use.\n\n\
+    after_help = "Exit codes: 0 valid, 4 consistent but the signer was not checked (no --key), 3 not valid, \
+                  2 wrong use.\n\n\
                   Examples:\n  \
-                  countersign-verify order.json --key log.example.com+c5fbb264+AWa+fjMsekU...\n  \
-                  countersign-verify order.json --held kept-last-year.txt --json"
+                  countersign-verify order.json --key log.pub\n  \
+                  countersign-verify order.json --key log.example.com+c5fbb264+AWa+fjMsekU... \
+                  --held kept-last-year.txt --json"
 )]
 struct Cli {
     /// The bundle, or `-` for standard input
     bundle: PathBuf,
 
-    /// The log's public key, from somewhere else than the bundle: NAME+HASH+BASE64
-    #[arg(long, value_name = "VKEY")]
-    key: Option<VerifyingKey>,
+    /// The log's public key, from somewhere else than the bundle: the text of log.pub, or its path
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 
     /// A signed checkpoint of the log that you kept: shows that the log was not rewritten since
     #[arg(long, alias = "checkpoint", value_name = "FILE")]
@@ -45,14 +47,13 @@ struct Cli {
     json: bool,
 }
 
-const NO_KEY: &str = "no --key was given, so this trusts the key inside the bundle: it shows that \
-                      whoever has that key made the bundle, not whose key it is";
+/// A longer file holds no key.
+const KEY_BYTES_MAX: usize = 64 << 10;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(&cli) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(3),
+        Ok(verdict) => ExitCode::from(verdict.exit_code()),
         Err(message) => {
             // Where even this cannot be written, the exit code still says it.
             let _ = writeln!(io::stderr(), "error: {}", plain(&message));
@@ -61,34 +62,50 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the bundle holds; an error is about the command line.
-fn run(cli: &Cli) -> Result<bool, String> {
+/// The verdict on the bundle; an error is about the command line.
+fn run(cli: &Cli) -> Result<Verdict, String> {
+    let key = cli.key.as_deref().map(public_key).transpose()?;
     let file = read(&cli.bundle, BUNDLE_BYTES_MAX)?;
     let held = match &cli.held {
         Some(path) => Some(text_of(path, read(path, NOTE_BYTES_MAX)?)?),
         None => None,
     };
-    let outcome =
-        Bundle::parse(file).map(|bundle| bundle.verify(cli.key.as_ref(), held.as_deref()));
-    let text = if cli.json {
-        one_line(&outcome)
-    } else {
-        match &outcome {
-            Ok(report) => describe(report),
-            Err(error) => format!("finding: {}\n\nnot valid\n", plain(&error.to_string())),
+    let outcome = Bundle::parse(file).map(|bundle| bundle.verify(key.as_ref(), held.as_deref()));
+    let verdict = match &outcome {
+        Ok(report) => report.verdict,
+        Err(_) => Verdict::Invalid,
+    };
+    let text = match &outcome {
+        outcome if cli.json => one_line(outcome),
+        Ok(report) => describe(report),
+        Err(error) => {
+            let error = plain(&error.to_string());
+            format!("finding: {error}\n\n{}\n", verdict.line())
         }
     };
     match io::stdout().write_all(text.as_bytes()) {
-        // A reader that goes away is no failure.
+        // A reader that goes away isn't a failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(format!("cannot write: {error}"));
+            Err(format!("cannot write: {error}"))
         }
-        Ok(()) | Err(_) => {}
+        Ok(()) | Err(_) => Ok(verdict),
     }
-    if cli.key.is_none() {
-        let _ = writeln!(io::stderr(), "note: {NO_KEY}");
+}
+
+/// The key that `--key` names: its text, or a file that holds it.
+fn public_key(text: &str) -> Result<VerifyingKey, String> {
+    if let Ok(key) = text.parse() {
+        return Ok(key);
     }
-    Ok(outcome.is_ok_and(|report| report.is_valid()))
+    let file = File::open(text).and_then(|file| {
+        let mut text = String::new();
+        file.take(KEY_BYTES_MAX as u64).read_to_string(&mut text)?;
+        Ok(text)
+    });
+    let key = file.ok().and_then(|text| text.trim().parse().ok());
+    key.ok_or_else(|| {
+        format!("{text:?} isn't a public key: use the text in log.pub, or the path of such a file")
+    })
 }
 
 /// A file up to one byte more than is of any use.
@@ -116,7 +133,7 @@ fn one_line(outcome: &Result<Report, BundleError>) -> String {
         Ok(report) => json!(report),
         Err(error) => {
             let finding = json!({"code": error.code(), "message": error.to_string()});
-            json!({"valid": false, "findings": [finding]})
+            json!({"verdict": Verdict::Invalid, "valid": false, "findings": [finding]})
         }
     };
     // Some readers take these for the end of a line.
@@ -134,7 +151,7 @@ fn one_line(outcome: &Result<Report, BundleError>) -> String {
 /// The report for people.
 fn describe(report: &Report) -> String {
     let mut text = String::new();
-    if report.is_valid() {
+    if report.findings.is_empty() {
         // It was found to say what the records say, and is plain by construction.
         text.push_str(&report.summary);
         text.push('\n');
@@ -142,7 +159,7 @@ fn describe(report: &Report) -> String {
     text.push_str(&table(&report.records));
     let trust = match report.trust {
         Trust::Given => "the one that was given",
-        Trust::Bundle => "out of the bundle, not checked",
+        Trust::Bundle => "out of the bundle",
     };
     let consistency = match report.consistency {
         Consistency::NotAsked => "not given",
@@ -155,24 +172,18 @@ fn describe(report: &Report) -> String {
         format!("\nkey: {key} ({trust})\n"),
         format!("held checkpoint: {consistency}\n"),
     ]);
-    if report.further_signatures > 0 {
-        let count = report.further_signatures;
-        text.extend([format!("further signatures, not checked: {count}\n")]);
-    }
     let findings = report.findings.iter();
     text.extend(findings.map(|finding| format!("finding: {}\n", plain(&finding.to_string()))));
-    text.push_str(match (report.is_valid(), report.trust) {
-        (false, _) => "\nnot valid\n",
-        (true, Trust::Given) => "\nvalid\n",
-        (true, Trust::Bundle) => "\nvalid, if the key inside the bundle is the log's\n",
-    });
+    let not_checked = report.not_checked.iter();
+    text.extend(not_checked.map(|what| format!("not checked: {what}\n")));
+    text.extend(["\n", report.verdict.line(), "\n"]);
     text
 }
 
 /// Two spaces between columns; the last is as long as it is.
 fn table(records: &[RecordReport]) -> String {
     const HEAD: [&str; 9] = [
-        "INDEX", "AT", "KIND", "TOOL", "OUTCOME", "IN LOG", "CONTENT", "ID", "RESTS ON",
+        "INDEX", "AT", "KIND", "TOOL", "OUTCOME", "IN LOG", "CONTENT", "ID", "LINKS",
     ];
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(records.iter().map(row));

@@ -151,6 +151,10 @@ impl Value {
     }
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands a reference to the field"
+)]
 fn with_valid<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Wire {
