@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use countersign::Catalog;
-use countersign::catalog::Entry;
+use countersign::catalog::{Entry, Unmatched, select};
 use countersign::sample::{AddNote, ClearNotes, Diagnostics, ListNotes, MemorySearch, Vat};
 use countersign_gateway::nearest::nearest;
 
@@ -36,13 +36,29 @@ pub(crate) fn all() -> Result<Catalog, Failure> {
 
 /// A tool by its name or provider alias; where there is none, the nearest name is the hint.
 pub(crate) fn find(catalog: &Catalog, name: &str) -> Result<Arc<Entry>, Failure> {
-    catalog.get(name).ok_or_else(|| {
-        let tools = catalog.list();
-        let known = tools.iter().map(|entry| entry.name().as_str());
-        let hint = match nearest(name, known) {
-            Some(near) => format!("did you mean {near}?"),
-            None => "`countersign tools` lists those that there are".to_owned(),
-        };
-        Failure::new(format!("there is no tool {name:?}")).hint(hint)
-    })
+    match catalog.get(name) {
+        Some(entry) => Ok(entry),
+        None => Err(unmatched(
+            &Unmatched::Name(name.to_owned()),
+            &catalog.list(),
+        )),
+    }
+}
+
+/// The tools that names and patterns ask for; all of them where nothing is asked for.
+pub(crate) fn choose(catalog: &Catalog, asked: &[String]) -> Result<Vec<Arc<Entry>>, Failure> {
+    let entries = catalog.list();
+    if asked.is_empty() {
+        return Ok(entries);
+    }
+    select(&entries, asked.iter().map(String::as_str)).map_err(|error| unmatched(&error, &entries))
+}
+
+fn unmatched(error: &Unmatched, entries: &[Arc<Entry>]) -> Failure {
+    let known = error.alternatives(entries);
+    let hint = match nearest(error.asked(), known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "`countersign tools` lists those that there are".to_owned(),
+    };
+    Failure::new(error.to_string()).hint(hint)
 }

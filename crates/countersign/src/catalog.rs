@@ -18,6 +18,9 @@ use crate::redact::Redaction;
 use crate::tool::{self, DynTool, Tool};
 
 mod payment;
+mod select;
+
+pub use select::{Unmatched, select};
 
 /// A set of tools. Clones share it.
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use countersign::catalog::Entry;
 use countersign::contract::{Effect, ToolSpec, markdown};
-use countersign::dialect::{Dialect, NoteKind, ToolListOptions};
+use countersign::dialect::{Dialect, NoteKind, ToolListError, ToolListOptions};
 use serde_json::{Map, Value};
 
 use crate::answer::write_json;
@@ -18,20 +18,22 @@ use crate::terminal::Terminal;
 
 mod sheet;
 
-/// List the tools, or show one, in a provider's words if asked
+/// List the tools, or show some, in a provider's words if asked
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign tools
   countersign tools memory.search
   countersign tools memory.search --format markdown
-  countersign tools notes.add --format openai --strict --max-tokens 130
+  countersign tools 'cart.*' checkout.compute_total --format openai --strict --max-tokens 900
+
+The list has the order of the names, whatever order they are asked for in. Quote a pattern, or your shell reads it.
 
 What was cut to keep the budget, and what a provider cannot express, is said on stderr.")]
 pub(crate) struct Tools {
-    /// Only this tool
+    /// Only these tools: names, provider aliases, or patterns in which * stands for any characters
     #[arg(value_name = "NAME")]
-    name: Option<String>,
+    names: Vec<String>,
 
     /// How they are written [default: table, or json with --json]
     #[arg(long, value_enum, hide_default_value = true)]
@@ -85,10 +87,7 @@ impl Format {
 impl Tools {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let catalog = catalog::all()?;
-        let entries = match &self.name {
-            Some(name) => vec![catalog::find(&catalog, name)?],
-            None => catalog.list(),
-        };
+        let entries = catalog::choose(&catalog, &self.names)?;
         let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
         let usual = if terminal.is_for_programs() {
             Format::Json
@@ -119,9 +118,9 @@ impl Tools {
             | Format::OpenaiResponses
             | Format::Anthropic
             | Format::Gemini
-            | Format::Mcp => match (entries.as_slice(), &self.name) {
-                ([only], Some(_)) => sheet::write(terminal, only.spec())?,
-                (entries, _) => {
+            | Format::Mcp => match entries.as_slice() {
+                [only] if self.is_one() => sheet::write(terminal, only.spec())?,
+                entries => {
                     let table = list(entries).within(terminal.columns());
                     writeln!(terminal.data(), "{table}")?;
                 }
@@ -130,9 +129,17 @@ impl Tools {
         Ok(Exit::Ok)
     }
 
-    /// The schema of one tool, or those of all by name.
+    /// True if one tool is asked for by name. What a pattern fits may change, so the form of its answer does
+    /// not depend on how many tools it fits today.
+    fn is_one(&self) -> bool {
+        matches!(self.names.as_slice(), [name] if !name.contains('*'))
+    }
+
+    /// The schema of one tool, or those of several by name.
     fn schemas(&self, specs: &[&ToolSpec]) -> Value {
-        if let ([only], Some(_)) = (specs, &self.name) {
+        if let [only] = specs
+            && self.is_one()
+        {
             return only.json_schema();
         }
         let by_name = specs
@@ -152,7 +159,17 @@ impl Tools {
             max_tokens: self.max_tokens,
             ..ToolListOptions::default()
         };
-        let list = dialect.tools(specs, &options)?;
+        let list = dialect.tools(specs, &options).map_err(|error| {
+            let is_too_small = matches!(error, ToolListError::BudgetTooSmall { .. });
+            let failure = Failure::from(error);
+            if is_too_small {
+                failure.hint(
+                    "name the tools to offer, such as `countersign tools 'cart.*' memory.search …`",
+                )
+            } else {
+                failure
+            }
+        })?;
         write_json(terminal, &list.json)?;
         let mut cuts = Table::new(["CUT", "TOOL", "TOKENS"]);
         for trimmed in &list.trimmed {

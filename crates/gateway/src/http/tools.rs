@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use countersign::catalog::Entry;
+use countersign::catalog::{Entry, Unmatched, select};
 use countersign::contract::{ErrorCode, ToolSpec, markdown};
 use countersign::dialect::{Dialect, ToolListOptions};
 use http::HeaderValue;
@@ -59,8 +59,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(query: Option<&str>) -> Result<Self, Refusal> {
-        let options = Options::read(query, ["format", "strict", "max_tokens"])?;
+    fn read<const N: usize>(options: &Options<'_, N>) -> Result<Self, Refusal> {
         let forms =
             "json, markdown, jsonschema, openai, openai-responses, anthropic, gemini or mcp";
         let format = options.parsed("format", forms)?.unwrap_or(Format::Json);
@@ -82,14 +81,19 @@ impl Wanted {
     }
 }
 
-/// All that may be called.
+/// All that may be called, or those of them that `names` asks for.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let wanted = Wanted::read(query.as_deref())?;
-    let entries = gateway.executor().list(&caller.principal).await?;
+    let known = ["format", "strict", "max_tokens", "names"];
+    let options = Options::read(query.as_deref(), known)?;
+    let wanted = Wanted::read(&options)?;
+    let mut entries = gateway.executor().list(&caller.principal).await?;
+    if let Some(names) = options.get("names") {
+        entries = chosen(&entries, names)?;
+    }
     let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
     match wanted.format {
         Format::Json => Ok(answer::json(&specs)),
@@ -111,7 +115,8 @@ pub(super) async fn one(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let name = query::segment(name)?;
-    let wanted = Wanted::read(query.as_deref())?;
+    let options = Options::read(query.as_deref(), ["format", "strict", "max_tokens"])?;
+    let wanted = Wanted::read(&options)?;
     let entries = gateway.executor().list(&caller.principal).await?;
     let spec = find(&entries, &name)?.spec();
     match wanted.format {
@@ -120,6 +125,23 @@ pub(super) async fn one(
         Format::JsonSchema => Ok(answer::json(&spec.json_schema())),
         Format::Provider(dialect) => in_words_of(dialect, &[spec], &wanted.options),
     }
+}
+
+/// The entries that a list of names and patterns asks for, among those that the caller may call.
+fn chosen(entries: &[Arc<Entry>], names: &str) -> Result<Vec<Arc<Entry>>, Refusal> {
+    select(entries, names.split(',').map(str::trim)).map_err(|error| {
+        let known = error.alternatives(entries);
+        let near = nearest(error.asked(), known.iter().map(String::as_str));
+        let shown: String = error.asked().chars().take(80).collect();
+        let message = match &error {
+            Unmatched::Name(_) => format!("there is no tool {shown:?}"),
+            Unmatched::Pattern(_) => format!("no tool fits the pattern {shown:?}"),
+        };
+        Refusal::new(ErrorCode::NotFound, message)
+            .field("/names")
+            .hint("GET /v1/tools lists those that there are")
+            .did_you_mean(near)
+    })
 }
 
 fn find<'e>(entries: &'e [Arc<Entry>], name: &str) -> Result<&'e Entry, Refusal> {
@@ -149,7 +171,7 @@ fn in_words_of(
 ) -> Result<Response, Refusal> {
     let list = dialect.tools(specs, options).map_err(|error| {
         Refusal::new(ErrorCode::InvalidArgument, error.to_string())
-            .hint("ask for another format, a larger max_tokens, or one tool")
+            .hint("ask for another format, a larger max_tokens, or fewer tools with names=")
     })?;
     let mut response = answer::json(&list.json);
     response.headers_mut().insert(TOKENS, list.tokens.into());
