@@ -1,17 +1,19 @@
 //! `countersign call`: one call through the executor, recorded in the store.
 
+mod envelope;
+
 use std::convert::Infallible;
 use std::io::Write as _;
 use std::sync::Arc;
 
 use countersign::contract::record::PhaseTimes;
-use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, RequestEnvelope, Warning};
+use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, Warning};
 use countersign::ledger::MemoryStore;
-use countersign::{Catalog, Executor, Principal, ToolCall};
+use countersign::{Catalog, Executor, ToolCall};
 use serde_json::Value;
 
 use super::calls::{record, took};
-use super::{BEHIND_ARGS, check_timezone, issue_table};
+use super::{BEHIND_ARGS, issue_table};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,6 +23,7 @@ use crate::rules::RuleOptions;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 use crate::{catalog, json};
+use envelope::EnvelopeOptions;
 
 /// Call a tool and show its reply
 ///
@@ -33,6 +36,7 @@ Examples:
   countersign call diagnostics.echo --args '{\"note\": \"hello\"}' --json
   countersign call notes.add --args '{\"text\": \"buy milk\"}' --key k_1
   countersign call notes.add --args '{\"text\": \"buy tea\"}' --user u_7 --dry-run
+  countersign call notes.list --user u_7 --actor agent:a_7 --session s_1 --request-id r_1 --client ios/4.2
 
 A call with a key happens once: a repeat with the same key gets the stored answer.
 With --store memory nothing is kept after the command ends.")]
@@ -54,29 +58,8 @@ pub(crate) struct Call {
     )]
     args: String,
 
-    /// On whose behalf
-    #[arg(long, value_name = "USER", default_value = "u_local")]
-    user: String,
-
-    /// The key that makes a write happen at most once
-    #[arg(long, value_name = "KEY")]
-    key: Option<String>,
-
-    /// Show what would happen, change nothing
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How the caller writes numbers, such as de-DE
-    #[arg(long, value_name = "LOCALE")]
-    locale: Option<String>,
-
-    /// The caller's currency, such as EUR
-    #[arg(long, value_name = "CODE")]
-    currency: Option<String>,
-
-    /// Where times without an offset are, such as Europe/Berlin
-    #[arg(long, value_name = "ZONE")]
-    timezone: Option<String>,
+    #[command(flatten)]
+    envelope: EnvelopeOptions,
 
     #[command(flatten)]
     rules: RuleOptions,
@@ -88,7 +71,7 @@ impl Call {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        check_timezone(self.timezone.as_deref())?;
+        self.envelope.check()?;
         let catalog = catalog::all()?;
         catalog::find(&catalog, &self.tool)?;
         let (reply, recorded) = if options.is_memory()? {
@@ -151,20 +134,7 @@ impl Call {
     }
 
     fn call(&self) -> ToolCall {
-        let envelope = RequestEnvelope {
-            locale: self.locale.clone(),
-            currency: self.currency.clone(),
-            timezone: self.timezone.clone(),
-            dry_run: self.dry_run,
-            idempotency_key: self.key.clone(),
-            ..RequestEnvelope::default()
-        };
-        ToolCall::new(
-            self.tool.as_str(),
-            self.args.as_str(),
-            Principal::user(self.user.as_str()),
-        )
-        .envelope(envelope)
+        self.envelope.call(&self.tool, &self.args)
     }
 }
 
