@@ -109,6 +109,93 @@ fn a_key_counts_in_the_next_process() {
     assert_eq!(place.verified()["findings"], json!([]));
 }
 
+/// A5, A17: in the next process, too, a failure without an effect lets the key take corrected arguments.
+#[test]
+fn a_failure_releases_the_key_for_a_corrected_call() {
+    let place = Place::new();
+    let cart = place.ask(0, &["call", "cart.create"]);
+    let add = |code: i32, sku: &str| {
+        let arguments = json!({"cart_id": cart["data"]["cart_id"], "sku": sku, "quantity": 1});
+        let arguments = arguments.to_string();
+        place.ask(
+            code,
+            &[
+                "call",
+                "cart.add_item",
+                "--args",
+                &arguments,
+                "--key",
+                "k_1",
+            ],
+        )
+    };
+    assert_eq!(add(1, "SKU-9999-01")["error"]["code"], "NOT_FOUND");
+    let added = add(0, "SKU-0001-01");
+    assert_eq!(added["data"]["lines"][0]["sku"], "SKU-0001-01");
+    assert_eq!(add(0, "SKU-0001-01")["replayed"], true);
+    let refused = add(1, "SKU-9999-01");
+    assert_eq!(refused["error"]["details"]["reason"], "key_reused");
+    assert_eq!(refused["error"]["details"]["differing"], json!(["/sku"]));
+    assert_eq!(place.verified()["findings"], json!([]));
+}
+
+/// A1: every member of the request envelope can be given, and arrives.
+#[test]
+fn the_whole_envelope_can_be_given() {
+    let place = Place::new();
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let options = [
+        ("--user", "u_7"),
+        ("--actor", "agent:a_7"),
+        ("--request-id", "r_1"),
+        ("--session", "s_1"),
+        ("--locale", "de-DE"),
+        ("--currency", "EUR"),
+        ("--timezone", "Europe/Berlin"),
+        ("--client", "ios/4.2"),
+        ("--key", "k_1"),
+        ("--trace", trace),
+    ];
+    let mut call = vec!["call", "notes.add", "--args", r#"{"text": "buy milk"}"#];
+    call.extend(options.iter().flat_map(|(name, value)| [*name, *value]));
+    let reply = place.ask(0, &call);
+    assert_eq!(reply["request_id"], "r_1");
+    assert_eq!(place.ask(0, &call)["replayed"], true);
+    let opened = ["evidence", "open", &evidence(&reply), "--reason", "a test"];
+    let opened = place.ask(0, &opened);
+    for (member, expected) in [
+        ("user_id", json!("u_7")),
+        ("actor", json!({"type": "agent", "id": "a_7"})),
+        ("session_id", json!("s_1")),
+        ("locale", json!("de-DE")),
+        ("currency", json!("EUR")),
+        ("timezone", json!("Europe/Berlin")),
+        ("client", json!({"app": "ios", "version": "4.2"})),
+    ] {
+        assert_eq!(opened[member], expected, "{member}");
+    }
+    let shown = place.ask(0, &["call-show", "r_1"]);
+    assert_eq!(shown[0]["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    let spans = [
+        "--span-id",
+        "00f067aa0ba902b7",
+        "--parent-span-id",
+        "b7ad6b7169203331",
+    ];
+    place.ask(
+        0,
+        &[&["call", "notes.list", "--request-id", "r_2"][..], &spans].concat(),
+    );
+    let dry = [
+        "call",
+        "notes.add",
+        "--args",
+        r#"{"text": "x"}"#,
+        "--dry-run",
+    ];
+    assert_eq!(place.ask(0, &dry)["dry_run"], true);
+}
+
 /// A4: a dry run shows the answer and keeps nothing.
 #[test]
 fn a_dry_run_keeps_nothing() {

@@ -242,8 +242,9 @@ pub struct RecordedKey {
     pub key: String,
     /// Which attempt this was; 0 where the call ran nothing.
     pub attempt: u32,
-    /// How the key stands after this call: `succeeded`, `failed`, `released`, `in_doubt`, `replayed`,
-    /// `refused`, `fenced`, or `unknown` where the store did not say whether it has committed.
+    /// How the key stands after this call: `succeeded`, `failed`, `released`, `abandoned` (as if its
+    /// owner had been lost), `in_doubt`, `replayed`, `refused`, `fenced`, or `unknown` where the store
+    /// did not say whether it has committed.
     pub state: String,
 }
 

@@ -97,8 +97,8 @@ pub enum Error {
     },
 }
 
-/// Hexadecimal, for the debug form of digests.
-struct Hex<'a>(&'a [u8]);
+/// Hexadecimal, for digests in texts.
+pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

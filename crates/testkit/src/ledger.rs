@@ -190,7 +190,8 @@ macro_rules! ledger_contract {
                 success_is_kept_with_its_answer
                 a_final_failure_is_kept_with_its_answer
                 a_release_lets_the_same_call_take_it_again
-                only_the_arguments_of_the_first_claim_may_take_it_again
+                a_release_lets_other_arguments_take_it
+                an_abandoned_claim_is_taken_over_by_the_same_call_alone
                 doubt_is_kept_until_it_is_resolved
                 attempts_rise_with_every_claim
                 attempts_are_used_up
@@ -219,7 +220,8 @@ macro_rules! ledger_contract {
                 a_take_settles_in_one_piece
                 a_take_after_a_release_is_the_next_attempt
                 a_take_by_an_older_look_is_held
-                a_take_for_other_arguments_is_held
+                a_take_after_a_release_may_have_other_arguments
+                a_take_of_what_is_settled_for_other_arguments_is_held
                 a_take_of_what_is_settled_gets_its_answer
                 a_take_of_what_runs_is_held
                 a_take_may_release

@@ -315,8 +315,11 @@ fn standing(
     keys: &UserKey,
     recovery: Recovery,
 ) -> Option<Stop> {
-    if held.fingerprint != fingerprint.whole {
-        return Some(key_reused(fingerprint.differing(keys, scope, &held.parts)));
+    if let Some(way_out) = way_out(&held.state)
+        && held.fingerprint != fingerprint.whole
+    {
+        let differing = fingerprint.differing(keys, scope, &held.parts);
+        return Some(key_reused(differing, way_out));
     }
     match &held.state {
         // A claim decides whether an abandoned key may be taken over; a running one is waited for.
@@ -372,7 +375,27 @@ pub(super) fn exhausted(attempts: u32) -> Stop {
     body.into()
 }
 
-fn key_reused(paths: Vec<String>) -> Stop {
+/// What a caller can do who has used a key for other arguments; none where that is allowed, because the key was
+/// released.
+fn way_out(state: &HeldState) -> Option<&'static str> {
+    match state {
+        HeldState::Released => None,
+        HeldState::Running { .. } => Some(
+            "wait until the first call has ended: after a failure without an effect the key takes other \
+             arguments; otherwise use a new idempotency_key for a new call",
+        ),
+        HeldState::Abandoned | HeldState::InDoubt => Some(
+            "the first call may have had its effect: send its own arguments again, or let an operator look, \
+             before you send a corrected call under a new idempotency_key",
+        ),
+        HeldState::Succeeded(_) | HeldState::Failed(_) => {
+            Some("use a new idempotency_key for a new call, or the first arguments for a retry")
+        }
+        HeldState::Expired => Some("use a new idempotency_key for a new call"),
+    }
+}
+
+fn key_reused(paths: Vec<String>, way_out: &str) -> Stop {
     let message = if paths.is_empty() {
         "the idempotency_key was used for other arguments".to_owned()
     } else {
@@ -383,7 +406,7 @@ fn key_reused(paths: Vec<String>) -> Stop {
     };
     let mut body = ErrorBody::new(ErrorCode::Conflict, message)
         .reason(ConflictReason::KeyReused)
-        .hint("use a new idempotency_key for a new call, or the first arguments for a retry");
+        .hint(way_out);
     if let Some(first) = paths.first() {
         body = body.field(first.clone()).detail("differing", paths);
     }

@@ -47,8 +47,10 @@ pub(super) enum Verdict {
     Succeeded,
     /// It failed for good.
     Failed,
-    /// It failed and changed nothing, or may be run again without harm.
+    /// It failed and changed nothing; without a key also where it may be run again without harm.
     Released,
+    /// It failed and may have changed something, and running the very same call again does no harm.
+    Abandoned,
     /// It failed and may have changed something.
     InDoubt,
 }
@@ -59,6 +61,7 @@ impl Verdict {
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Released => "released",
+            Self::Abandoned => "abandoned",
             Self::InDoubt => "in_doubt",
         }
     }
@@ -156,10 +159,10 @@ impl Executor {
 /// What a failure means for the key of its call.
 fn verdict_of(error: &ToolError, behaviour: &Behaviour, has_key: bool) -> Verdict {
     if behaviour.effect == Effect::External && error.leaves_doubt() {
-        return if is_harmless_again(behaviour.recovery, has_key) {
-            Verdict::Released
-        } else {
-            Verdict::InDoubt
+        return match (is_harmless_again(behaviour.recovery, has_key), has_key) {
+            (true, true) => Verdict::Abandoned,
+            (true, false) => Verdict::Released,
+            (false, _) => Verdict::InDoubt,
         };
     }
     if behaviour.idempotency.final_codes.contains(&error.code()) {
@@ -205,7 +208,7 @@ pub(super) fn forbid_repeat(body: &mut ErrorBody) {
 fn durability_of(behaviour: &Behaviour, verdict: Verdict, trail: &Trail) -> Durability {
     let is_changed = behaviour.effect.changes_something()
         && !trail.record.dry_run
-        && verdict != Verdict::Released;
+        && !matches!(verdict, Verdict::Released | Verdict::Abandoned);
     match behaviour.evidence {
         EvidenceRule::Required => Durability::Committed,
         EvidenceRule::Recorded if is_changed => Durability::Committed,

@@ -19,6 +19,7 @@ use crate::BoxFuture;
 use crate::cancel::Cancellation;
 use crate::catalog::Entry;
 use crate::context::{CallContext, Notes};
+use crate::ledger::Hex;
 use crate::state::State;
 use crate::tool::{DryRun, Reply, ToolError};
 
@@ -60,9 +61,10 @@ impl Executor {
             may_write,
         );
         let key = bound.key.as_ref();
+        // A key that was released takes other arguments, and for the services below that is another call.
         let downstream_key = key.map(|key| {
-            let tool = entry.name().as_str();
-            bound.keys.downstream_key(tool, &key.scope.key.to_string())
+            let call = format!("{}/{}", key.scope.key, Hex(&key.fingerprint.whole));
+            bound.keys.downstream_key(entry.name().as_str(), &call)
         });
         let ctx = CallContext {
             request,

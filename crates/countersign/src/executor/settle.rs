@@ -145,7 +145,7 @@ impl Executor {
         let effect = claimed.entry.spec().behaviour.effect;
         let is_final = match recorded.verdict {
             Verdict::Succeeded | Verdict::Failed => true,
-            Verdict::Released | Verdict::InDoubt => false,
+            Verdict::Released | Verdict::Abandoned | Verdict::InDoubt => false,
         };
         if !is_final || !effect.changes_something() || trail.record.dry_run {
             claimed.ctx.state().reset();
@@ -170,6 +170,7 @@ impl Executor {
         let behaviour = &claimed.entry.spec().behaviour;
         let outcome = match recorded.verdict {
             Verdict::Released => Outcome::Released,
+            Verdict::Abandoned => Outcome::Abandoned,
             Verdict::InDoubt => Outcome::InDoubt,
             Verdict::Succeeded | Verdict::Failed => {
                 let stored = StoredReply {
@@ -183,9 +184,10 @@ impl Executor {
                 let keep = Duration::from_secs(keep);
                 match recorded.verdict {
                     Verdict::Failed => Outcome::Failed { reply, keep },
-                    Verdict::Succeeded | Verdict::Released | Verdict::InDoubt => {
-                        Outcome::Succeeded { reply, keep }
-                    }
+                    Verdict::Succeeded
+                    | Verdict::Released
+                    | Verdict::Abandoned
+                    | Verdict::InDoubt => Outcome::Succeeded { reply, keep },
                 }
             }
         };
@@ -250,7 +252,10 @@ impl Executor {
         let body = ErrorBody::new(ErrorCode::Conflict, message)
             .reason(ConflictReason::Version)
             .hint("send the same call again, with the same idempotency_key if it has one");
-        recorded.verdict = Verdict::Released;
+        recorded.verdict = match behaviour.effect {
+            Effect::Read | Effect::Write => Verdict::Released,
+            Effect::External => Verdict::Abandoned,
+        };
         let given_up = self.give_up(recorded, claimed, trail, body);
         given_up.await.map(Some)
     }
@@ -326,7 +331,7 @@ fn take_approval(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) 
             changes.writes.push(using.write.clone());
             true
         }
-        Verdict::Failed | Verdict::Released | Verdict::InDoubt => false,
+        Verdict::Failed | Verdict::Released | Verdict::Abandoned | Verdict::InDoubt => false,
     }
 }
 

@@ -134,7 +134,7 @@ pub(super) fn spend_change(claimed: &Claimed, recorded: &Recorded) -> Option<Spe
     let end = match (recorded.verdict, lapse) {
         (Verdict::Succeeded, Lapse::Release) => SpendEnd::SpentHere(actual()),
         (Verdict::Succeeded, Lapse::Spend | Lapse::ByClaim) => SpendEnd::Spent(actual()),
-        (Verdict::Failed | Verdict::Released, _) => SpendEnd::Released,
+        (Verdict::Failed | Verdict::Released | Verdict::Abandoned, _) => SpendEnd::Released,
         (Verdict::InDoubt, Lapse::ByClaim) => return None,
         // Nobody can look it up, so it counts.
         (Verdict::InDoubt, Lapse::Release | Lapse::Spend) => SpendEnd::Spent(Vec::new()),

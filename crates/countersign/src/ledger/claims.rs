@@ -1,4 +1,5 @@
-//! Claims: a key being taken. Scope (user, tool, key) (A17), bound to the fingerprint of the arguments.
+//! Claims: a key being taken. Scope (user, tool, key) (A17), bound to the fingerprint of the arguments until it is
+//! released.
 //!
 //! ```text
 //!             claim                    commit
@@ -35,6 +36,7 @@ use crate::scribe::Draft;
 ///   claim names its attempt: an older one changes nothing;
 /// - a settled scope is never executed again: it is replayed until its retention is over and refused
 ///   after that;
+/// - only a released scope takes other arguments than its last attempt had, and then stands for those;
 /// - what an answer says is read from one version of the row, never put together from two;
 /// - `in_doubt` is left only by its own attempt, or by an operator; time alone never ends it.
 pub trait Claims: Send + Sync + 'static {
@@ -170,7 +172,7 @@ pub enum HeldState {
     },
     /// The owner's lease is over. A claim decides what that means.
     Abandoned,
-    /// It failed without an effect; the same call may take it again.
+    /// It failed without an effect; the next call may take it, with whatever arguments.
     Released,
     /// It worked; the sealed answer.
     Succeeded(Arc<[u8]>),
@@ -212,9 +214,9 @@ pub enum KeyChange {
         /// As in a claim.
         parts: Vec<u8>,
         /// The newest attempt that was seen: 0 where there was no row. Ours is the next one; the row
-        /// must be absent, or `released` by exactly this attempt for the same fingerprint.
+        /// must be absent, or `released` by exactly this attempt.
         after: u32,
-        /// How it ended; never in doubt.
+        /// How it ended; never in doubt and never abandoned.
         outcome: Outcome,
         /// The call that asks, for operators.
         request_id: RequestId,
@@ -246,8 +248,11 @@ pub enum Outcome {
         /// For how long it is kept, by the store's clock.
         keep: Duration,
     },
-    /// It failed and changed nothing; the same call may try again.
+    /// It failed and changed nothing; the next call may try again, with whatever arguments.
     Released,
+    /// It failed and may have changed something, and its [`Recovery`] may let the very same call run again: the
+    /// scope stands as if its owner's lease were over.
+    Abandoned,
     /// It failed and may have changed something; nothing runs until that is resolved.
     InDoubt,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::contract::ErrorCode;
-use countersign::contract::tool::KeyRule;
+use countersign::contract::tool::{KeyRule, Recovery};
 use countersign::limit::{LimitRules, Limits, Rate};
 use countersign::{Principal, ToolError};
 use serde_json::{Value, json};
@@ -251,7 +251,8 @@ async fn a_replay_comes_before_budget_and_confirmation() {
     check_error(&reply, "RATE_LIMITED", &json!({}));
 }
 
-/// A failure of a tool that commits with its record changed nothing, so the same call may try again.
+/// A failure of a tool that commits with its record changed nothing, so the key may be used again: for the same
+/// call, or for a corrected one.
 #[tokio::test]
 async fn a_failure_without_effect_releases_the_key() {
     for (error, code) in [
@@ -271,9 +272,162 @@ async fn a_failure_without_effect_releases_the_key() {
         let reply = world
             .send("cart.create", &json!({"n": 2}), &key("k1"))
             .await;
-        check_error(&reply, "CONFLICT", &json!({"reason": "key_reused"}));
+        check_error(&reply, code, &json!({}));
+        runs.check(3);
+    }
+}
+
+/// Refuses every `n` below ten.
+fn choosy(probe: Probe) -> Probe {
+    probe.body(|_, arguments| {
+        Box::pin(async move {
+            match arguments["n"].as_u64() {
+                Some(n) if n >= 10 => Ok(json!({ "n": n }).into()),
+                _ => Err(ToolError::invalid("/n", "n is below ten")),
+            }
+        })
+    })
+}
+
+/// A5, A17: after a failure without an effect the key takes corrected arguments. It then stands for those:
+/// a repeat gets their answer, and the first arguments are others.
+#[tokio::test]
+async fn a_released_key_takes_corrected_arguments() {
+    for probe in [Probe::write("cart.create"), Probe::external("cart.create")] {
+        let probe = choosy(probe);
+        let runs = probe.runs();
+        let world = World::new(probe);
+        let send = async |n: u32| {
+            let arguments = json!({ "n": n });
+            world.send("cart.create", &arguments, &key("k1")).await
+        };
+        for n in [1, 2, 1] {
+            check_error(&send(n).await, "INVALID_ARGUMENT", &json!({"field": "/n"}));
+        }
+        assert_eq!(send(12).await["data"], json!({"n": 12}));
+        assert_eq!(send(12).await["replayed"], true);
+        for n in [1, 13] {
+            let details = json!({"reason": "key_reused", "field": "/n", "differing": ["/n"]});
+            check_error(&send(n).await, "CONFLICT", &details);
+        }
+        runs.check(4);
+        let attempts: Vec<_> = world
+            .store
+            .records()
+            .into_iter()
+            .map(|record| record.code)
+            .collect();
+        assert_eq!(attempts.len(), 7, "every call leaves a record");
+    }
+}
+
+/// Corrected calls count as attempts: a key is not a way around the limit of attempts.
+#[tokio::test]
+async fn corrected_calls_use_up_the_attempts() {
+    for probe in [Probe::write("cart.create"), Probe::external("cart.create")] {
+        let probe = choosy(probe).with(|behaviour| behaviour.idempotency.attempts_max = 2);
+        let runs = probe.runs();
+        let world = World::new(probe);
+        for (n, code) in [
+            (1, "INVALID_ARGUMENT"),
+            (2, "INVALID_ARGUMENT"),
+            (12, "RATE_LIMITED"),
+        ] {
+            let reply = world
+                .send("cart.create", &json!({ "n": n }), &key("k1"))
+                .await;
+            check_error(&reply, code, &json!({}));
+        }
         runs.check(2);
     }
+}
+
+/// A17: where the first call had its effect, may have had it or failed for good, other arguments are refused, and
+/// the hint names the way out.
+#[tokio::test]
+async fn a_key_that_is_not_released_keeps_its_arguments() {
+    let lost = |name: &str, recovery| {
+        Probe::external(name)
+            .with(|behaviour| behaviour.recovery = recovery)
+            .body(|_, _| Box::pin(async { Err(ToolError::timeout("no answer from the bank")) }))
+    };
+    let window_seconds = 1_000;
+    let worked = "use a new idempotency_key for a new call, or the first arguments for a retry";
+    let doubt = "the first call may have had its effect: send its own arguments again, or let an operator look, \
+                 before you send a corrected call under a new idempotency_key";
+    for (probe, hint) in [
+        (Probe::write("pay.send"), worked),
+        (
+            choosy(Probe::write("pay.send"))
+                .with(|it| it.idempotency.final_codes = vec![ErrorCode::InvalidArgument]),
+            worked,
+        ),
+        (lost("pay.send", Recovery::Operator), doubt),
+        (
+            lost("pay.send", Recovery::Reconcile { grace_seconds: 0 }),
+            doubt,
+        ),
+        (lost("pay.send", Recovery::Retry), doubt),
+        (
+            lost("pay.send", Recovery::DownstreamKey { window_seconds }),
+            doubt,
+        ),
+    ] {
+        let runs = probe.runs();
+        let world = World::new(probe);
+        world.send("pay.send", &json!({"n": 1}), &key("k1")).await;
+        let reply = world.send("pay.send", &json!({"n": 2}), &key("k1")).await;
+        let details = json!({"reason": "key_reused", "retryable": false, "hint": hint});
+        check_error(&reply, "CONFLICT", &details);
+        runs.check(1);
+    }
+}
+
+/// A lost answer of a call that may be repeated lets the very same call run again, as long as the service below
+/// remembers its key; after that nobody knows.
+#[tokio::test]
+async fn a_lost_answer_is_repeated_within_the_window_only() {
+    let recovery = Recovery::DownstreamKey {
+        window_seconds: 1_000,
+    };
+    let probe = Probe::external("pay.send")
+        .with(|behaviour| behaviour.recovery = recovery)
+        .body(|_, _| Box::pin(async { Err(ToolError::timeout("no answer from the bank")) }));
+    let runs = probe.runs();
+    let world = World::logging([probe]);
+    for (seconds, code) in [
+        (0, "TIMEOUT"),
+        (799, "TIMEOUT"),
+        (1, "CONFLICT"),
+        (0, "CONFLICT"),
+    ] {
+        world.advance_seconds(seconds);
+        let reply = world.send("pay.send", &json!({}), &key("k1")).await;
+        check_error(&reply, code, &json!({}));
+    }
+    runs.check(2);
+    let (record, _) = &world.log().await[0];
+    assert_eq!(record["idempotency"]["state"], "abandoned");
+}
+
+/// A6: a corrected call is another call for the services below, so it has another key there.
+#[tokio::test]
+async fn a_corrected_call_has_a_downstream_key_of_its_own() {
+    let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let keys = sent.clone();
+    let probe = Probe::external("pay.send").body(move |ctx, _| {
+        keys.lock()
+            .unwrap()
+            .push(ctx.downstream_key().unwrap().to_owned());
+        Box::pin(async { Err(ToolError::forbidden("the card is blocked")) })
+    });
+    let world = World::new(probe);
+    for n in [1, 1, 2] {
+        world.send("pay.send", &json!({ "n": n }), &key("k1")).await;
+    }
+    let sent = sent.lock().unwrap();
+    assert_eq!(sent[0], sent[1]);
+    assert_ne!(sent[1], sent[2]);
 }
 
 /// An answer that was lost elsewhere leaves doubt, and nothing runs blindly; one that surely had no

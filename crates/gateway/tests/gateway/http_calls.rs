@@ -1,6 +1,10 @@
 //! Calls over HTTP: bare and with an envelope, once and again, and what is told to those who err.
 
+use countersign::contract::{Behaviour, Effect};
+use countersign::{CallContext, Catalog, Tool, ToolArgs, ToolError};
+use countersign_gateway::Settings;
 use insta::assert_snapshot;
+use serde::Deserialize;
 
 use crate::http_client::{get, post, send};
 use crate::world::World;
@@ -227,6 +231,101 @@ async fn tools_are_listed_in_every_form() {
         get(&world, "/v1/tools/notes.ad").await.json()["error"]["details"]["did_you_mean"],
         "notes.add"
     );
+}
+
+/// B17: a list that is too long for a budget can be cut to the tools that are offered, in every form.
+#[tokio::test]
+async fn some_tools_are_listed_by_name_and_pattern() {
+    let world = World::start().await;
+    for (asked, expected) in [
+        ("notes.add", vec!["notes.add"]),
+        (
+            "notes.*,memory_search",
+            vec!["memory.search", "notes.add", "notes.list"],
+        ),
+        ("*.*l*,*echo", vec!["diagnostics.echo", "notes.list"]),
+    ] {
+        let list = get(&world, &format!("/v1/tools?names={asked}"))
+            .await
+            .json();
+        let names = list.as_array().unwrap().iter();
+        let names: Vec<&str> = names.map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, expected, "{asked}");
+        for dialect in ["openai", "openai-responses", "anthropic", "mcp"] {
+            let list = get(&world, &format!("/v1/tools?names={asked}&format={dialect}")).await;
+            assert_eq!(list.json().as_array().unwrap().len(), expected.len());
+        }
+    }
+    let all = get(&world, "/v1/tools?format=openai&max_tokens=60").await;
+    assert_eq!(all.code(), "INVALID_ARGUMENT", "{all:?}");
+    let some = get(
+        &world,
+        "/v1/tools?format=openai&max_tokens=60&names=notes.list",
+    )
+    .await;
+    assert_eq!(some.status, 200, "{some:?}");
+    for (asked, near) in [
+        ("note.*", "notes.*"),
+        ("notes.add,memory.serach", "memory.search"),
+    ] {
+        let answer = get(&world, &format!("/v1/tools?names={asked}")).await;
+        assert_eq!(answer.code(), "NOT_FOUND", "{asked}");
+        assert_eq!(answer.json()["error"]["details"]["did_you_mean"], near);
+    }
+    let one = get(&world, "/v1/tools/notes.add?names=notes.list").await;
+    assert_eq!(one.code(), "INVALID_ARGUMENT", "{one:?}");
+}
+
+/// Refuses every sum below ten.
+struct Pay;
+
+#[derive(Deserialize, ToolArgs)]
+struct PayArgs {
+    /// How much.
+    sum: u32,
+}
+
+impl Tool for Pay {
+    const NAME: &'static str = "pay.note";
+    const DESCRIPTION: &'static str = "Notes a sum.";
+    type Args = PayArgs;
+    type Output = u32;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            effect: Effect::Write,
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(&self, _: &CallContext, args: PayArgs) -> Result<u32, ToolError> {
+        match args.sum {
+            10.. => Ok(args.sum),
+            _ => Err(ToolError::invalid("/sum", "the sum is below ten")),
+        }
+    }
+}
+
+/// A5, A17: a key whose call failed without an effect takes corrected arguments, and then stands for those.
+#[tokio::test]
+async fn a_key_takes_corrected_arguments_after_a_failure() {
+    let catalog = Catalog::builder().tool(Pay).build().unwrap();
+    let world = World::made(Settings::default(), catalog, |builder| builder).await;
+    let pay = async |sum: u32| {
+        let body = format!("{{\"arguments\": {{\"sum\": {sum}}}}}");
+        let key = [("idempotency-key", "k_1")];
+        send(&world, "POST", "/v1/tools/pay.note", &key, &body).await
+    };
+    assert_eq!(pay(3).await.code(), "INVALID_ARGUMENT");
+    assert_eq!(pay(30).await.json()["data"], 30);
+    assert_eq!(pay(30).await.json()["replayed"], true);
+    for other in [3, 31] {
+        assert_eq!(
+            pay(other).await.told(),
+            "409 CONFLICT /sum: the idempotency_key was used for other arguments, which differ at /sum; use a \
+             new idempotency_key for a new call, or the first arguments for a retry"
+        );
+    }
 }
 
 #[tokio::test]

@@ -74,12 +74,13 @@ const TAKE: &str = "INSERT INTO claim AS c (user_id, tool, key_digest, state, at
      VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, now(), now(), \
              now() + $10::bigint * interval '1 microsecond') \
      ON CONFLICT (user_id, tool, key_digest) DO UPDATE \
-     SET state = 1, attempt = c.attempt + 1, recovery = EXCLUDED.recovery, \
+     SET state = 1, attempt = c.attempt + 1, fingerprint = EXCLUDED.fingerprint, \
+         parts = EXCLUDED.parts, recovery = EXCLUDED.recovery, \
          recovery_seconds = EXCLUDED.recovery_seconds, request_id = EXCLUDED.request_id, \
          token = EXCLUDED.token, claimed_at = EXCLUDED.claimed_at, lease_until = EXCLUDED.lease_until \
-     WHERE c.fingerprint = EXCLUDED.fingerprint AND c.attempt < $11 \
-       AND (c.state = 0 OR c.state = 1 AND c.lease_until <= EXCLUDED.claimed_at \
-            AND (c.recovery = 1 OR c.recovery = 2 AND \
+     WHERE c.attempt < $11 \
+       AND (c.state = 0 OR c.state = 1 AND c.fingerprint = EXCLUDED.fingerprint \
+            AND c.lease_until <= EXCLUDED.claimed_at AND (c.recovery = 1 OR c.recovery = 2 AND \
                  EXCLUDED.claimed_at < c.first_claim + c.recovery_seconds * interval '800 milliseconds')) \
      RETURNING attempt";
 
@@ -175,7 +176,7 @@ impl PostgresStore {
             {
                 Ok(ours(attempt))
             }
-            (HeldState::Released, true) => Ok(exhausted(request, attempt)),
+            (HeldState::Released, _) => Ok(exhausted(request, attempt)),
             (HeldState::Abandoned, true) if row.get("may_take") => Ok(exhausted(request, attempt)),
             (HeldState::Abandoned, true) => {
                 let attempt = i64::from(attempt);

@@ -82,12 +82,10 @@ fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswe
     }
     let row = stored(session.connection, &request.scope)?
         .ok_or_else(|| Failure::damaged("the index of the claims"))?;
-    if row.fingerprint != request.fingerprint {
-        return Ok(ClaimAnswer::Held(row.held(now)?));
-    }
+    let is_same = row.fingerprint == request.fingerprint;
     let is_free = match row.state {
         ClaimState::Released => true,
-        ClaimState::Running if row.lease_is_over(now) => {
+        ClaimState::Running if is_same && row.lease_is_over(now) => {
             if !row.may_take_over(now) {
                 mark_in_doubt(session, &request.scope)?;
                 let row = Stored {
@@ -160,7 +158,7 @@ fn insert_running(session: &Session<'_>, request: &ClaimRequest) -> Result<bool,
 fn take_again(session: &Session<'_>, request: &ClaimRequest, attempt: u32) -> Result<(), Failure> {
     let mut statement = session.connection.prepare_cached(
         "UPDATE claim SET state = 1, attempt = ?4, recovery = ?5, recovery_seconds = ?6, claimed_at = ?7,
-             lease_until = ?8, until = NULL, request_id = ?9
+             lease_until = ?8, until = NULL, request_id = ?9, fingerprint = ?10, parts = ?11
          WHERE user_id = ?1 AND tool = ?2 AND key = ?3",
     )?;
     let scope = &request.scope;
@@ -175,6 +173,8 @@ fn take_again(session: &Session<'_>, request: &ClaimRequest, attempt: u32) -> Re
         session.now,
         later(session.now, request.lease),
         request.request_id.as_str(),
+        request.fingerprint,
+        request.parts,
     ])?;
     Ok(())
 }

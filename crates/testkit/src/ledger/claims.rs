@@ -6,6 +6,7 @@ use std::time::Duration;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimState, CommitAnswer, HeldState, Outcome,
 };
+use countersign_contract::tool::Recovery;
 
 use super::build::{
     claimed, failed, fingerprint, has_failed, has_succeeded, held, ours, parts, request,
@@ -53,7 +54,7 @@ pub(super) async fn a_claim_is_running_and_held_for_everybody_else(fresh: &Fresh
     Ok(())
 }
 
-/// A17: the arguments of the first claim are what the key stands for, however it stands.
+/// A17: the arguments of the last claim are what the key stands for, unless it was released.
 pub(super) async fn a_claim_for_other_arguments_is_told_and_changes_nothing(
     fresh: &Fresh,
 ) -> Checked {
@@ -61,15 +62,15 @@ pub(super) async fn a_claim_for_other_arguments_is_told_and_changes_nothing(
     let others = |key: &str| with_arguments(2, request(&scope(key)));
     let outcomes = [
         ("running", None),
-        ("released", Some(Outcome::Released)),
         ("succeeded", Some(succeeded("answer"))),
         ("failed", Some(failed("answer"))),
         ("in_doubt", Some(Outcome::InDoubt)),
+        ("abandoned", Some(Outcome::Abandoned)),
     ];
     for (key, outcome) in outcomes {
         let claim = claimed(store, &request(&scope(key))).await?;
         if let Some(outcome) = outcome {
-            let done = settle(&claim, outcome, &format!("ev_{}", key.len()));
+            let done = settle(&claim, outcome, &format!("ev_{}", key.replace('_', "-")));
             assert_eq!(store.commit(done).await?, CommitAnswer::Committed, "{key}");
         }
         let before = seen(store, &scope(key)).await?;
@@ -156,20 +157,84 @@ pub(super) async fn a_release_lets_the_same_call_take_it_again(fresh: &Fresh) ->
     Ok(())
 }
 
-pub(super) async fn only_the_arguments_of_the_first_claim_may_take_it_again(
+/// A17: what was released had no effect, so the key takes the arguments of a corrected call and stands for those.
+pub(super) async fn a_release_lets_other_arguments_take_it(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    let asked = |arguments| with_arguments(arguments, request(&scope("k")));
+    for (attempt, arguments) in [(1, 1), (2, 2), (3, 3)] {
+        let claim = claimed(store, &asked(arguments)).await?;
+        assert_eq!(claim.attempt, attempt);
+        let held = seen(store, &scope("k")).await?;
+        assert_eq!(held.fingerprint, fingerprint(arguments));
+        assert_eq!(*held.parts, *parts(arguments));
+        let outcome = match attempt {
+            3 => succeeded("third"),
+            _ => Outcome::Released,
+        };
+        let done = settle(&claim, outcome, &format!("ev_{attempt}"));
+        assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
+    }
+    for arguments in [1, 2, 3] {
+        let told = held(fresh.handle(1).claim(&asked(arguments)).await?);
+        assert_eq!((told.attempt, told.state), (3, has_succeeded("third")));
+        assert_eq!(told.fingerprint, fingerprint(3));
+    }
+    // Attempts count whatever their arguments are.
+    let claim = claimed(store, &request(&scope("other"))).await?;
+    let done = settle(&claim, Outcome::Released, "ev_4");
+    assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
+    let last = ClaimRequest {
+        attempts_max: 1,
+        ..with_arguments(2, request(&scope("other")))
+    };
+    let answer = store.claim(&last).await?;
+    assert_eq!(answer, ClaimAnswer::Exhausted { attempts: 1 });
+    assert_eq!(
+        seen(store, &scope("other")).await?.fingerprint,
+        fingerprint(1)
+    );
+    Ok(())
+}
+
+/// An owner that gave up without knowing leaves what a lost one leaves: its recovery decides, at once.
+pub(super) async fn an_abandoned_claim_is_taken_over_by_the_same_call_alone(
     fresh: &Fresh,
 ) -> Checked {
     let store = &*fresh.store;
-    let claim = claimed(store, &request(&scope("k"))).await?;
-    let done = settle(&claim, Outcome::Released, "ev_1");
-    assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
-    let told = held(
-        store
-            .claim(&with_arguments(2, request(&scope("k"))))
-            .await?,
-    );
-    assert_eq!(told.state, HeldState::Released);
-    assert_eq!(claimed(store, &request(&scope("k"))).await?.attempt, 2);
+    let window_seconds = 3_600;
+    for (n, recovery) in [
+        Recovery::Operator,
+        Recovery::Retry,
+        Recovery::Reconcile { grace_seconds: 1 },
+        Recovery::DownstreamKey { window_seconds },
+        Recovery::DownstreamKey { window_seconds: 0 },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let scope = scope(&format!("k{n}"));
+        let asked = ClaimRequest {
+            recovery,
+            ..request(&scope)
+        };
+        let claim = claimed(store, &asked).await?;
+        let done = settle(&claim, Outcome::Abandoned, &format!("ev_{n}"));
+        assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
+        assert_eq!(seen(store, &scope).await?.state, HeldState::Abandoned);
+        let told = held(store.claim(&with_arguments(2, asked.clone())).await?);
+        assert_eq!((told.attempt, told.state), (1, HeldState::Abandoned));
+        let may_take = match recovery {
+            Recovery::Retry => true,
+            Recovery::DownstreamKey { window_seconds } => window_seconds > 0,
+            Recovery::Operator | Recovery::Reconcile { .. } => false,
+        };
+        if may_take {
+            assert_eq!(claimed(store, &asked).await?.attempt, 2);
+        } else {
+            let told = held(store.claim(&asked).await?);
+            assert_eq!((told.attempt, told.state), (1, HeldState::InDoubt));
+        }
+    }
     Ok(())
 }
 

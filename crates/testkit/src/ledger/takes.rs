@@ -63,16 +63,37 @@ pub(super) async fn a_take_by_an_older_look_is_held(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// A17: the arguments of the first attempt are what the key stands for.
-pub(super) async fn a_take_for_other_arguments_is_held(fresh: &Fresh) -> Checked {
+/// A17: what was released had no effect, so a corrected call may take the key, which then stands for it.
+pub(super) async fn a_take_after_a_release_may_have_other_arguments(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let first = take(&scope("k"), 0, Outcome::Released, "ev_1");
+    assert_eq!(store.commit(first).await?, CommitAnswer::Committed);
+    let other = take_with(2, &scope("k"), 1, Outcome::Released, "ev_2");
+    assert_eq!(store.commit(other).await?, CommitAnswer::Committed);
+    let held = seen(store, &scope("k")).await?;
+    assert_eq!((held.attempt, held.state), (2, HeldState::Released));
+    assert_eq!(held.fingerprint, fingerprint(2));
+    assert_eq!(*held.parts, *parts(2));
+    let third = take_with(3, &scope("k"), 2, succeeded("third"), "ev_3");
+    assert_eq!(store.commit(third).await?, CommitAnswer::Committed);
+    let held = seen(store, &scope("k")).await?;
+    assert_eq!((held.attempt, held.state), (3, has_succeeded("third")));
+    assert_eq!(held.fingerprint, fingerprint(3));
+    Ok(())
+}
+
+/// A17: the arguments of what was settled are what the key stands for.
+pub(super) async fn a_take_of_what_is_settled_for_other_arguments_is_held(
+    fresh: &Fresh,
+) -> Checked {
+    let store = &*fresh.store;
+    let first = take(&scope("k"), 0, failed("no"), "ev_1");
     assert_eq!(store.commit(first).await?, CommitAnswer::Committed);
     let cart = document("cart", "c_1");
     let other = take_with(2, &scope("k"), 1, succeeded("other"), "ev_2");
     let other = writing(other, &cart, 0, Some("other"));
     let held = stands(store.commit(other).await?);
-    assert_eq!((held.attempt, held.state), (1, HeldState::Released));
+    assert_eq!((held.attempt, held.state), (1, has_failed("no")));
     assert_eq!(held.fingerprint, fingerprint(1));
     assert_eq!(*held.parts, *parts(1));
     assert_eq!(store.document(&cart).await?.version, 0);

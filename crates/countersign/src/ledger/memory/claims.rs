@@ -128,12 +128,10 @@ impl MemoryStore {
             inner.claims.insert(request.scope.clone(), row);
             return Ok(ours(request, 1));
         };
-        if row.fingerprint != request.fingerprint {
-            return Ok(ClaimAnswer::Held(row.held(now)));
-        }
+        let is_same = row.fingerprint == request.fingerprint;
         let is_free = match &row.state {
             State::Released => true,
-            State::Running { lease_until } if now >= *lease_until => {
+            State::Running { lease_until } if is_same && now >= *lease_until => {
                 if !row.may_take_over(now) {
                     return Ok(ClaimAnswer::Held(inner.give_up(&request.scope, now)?));
                 }
@@ -161,6 +159,8 @@ impl MemoryStore {
             return Err(lost_row());
         };
         row.attempt = attempt;
+        row.fingerprint = request.fingerprint;
+        row.parts = request.parts.clone().into();
         row.recovery = request.recovery;
         row.request_id.clone_from(&request.request_id);
         row.claimed_at = now;
@@ -256,19 +256,11 @@ impl Inner {
 
     /// How the scope stands, where it is not free to be taken.
     fn taken(&self, key: &KeyChange, now: Timestamp) -> Option<Held> {
-        let KeyChange::Take {
-            scope,
-            fingerprint,
-            after,
-            ..
-        } = key
-        else {
+        let KeyChange::Take { scope, after, .. } = key else {
             return None;
         };
         let row = self.claims.get(scope)?;
-        let is_free = matches!(row.state, State::Released)
-            && row.attempt == *after
-            && row.fingerprint == *fingerprint;
+        let is_free = matches!(row.state, State::Released) && row.attempt == *after;
         (!is_free).then(|| row.held(now))
     }
 
@@ -328,6 +320,7 @@ fn ended(outcome: Outcome, now: Timestamp) -> State {
             until: after(now, keep),
         },
         Outcome::Released => State::Released,
+        Outcome::Abandoned => State::Running { lease_until: now },
         Outcome::InDoubt => State::InDoubt,
     }
 }

@@ -201,6 +201,7 @@ pub(super) fn ended(outcome: &Outcome) -> Ended<'_> {
         Outcome::Succeeded { reply, keep } => (ClaimState::Succeeded, Some(reply), Some(*keep)),
         Outcome::Failed { reply, keep } => (ClaimState::Failed, Some(reply), Some(*keep)),
         Outcome::Released => (ClaimState::Released, None, None),
+        Outcome::Abandoned => (ClaimState::Running, None, None),
         Outcome::InDoubt => (ClaimState::InDoubt, None, None),
     };
     Ended {
@@ -218,38 +219,45 @@ fn record_keys<'f>(jobs: &[&'f Job]) -> Vec<Param<'f>> {
 
 fn claim_columns<'f>(changes: &[&'f KeyChange]) -> Vec<Param<'f>> {
     let mut scopes = Vec::new();
-    let (mut states, mut attempts, mut all_parts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut states, mut attempts) = (Vec::new(), Vec::new());
+    let (mut fingerprints, mut all_parts) = (Vec::new(), Vec::new());
     let (mut request_ids, mut replies, mut keeps) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
-        let (scope, attempt, parts, request_id, outcome) = match change {
+        // A settled claim keeps what it was taken for, and by which call.
+        let (scope, attempt, taken, outcome) = match change {
             KeyChange::Take {
                 scope,
+                fingerprint,
                 parts,
                 after,
                 outcome,
                 request_id,
-                ..
             } => {
-                let attempt = i64::from(*after) + 1;
-                let request_id = Some(request_id.as_str());
-                (scope, attempt, Some(parts.as_slice()), request_id, outcome)
+                let taken = (
+                    fingerprint.as_slice(),
+                    parts.as_slice(),
+                    request_id.as_str(),
+                );
+                (scope, i64::from(*after) + 1, Some(taken), outcome)
             }
             KeyChange::Settle { claim, outcome } => {
-                (&claim.scope, i64::from(claim.attempt), None, None, outcome)
+                (&claim.scope, i64::from(claim.attempt), None, outcome)
             }
         };
         let ended = ended(outcome);
         scopes.push(scope);
         states.push(ended.state);
         attempts.push(attempt);
-        all_parts.push(parts);
-        request_ids.push(request_id);
+        fingerprints.push(taken.map(|(fingerprint, _, _)| fingerprint));
+        all_parts.push(taken.map(|(_, parts, _)| parts));
+        request_ids.push(taken.map(|(_, _, request_id)| request_id));
         replies.push(ended.reply);
         keeps.push(ended.keep.map(micros));
     }
     let mut params = scope_columns(scopes.into_iter());
     params.push(Box::new(states));
     params.push(Box::new(attempts));
+    params.push(Box::new(fingerprints));
     params.push(Box::new(all_parts));
     params.push(Box::new(request_ids));
     params.push(Box::new(replies));

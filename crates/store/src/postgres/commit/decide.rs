@@ -47,13 +47,8 @@ pub(super) fn decide(job: &Job, found: &Found<'_>) -> Verdict {
 fn stopped(key: &KeyChange, found: &Found<'_>) -> Option<Verdict> {
     match key {
         KeyChange::Take { scope, .. } if found.new_claims.contains(scope) => None,
-        KeyChange::Take {
-            scope,
-            fingerprint,
-            after,
-            ..
-        } => match found.claims.get(scope) {
-            Some(held) if is_free(held, fingerprint, *after) => None,
+        KeyChange::Take { scope, after, .. } => match found.claims.get(scope) {
+            Some(held) if held.state == HeldState::Released && held.attempt == *after => None,
             Some(held) => Some(Verdict::Held(Some(held.clone()))),
             None if *after > 0 => Some(Verdict::Vanished),
             None => Some(Verdict::Held(None)),
@@ -64,10 +59,6 @@ fn stopped(key: &KeyChange, found: &Found<'_>) -> Option<Verdict> {
             (!is_ours).then_some(Verdict::Fenced)
         }
     }
-}
-
-fn is_free(held: &Held, fingerprint: &[u8; 32], after: u32) -> bool {
-    held.state == HeldState::Released && held.attempt == after && held.fingerprint == *fingerprint
 }
 
 /// Whether an owner may still say what happened.

@@ -132,14 +132,16 @@ static READ_CLAIMS: LazyLock<String> = LazyLock::new(|| {
 /// A settled claim keeps who took it and when; one that is taken again has a `request_id` of its own.
 const UPDATE_CLAIMS: &str = "UPDATE claim c \
      SET state = t.state, attempt = t.attempt, parts = coalesce(t.parts, c.parts), \
+         fingerprint = coalesce(t.fingerprint, c.fingerprint), \
          request_id = coalesce(t.request_id, c.request_id), \
          recovery = CASE WHEN t.request_id IS NULL THEN c.recovery ELSE 0 END, \
          recovery_seconds = CASE WHEN t.request_id IS NULL THEN c.recovery_seconds ELSE 0 END, \
          claimed_at = CASE WHEN t.request_id IS NULL THEN c.claimed_at ELSE now() END, \
-         lease_until = NULL, reply = t.reply, until = now() + t.keep_us * interval '1 microsecond' \
+         lease_until = CASE WHEN t.state = 1 THEN now() END, reply = t.reply, \
+         until = now() + t.keep_us * interval '1 microsecond' \
      FROM unnest($1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::bigint[], $6::bytea[], \
-                 $7::text[], $8::bytea[], $9::bigint[]) \
-       AS t (user_id, tool, key_digest, state, attempt, parts, request_id, reply, keep_us) \
+                 $7::bytea[], $8::text[], $9::bytea[], $10::bigint[]) \
+       AS t (user_id, tool, key_digest, state, attempt, fingerprint, parts, request_id, reply, keep_us) \
      WHERE c.user_id = t.user_id AND c.tool = t.tool AND c.key_digest = t.key_digest";
 
 /// What is written is locked for us alone, what was only read is shared with others who read it. One

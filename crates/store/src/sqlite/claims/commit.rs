@@ -202,10 +202,7 @@ fn not_free(session: &Session<'_>, take: &Take) -> Result<Option<Held>, Failure>
     let Some(row) = stored(session.connection, &take.scope)? else {
         return Ok(None);
     };
-    let is_free = row.state == ClaimState::Released
-        && row.attempt == take.after
-        && row.fingerprint == take.fingerprint;
-    if is_free {
+    if row.state == ClaimState::Released && row.attempt == take.after {
         return Ok(None);
     }
     row.held(session.now).map(Some)
@@ -237,7 +234,8 @@ fn insert(session: &Session<'_>, take: &Take, end: &End<'_>) -> Result<bool, Fai
 fn update(session: &Session<'_>, take: &Take, end: &End<'_>) -> Result<(), Failure> {
     let mut statement = session.connection.prepare_cached(
         "UPDATE claim SET state = ?4, attempt = ?5, recovery = 0, recovery_seconds = 0,
-             claimed_at = ?6, lease_until = NULL, until = ?7, request_id = ?8, parts = ?9, reply = ?10
+             claimed_at = ?6, lease_until = NULL, until = ?7, request_id = ?8, fingerprint = ?9, parts = ?10,
+             reply = ?11
          WHERE user_id = ?1 AND tool = ?2 AND key = ?3",
     )?;
     statement.execute(params![
@@ -249,6 +247,7 @@ fn update(session: &Session<'_>, take: &Take, end: &End<'_>) -> Result<(), Failu
         session.now,
         end.until,
         take.request_id.as_str(),
+        take.fingerprint,
         take.parts,
         end.reply,
     ])?;
@@ -267,7 +266,7 @@ fn is_open(session: &Session<'_>, claim: &Claim) -> Result<bool, Failure> {
 fn settle(session: &Session<'_>, claim: &Claim, outcome: &Outcome) -> Result<bool, Failure> {
     let end = End::of(outcome, session.now);
     let mut statement = session.connection.prepare_cached(
-        "UPDATE claim SET state = ?5, lease_until = NULL, until = ?6, reply = ?7
+        "UPDATE claim SET state = ?5, lease_until = ?8, until = ?6, reply = ?7
          WHERE user_id = ?1 AND tool = ?2 AND key = ?3 AND attempt = ?4 AND state IN (1, 4)",
     )?;
     let settled = statement.execute(params![
@@ -278,6 +277,7 @@ fn settle(session: &Session<'_>, claim: &Claim, outcome: &Outcome) -> Result<boo
         end.state as u8,
         end.until,
         end.reply,
+        end.lease_until,
     ])?;
     Ok(settled > 0)
 }
@@ -287,6 +287,7 @@ struct End<'o> {
     state: ClaimState,
     reply: Option<&'o [u8]>,
     until: Option<i64>,
+    lease_until: Option<i64>,
 }
 
 impl<'o> End<'o> {
@@ -295,12 +296,15 @@ impl<'o> End<'o> {
             Outcome::Succeeded { reply, keep } => (ClaimState::Succeeded, Some((reply, *keep))),
             Outcome::Failed { reply, keep } => (ClaimState::Failed, Some((reply, *keep))),
             Outcome::Released => (ClaimState::Released, None),
+            Outcome::Abandoned => (ClaimState::Running, None),
             Outcome::InDoubt => (ClaimState::InDoubt, None),
         };
         Self {
             state,
             reply: kept.map(|(reply, _)| reply.as_slice()),
             until: kept.map(|(_, keep)| later(now, keep)),
+            // Over already.
+            lease_until: (state == ClaimState::Running).then_some(now),
         }
     }
 }
