@@ -1,14 +1,18 @@
 //! Both ways between a tool and an old-style handler, so that they live side by side while a program
-//! migrates (B13).
+//! migrates (B13). `docs/from-old-handlers.md` goes through it step by step.
 
 use std::sync::Arc;
 
 use countersign_args::{Arguments, Binder, Reading, SchemaError};
-use countersign_contract::{ErrorBody, ErrorCode, FaultSource, Input, ToolName, ToolSpec};
-use serde_json::Value;
+use countersign_contract::{
+    ErrorBody, ErrorCode, FaultSource, Input, Issue, Source, ToolName, ToolSpec, Warning,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::BoxFuture;
-use crate::context::CallContext;
+use crate::catalog::Entry;
+use crate::context::{CallContext, Notes};
 use crate::defaults::Defaults;
 use crate::executor;
 use crate::tool::{DynTool, Reply, ToolError};
@@ -25,6 +29,19 @@ pub trait Handler: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<HandlerResult, HandlerError>>;
 }
 
+impl<H: Handler + ?Sized> Handler for Arc<H> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn execute<'a>(
+        &'a self,
+        request: HandlerRequest<'a>,
+    ) -> BoxFuture<'a, Result<HandlerResult, HandlerError>> {
+        (**self).execute(request)
+    }
+}
+
 /// What a handler is given.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerRequest<'a> {
@@ -34,11 +51,155 @@ pub struct HandlerRequest<'a> {
     pub arguments: &'a str,
 }
 
-/// What a handler answers.
-#[derive(Debug, Clone, PartialEq)]
+/// How a handler says that it ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum HandlerStatus {
+    /// It did what it was asked.
+    #[default]
+    Success,
+    /// It did not; the output says why.
+    Failed,
+}
+
+/// What a handler answers: how it ended, its output, and what there is to know besides.
+///
+/// # Example
+///
+/// ```
+/// use countersign::adapter::{HandlerResult, HandlerStatus, TTL_SECONDS};
+/// use serde_json::json;
+///
+/// let result = HandlerResult::success(json!({"price": 3}))
+///     .metadata(TTL_SECONDS, 60)
+///     .warning("PARTIAL", "two of three shops answered");
+/// assert_eq!(result.status, HandlerStatus::Success);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct HandlerResult {
-    /// What it answers.
+    /// How it ended.
+    pub status: HandlerStatus,
+    /// What it answers; where it failed, why.
     pub output: Value,
+    /// Names and values of its own. [`TTL_SECONDS`] and [`SOURCES`] mean the same on both sides of an adapter.
+    pub metadata: Map<String, Value>,
+    /// What the caller should know: what the binder changed, and the tool's own remarks.
+    pub warnings: Vec<Warning>,
+}
+
+/// The metadata that says for how many seconds the output may be relied on (A8).
+pub const TTL_SECONDS: &str = "ttl_seconds";
+
+/// The metadata that lists what the output rests on (A9), as in the evidence of a reply.
+pub const SOURCES: &str = "sources";
+
+/// The remark that carries the rest of a handler's metadata, as JSON.
+const METADATA: &str = "METADATA";
+
+impl HandlerResult {
+    /// An answer.
+    pub fn success(output: impl Into<Value>) -> Self {
+        Self {
+            output: output.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A failure, in one sentence.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self {
+            status: HandlerStatus::Failed,
+            output: Value::String(message.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a name and a value.
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds a remark: a code of the handler's own and one sentence.
+    pub fn warning(mut self, code: impl Into<String>, message: impl Into<String>) -> Self {
+        let (code, message) = (code.into(), message.into());
+        self.warnings.push(Warning::Remark { code, message });
+        self
+    }
+
+    /// The answer of a tool, with what it said through its context.
+    fn of(reply: Reply, notes: Notes, declared_ttl: Option<u32>, issues: Vec<Issue>) -> Self {
+        let mut result = Self::success(reply.data);
+        let ttl_seconds = reply.ttl_seconds.or(notes.ttl_seconds).or(declared_ttl);
+        if let Some(seconds) = ttl_seconds {
+            result = result.metadata(TTL_SECONDS, seconds);
+        }
+        let sources: Vec<Source> = reply.sources.into_iter().chain(notes.sources).collect();
+        if !sources.is_empty() {
+            let sources = serde_json::to_value(sources).unwrap_or_default();
+            result = result.metadata(SOURCES, sources);
+        }
+        result.warnings = warnings(issues, notes.remarks.into_iter().chain(reply.remarks));
+        result
+    }
+
+    fn into_answer(mut self, ctx: &CallContext) -> Result<Reply, ToolError> {
+        let remarks = self.warnings.iter().map(remark).collect();
+        match self.status {
+            HandlerStatus::Success => {
+                let mut reply = Reply {
+                    remarks,
+                    ttl_seconds: take(&mut self.metadata, TTL_SECONDS),
+                    sources: take(&mut self.metadata, SOURCES).unwrap_or_default(),
+                    data: self.output,
+                };
+                if !self.metadata.is_empty() {
+                    let rest = Value::Object(self.metadata).to_string();
+                    reply.remarks.push((METADATA.to_owned(), rest));
+                }
+                Ok(reply)
+            }
+            HandlerStatus::Failed => {
+                for (code, message) in remarks {
+                    ctx.remark(code, message);
+                }
+                let message = match self.output {
+                    Value::String(message) => message,
+                    Value::Null => "the tool failed".to_owned(),
+                    output => output.to_string(),
+                };
+                let error = ToolError::from(*HandlerError::new(message).body);
+                Err(if self.metadata.is_empty() {
+                    error
+                } else {
+                    error.detail("metadata", self.metadata)
+                })
+            }
+        }
+    }
+}
+
+/// A member that can be read as what it stands for; any other stays where it is.
+fn take<T: DeserializeOwned>(metadata: &mut Map<String, Value>, name: &str) -> Option<T> {
+    let value = T::deserialize(metadata.get(name)?).ok()?;
+    metadata.remove(name);
+    Some(value)
+}
+
+fn warnings(issues: Vec<Issue>, remarks: impl Iterator<Item = (String, String)>) -> Vec<Warning> {
+    let remarks = remarks.map(|(code, message)| Warning::Remark { code, message });
+    issues
+        .into_iter()
+        .map(Warning::Issue)
+        .chain(remarks)
+        .collect()
+}
+
+fn remark(warning: &Warning) -> (String, String) {
+    let message = match warning {
+        Warning::Issue(issue) => &issue.message,
+        Warning::Remark { message, .. } => message,
+    };
+    (warning.code().to_owned(), message.clone())
 }
 
 /// A handler failed.
@@ -47,6 +208,8 @@ pub struct HandlerResult {
 pub struct HandlerError {
     /// What the caller is told.
     pub body: Box<ErrorBody>,
+    /// What the caller should know besides.
+    pub warnings: Vec<Warning>,
 }
 
 impl HandlerError {
@@ -61,6 +224,21 @@ impl From<ErrorBody> for HandlerError {
     fn from(body: ErrorBody) -> Self {
         Self {
             body: Box::new(body),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// For programs that know results only: the message is the output, code and details are metadata.
+impl From<HandlerError> for HandlerResult {
+    fn from(error: HandlerError) -> Self {
+        let details = serde_json::to_value(&error.body.details).unwrap_or_default();
+        let result = Self::failure(&error.body.message)
+            .metadata("code", error.body.code.as_str())
+            .metadata("details", details);
+        Self {
+            warnings: error.warnings,
+            ..result
         }
     }
 }
@@ -100,15 +278,20 @@ impl<H: Handler> DynTool for HandlerTool<H> {
                 arguments: arguments.as_json(),
             };
             match self.handler.execute(request).await {
-                Ok(result) => Ok(Reply::from(result.output)),
-                Err(error) => Err(ToolError::from(*error.body)),
+                Ok(result) => result.into_answer(ctx),
+                Err(error) => {
+                    for (code, message) in error.warnings.iter().map(remark) {
+                        ctx.remark(code, message);
+                    }
+                    Err(ToolError::from(*error.body))
+                }
             }
         })
     }
 }
 
 /// A tool as an old-style handler: its arguments are still bound to its declaration, and its defaults
-/// filled in.
+/// filled in. Nothing else of an executor happens: no policy, no key, no confirmation, no record.
 pub struct ToolHandler {
     tool: Arc<dyn DynTool>,
     binder: Binder,
@@ -125,6 +308,17 @@ impl ToolHandler {
             binder,
             defaults,
         })
+    }
+}
+
+/// A registered tool, whose declaration is prepared already.
+impl From<&Entry> for ToolHandler {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            tool: entry.tool().clone(),
+            binder: entry.binder.clone(),
+            defaults: entry.defaults.clone(),
+        }
     }
 }
 
@@ -147,9 +341,18 @@ impl Handler for ToolHandler {
                 Some(_) | None => return Err(executor::refusal_of(bound.issues).into()),
             };
             let arguments = self.defaults.fill(&arguments).unwrap_or(arguments);
-            match self.tool.call(context, arguments).await {
-                Ok(reply) => Ok(HandlerResult { output: reply.data }),
-                Err(error) => Err(error.into_body().into()),
+            let before = context.said();
+            let answer = self.tool.call(context, arguments).await;
+            let notes = context.take_since(before);
+            match answer {
+                Ok(reply) => {
+                    let declared_ttl = self.tool.spec().behaviour.ttl_seconds;
+                    Ok(HandlerResult::of(reply, notes, declared_ttl, bound.issues))
+                }
+                Err(error) => Err(HandlerError {
+                    body: Box::new(error.into_body()),
+                    warnings: warnings(bound.issues, notes.remarks.into_iter()),
+                }),
             }
         })
     }

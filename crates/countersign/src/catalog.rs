@@ -11,7 +11,7 @@ use countersign_contract::tool::{Confirmation, Terms};
 use countersign_contract::{Digest, ToolName, ToolSpec, canonical};
 use tokio::sync::watch;
 
-use crate::adapter::{Handler, HandlerTool};
+use crate::adapter::{Handler, HandlerTool, ToolHandler};
 use crate::alias::alias;
 use crate::defaults::Defaults;
 use crate::redact::Redaction;
@@ -164,6 +164,20 @@ impl Catalog {
     /// Every tool, by canonical name.
     pub fn list(&self) -> Vec<Arc<Entry>> {
         self.shared.current.load().ordered.clone()
+    }
+
+    /// Every tool as an old-style handler, by canonical name: for a program that still has an executor of its own
+    /// (B13, B14). Later changes of the catalog do not reach them.
+    pub fn handlers(&self) -> Vec<Arc<dyn Handler>> {
+        let handler =
+            |entry: &Arc<Entry>| -> Arc<dyn Handler> { Arc::new(ToolHandler::from(&**entry)) };
+        self.shared
+            .current
+            .load()
+            .ordered
+            .iter()
+            .map(handler)
+            .collect()
     }
 
     /// Rises with every change.

@@ -112,6 +112,13 @@ impl Notes {
     }
 }
 
+/// How much had been said at a moment.
+pub(crate) struct Said {
+    remarks: usize,
+    sources: usize,
+    ttl_seconds: Option<u32>,
+}
+
 impl CallContext {
     /// A context outside any executor: for tests of a tool and for code that calls one directly.
     pub fn standalone(principal: &Principal, raw: impl Into<Arc<str>>) -> Self {
@@ -371,6 +378,28 @@ impl CallContext {
 
     pub(crate) fn take_notes(&self) -> Notes {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Marks what was said so far; the window of validity is put aside.
+    pub(crate) fn said(&self) -> Said {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        Said {
+            remarks: notes.remarks.len(),
+            sources: notes.sources.len(),
+            ttl_seconds: notes.ttl_seconds.take(),
+        }
+    }
+
+    /// Takes out what was said since then. Rules and links stay: they belong to the record of the call.
+    pub(crate) fn take_since(&self, before: Said) -> Notes {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (remarks, sources) = (notes.remarks.len(), notes.sources.len());
+        Notes {
+            remarks: notes.remarks.split_off(before.remarks.min(remarks)),
+            sources: notes.sources.split_off(before.sources.min(sources)),
+            ttl_seconds: std::mem::replace(&mut notes.ttl_seconds, before.ttl_seconds),
+            ..Notes::default()
+        }
     }
 
     fn note(&self, add: impl FnOnce(&mut Notes)) {

@@ -144,6 +144,11 @@ pub mod __private {
 #[doc = include_str!("../../../docs/adding-a-tool.md")]
 struct AddingATool;
 
+/// So is the page about old handlers.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-old-handlers.md")]
+struct FromOldHandlers;
+
 /// So is the page about approvals.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/approvals.md")]

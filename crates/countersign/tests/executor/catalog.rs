@@ -217,7 +217,7 @@ impl Handler for Old {
             if output["fail"] == true {
                 return Err(HandlerError::new("the old one failed"));
             }
-            Ok(HandlerResult { output })
+            Ok(HandlerResult::success(output))
         })
     }
 }

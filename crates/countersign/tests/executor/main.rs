@@ -14,6 +14,7 @@ mod claims;
 mod dry_run;
 mod evidence;
 mod flow;
+mod handlers;
 mod hostile;
 mod keys;
 mod limits;

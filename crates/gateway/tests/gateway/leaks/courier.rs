@@ -100,9 +100,7 @@ impl Handler for Legacy {
             if text.contains("error") {
                 return Err(HandlerError::new(text));
             }
-            Ok(HandlerResult {
-                output: text.into(),
-            })
+            Ok(HandlerResult::success(text))
         })
     }
 }
