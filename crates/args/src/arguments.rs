@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::{self, DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Arguments after binding: strict JSON text that the tool's declaration accepts.
 ///
@@ -60,6 +61,21 @@ impl Arguments {
     }
 }
 
+/// As the JSON that it is, each number in its own spelling.
+impl Serialize for Arguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.json).map_err(ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_json(raw.get()).map_err(de::Error::custom)
+    }
+}
+
 /// Reads an object to its end and keeps nothing of it.
 struct AnyObject;
 
@@ -90,6 +106,17 @@ mod tests {
     fn check(text: &str, expected: Option<&str>) {
         let arguments = Arguments::from_json(text).ok();
         assert_eq!(arguments.as_ref().map(Arguments::as_json), expected);
+    }
+
+    /// Numbers keep their spelling on the way through serde, too.
+    #[test]
+    fn arguments_survive_serde() {
+        let text = r#"{"n":123456789012345678901234567890,"m":[1.10,{"a":1e3}]}"#;
+        let arguments = Arguments::from_json(text).unwrap();
+        assert_eq!(serde_json::to_string(&arguments).unwrap(), text);
+        let read: Arguments = serde_json::from_str(text).unwrap();
+        assert_eq!(read, arguments);
+        assert!(serde_json::from_str::<Arguments>("[1]").is_err());
     }
 
     #[test]

@@ -47,7 +47,10 @@ impl Old {
         assert_eq!(report["valid"], true, "{report:#}");
         let unchecked = report["not_checked"].as_array().unwrap();
         let names_freshness = unchecked.iter().any(|what| what == "freshness");
-        assert!(names_freshness, "version 1 says nothing about it: {report:#}");
+        assert!(
+            names_freshness,
+            "version 1 says nothing about it: {report:#}"
+        );
     }
 }
 
@@ -66,7 +69,10 @@ fn a_folder_of_version_1_goes_on() {
         let row = ids.clone().find(|row| row["tool"] == tool).unwrap();
         row["evidence"].as_str().unwrap().to_owned()
     };
-    let (quote, late) = (of("pricing.get_realtime_quote"), of("evidence.create_snapshot"));
+    let (quote, late) = (
+        of("pricing.get_realtime_quote"),
+        of("evidence.create_snapshot"),
+    );
 
     // What was sealed opens in the shape of today; what version 1 did not keep is not there.
     let payload = old.ask(0, &["evidence", "open", &quote, "--reason", "audit"]);
@@ -75,17 +81,40 @@ fn a_folder_of_version_1_goes_on() {
     assert_eq!(payload.get("raw"), None);
     let record = old.ask(0, &["evidence", "show", &late]);
     let link = &record["record"]["links"][0];
-    assert_eq!((&link["id"], link.get("role")), (&Value::from(quote.as_str()), None));
+    assert_eq!(
+        (&link["id"], link.get("role")),
+        (&Value::from(quote.as_str()), None)
+    );
 
     // The old key answers as it did, and new records join the old ones.
-    let note = ["call", "notes.add", "--args", r#"{"text":"buy tea"}"#, "--user", "u_1"];
+    let note = [
+        "call",
+        "notes.add",
+        "--args",
+        r#"{"text":"buy tea"}"#,
+        "--user",
+        "u_1",
+    ];
     let again = old.ask(0, &[&note[..], &["--key", "k1"]].concat());
-    assert_eq!((&again["replayed"], &again["data"]["id"]), (&true.into(), &"n_0001".into()));
+    assert_eq!(
+        (&again["replayed"], &again["data"]["id"]),
+        (&true.into(), &"n_0001".into())
+    );
     let reused = ["--key", "k1", "--args", r#"{"text":"buy coffee"}"#];
-    let reused = old.ask(1, &[&["call", "notes.add", "--user", "u_1"][..], &reused].concat());
+    let reused = old.ask(
+        1,
+        &[&["call", "notes.add", "--user", "u_1"][..], &reused].concat(),
+    );
     assert_eq!(reused["error"]["details"]["reason"], "key_reused");
     let snapshot = format!(r#"{{"snapshot_ids":["{quote}"],"purpose":"dispute"}}"#);
-    let dispute = ["call", "evidence.create_snapshot", "--user", "u_1", "--args", &snapshot];
+    let dispute = [
+        "call",
+        "evidence.create_snapshot",
+        "--user",
+        "u_1",
+        "--args",
+        &snapshot,
+    ];
     assert_eq!(old.ask(0, &dispute)["ok"], true);
     old.check_valid();
 

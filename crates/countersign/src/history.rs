@@ -1,9 +1,11 @@
 //! What a conversation keeps of a call, and shows to the model again (B16).
 
-use countersign_contract::{Issue, ReplyEnvelope, Warning};
+use countersign_args::Arguments;
+use countersign_contract::{Issue, IssueCode, ReplyEnvelope, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{ProviderCall, text};
+use crate::executor::without_declaration;
 
 /// One call in a conversation: asked, run, answered.
 ///
@@ -27,6 +29,10 @@ pub struct HistoryEntry {
     pub tool: String,
     /// The arguments as the model wrote them, byte for byte (B7).
     pub arguments: String,
+    /// The arguments as they were parsed without a declaration: of an unknown tool, and of one that declares
+    /// nothing (B8). `None` if the tool has a declaration, or if no arguments were found in the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parsed: Option<Arguments>,
     /// What came of it.
     pub reply: ReplyEnvelope,
 }
@@ -39,12 +45,18 @@ impl HistoryEntry {
         arguments: impl Into<String>,
         reply: ReplyEnvelope,
     ) -> Self {
-        Self {
+        let mut entry = Self {
             call_id: call_id.into(),
             tool: tool.into(),
             arguments: arguments.into(),
+            parsed: None,
             reply,
+        };
+        let missing = |issue: &Issue| issue.code == IssueCode::ToolDefinitionMissing;
+        if entry.issues().any(missing) {
+            entry.parsed = without_declaration(&entry.arguments).arguments;
         }
+        entry
     }
 
     /// Whether the model has to do something about it.

@@ -9,19 +9,21 @@
 #[path = "support/golden.rs"]
 mod golden;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use countersign::clock::ManualClock;
+use countersign::contract::record::BindSummary;
 use countersign::contract::{RequestEnvelope, RequestId};
 use countersign::dialect::Dialect;
 use countersign::dialect::stub::{Entry, ScriptedProvider, Transcript, Turn};
 use countersign::history::HistoryEntry;
 use countersign::ids::SequentialIds;
 use countersign::ledger::MemoryStore;
+use countersign::observe::{Answered, Observer};
 use countersign::sample::{Diagnostics, MemorySearch};
 use countersign::session::Session;
-use countersign::{CallContext, Catalog, Executor, Principal, Tool, ToolError};
+use countersign::{Arguments, CallContext, Catalog, Executor, Principal, Tool, ToolError};
 use serde_json::{Value, json};
 
 const SCRIPT: &str = include_str!("golden/script.json");
@@ -43,7 +45,7 @@ const ENDS: [(&str, &str, &[&str]); 8] = [
         ],
     ),
     ("memory_search", "INVALID_ARGUMENT", &[]),
-    ("memory_forget", "NOT_FOUND", &[]),
+    ("memory_forget", "NOT_FOUND", &["TOOL_DEFINITION_MISSING"]),
     ("diagnostics_echo", "OK", &[]),
     ("memory_search", "INVALID_ARGUMENT", &["INCOMPLETE"]),
 ];
@@ -153,11 +155,97 @@ async fn every_call_of_a_model_leaves_a_record() {
             ["memory.search", "s_1", {"status": "repaired", "issues": {"TEXT_TO_INTEGER": 1}}],
             ["memory.search", "s_1", fenced],
             ["memory.search", "s_1", exact],
-            ["memory_forget", null, {}],
+            ["memory_forget", null, {"status": "repaired", "issues": {"TOOL_DEFINITION_MISSING": 1}}],
             ["diagnostics.echo", "s_1", exact],
             ["memory.search", "s_1", {"status": "incomplete", "issues": {"INCOMPLETE": 1}}],
         ])
     );
+}
+
+/// B7, B8: the provider keeps a call of a tool that it does not know: the text byte for byte, the arguments as far
+/// as they can be parsed, and the warning. Nothing runs.
+#[tokio::test]
+async fn a_call_of_an_unknown_tool_is_parsed_and_kept() {
+    let catalog = Catalog::builder().build().unwrap();
+    let observed = Arc::new(Seen::default());
+    let store = Arc::new(MemoryStore::new());
+    let executor = Executor::builder(catalog)
+        .store(store.clone())
+        .observer(observed.clone())
+        .build();
+    let session = Session::new(executor, Principal::user("u_1"));
+    for (text, parsed, codes) in [
+        (
+            r#"{"a": 1}"#,
+            Some(json!({"a": 1})),
+            vec!["TOOL_DEFINITION_MISSING"],
+        ),
+        (
+            "```json\n{days: '3', when: 'now',}\n```",
+            Some(json!({"days": "3", "when": "now"})),
+            vec![
+                "TOOL_DEFINITION_MISSING",
+                "KEY_UNQUOTED",
+                "QUOTE_STYLE",
+                "TRAILING_COMMA",
+                "FENCE_STRIPPED",
+            ],
+        ),
+        (
+            r#"{"id": 123456789012345678901234567890}"#,
+            serde_json::from_str(r#"{"id": 123456789012345678901234567890}"#).ok(),
+            vec!["TOOL_DEFINITION_MISSING"],
+        ),
+        (
+            "no arguments here",
+            None,
+            vec!["TOOL_DEFINITION_MISSING", "VALUE_UNQUOTED"],
+        ),
+    ] {
+        let script = [Turn::text("").call("weather_get", text)];
+        let transcript = ScriptedProvider::new(script).drive(&session).await.unwrap();
+        let entry = transcript.history().next().unwrap();
+        assert_eq!(entry.arguments, text);
+        let error = entry.reply.error.as_ref().unwrap();
+        assert_eq!(error.code.as_str(), "NOT_FOUND", "{text}");
+        assert_eq!(
+            entry.parsed.as_ref().map(Arguments::to_value),
+            parsed,
+            "{text}"
+        );
+        let found: Vec<_> = entry.issues().map(|issue| issue.code.as_str()).collect();
+        assert_eq!(found, codes, "{text}");
+        let warned = entry
+            .reply
+            .warnings
+            .iter()
+            .any(|it| it.code() == "TOOL_DEFINITION_MISSING");
+        assert!(warned, "{text}");
+        let record = store.records().pop().unwrap();
+        for summary in [record.binding, observed.0.lock().unwrap().pop().unwrap()] {
+            let counted: usize = summary.issues.values().map(|count| *count as usize).sum();
+            assert!(
+                counted >= codes.len() && summary.status.is_some(),
+                "{summary:?}"
+            );
+        }
+        // Big numbers keep their digits in the history.
+        let kept = serde_json::to_string(entry).unwrap();
+        assert_eq!(
+            kept.matches("123456789012345678901234567890").count() % 2,
+            0
+        );
+    }
+}
+
+/// Keeps what telemetry is told of the binder.
+#[derive(Default)]
+struct Seen(Mutex<Vec<BindSummary>>);
+
+impl Observer for Seen {
+    fn answered(&self, answered: &Answered) {
+        self.0.lock().unwrap().push(answered.binding.clone());
+    }
 }
 
 /// B16: a call that was cut off never runs, in a message or in a stream, also where its text happens

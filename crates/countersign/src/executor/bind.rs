@@ -208,7 +208,7 @@ fn describe(entry: &Entry, arguments: &Arguments, trail: &mut Trail) -> (String,
 /// The canonical form, made from the text. Arguments without a lossless one, such as those with an integer beyond
 /// 2^53 or a decimal of more digits than a double has, are taken as they were bound: no two different calls look
 /// alike.
-fn canonical_text(arguments: &Arguments) -> String {
+pub(super) fn canonical_text(arguments: &Arguments) -> String {
     let text = arguments.as_json();
     if has_long_decimal(text) {
         return text.to_owned();
@@ -250,6 +250,11 @@ fn warn_undeclared(entry: &Entry, issues: &mut Vec<Issue>) {
     entry.warned.call_once(|| {
         tracing::warn!(tool = %entry.name(), "the tool has no declaration");
     });
+    note_missing_definition(issues);
+}
+
+/// The warning that nothing is declared, once.
+pub(super) fn note_missing_definition(issues: &mut Vec<Issue>) {
     let code = IssueCode::ToolDefinitionMissing;
     if !issues.iter().any(|issue| issue.code == code) {
         let message = "the tool declares no parameters, so the arguments were only parsed";

@@ -76,6 +76,7 @@ pub(crate) use envelope::is_name;
 use joins::Joins;
 pub(crate) use print::StoredReply;
 use queue::Queue;
+pub(crate) use resolve::without_declaration;
 use reuse::Recent;
 pub(crate) use run::{guarded, is_validated_only};
 use settle::Settled;

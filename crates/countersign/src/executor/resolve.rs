@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use countersign_contract::{ErrorBody, ErrorCode};
+use countersign_args::{Arguments, Binder, Bound};
+use countersign_contract::envelope::Warning;
+use countersign_contract::record::BindSummary;
+use countersign_contract::{ErrorBody, ErrorCode, Issue, Severity};
 
 use super::Executor;
+use super::bind::{canonical_text, note_missing_definition};
 use super::call::CallParts;
 use super::envelope;
 use super::stop::Stop;
@@ -25,12 +29,7 @@ impl Executor {
         trail: &mut Trail,
     ) -> Result<Resolved, Stop> {
         let Some(entry) = self.parts.catalog.get(&call.tool) else {
-            let message = format!("there is no tool {:?}", trail.record.tool);
-            trail.facts.asked_tool = Some(trail.record.tool.clone());
-            trail.record.tool = scrubbed(&trail.record.tool);
-            return Err(ErrorBody::new(ErrorCode::NotFound, message)
-                .hint("list the tools to see which there are")
-                .into());
+            return Err(unknown(&call, trail));
         };
         let spec = entry.spec();
         if trail.record.tool != spec.name.as_str() {
@@ -44,6 +43,36 @@ impl Executor {
         trail.facts.circumstances.session_id = session_id;
         Ok(Resolved { entry, call })
     }
+}
+
+/// An unknown tool runs nothing. Its arguments are parsed as those of a tool without a declaration, for history,
+/// record and telemetry (B8). The name is the caller's text, so the log does not have it.
+fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
+    let message = format!("there is no tool {:?}", trail.record.tool);
+    trail.facts.asked_tool = Some(trail.record.tool.clone());
+    trail.record.tool = scrubbed(&trail.record.tool);
+    tracing::warn!("a call names no known tool; its arguments were only parsed");
+    let bound = without_declaration(&call.raw);
+    trail.record.binding = BindSummary::new(bound.status, &bound.issues);
+    trail.facts.given = bound.arguments.as_ref().map(canonical_text);
+    let is_error = |issue: &Issue| issue.severity == Severity::Error;
+    let (errors, warnings): (Vec<_>, Vec<_>) = bound.issues.into_iter().partition(is_error);
+    let warnings = warnings.into_iter().map(Warning::Issue);
+    trail.facts.warnings.extend(warnings);
+    let mut error =
+        ErrorBody::new(ErrorCode::NotFound, message).hint("list the tools to see which there are");
+    error.details.issues = errors;
+    error.into()
+}
+
+/// A text as it is read where nothing is declared (B8). What is no object was not found to be arguments.
+pub(crate) fn without_declaration(raw: &str) -> Bound {
+    let mut bound = Binder::undeclared().bind(raw);
+    note_missing_definition(&mut bound.issues);
+    let parsed = bound.arguments.as_ref();
+    let is_object = parsed.is_some_and(|it| Arguments::from_json(it.as_json()).is_ok());
+    bound.arguments = bound.arguments.filter(|_| is_object);
+    bound
 }
 
 /// A text of the caller's for the record, which is no place for what it may say about a person.

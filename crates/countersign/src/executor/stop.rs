@@ -134,11 +134,17 @@ impl Executor {
                     parts.vault.key(SHARED).await?
                 }
             };
+            // Those of an earlier answer are in its own record.
+            let warnings = if reply.replayed {
+                Vec::new()
+            } else {
+                reply.warnings.clone()
+            };
             let blank = self.blank(kind, &keys, record, &facts);
             Draft::call(CallDraft {
                 id,
                 error: reply.error.clone(),
-                warnings: reply.warnings.clone(),
+                warnings,
                 ..blank
             })
         } else {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call, call_as, check_error, check_ok};
 
-/// A7, A10: an unknown tool is a reply like any other.
+/// A7, A10, B8: an unknown tool is a reply like any other, and warns that its arguments were only parsed.
 #[tokio::test]
 async fn an_unknown_tool_is_not_found() {
     let world = World::new(Probe::read("sample.read"));
@@ -22,7 +22,12 @@ async fn an_unknown_tool_is_not_found() {
             "request_id": "req_1",
             "ok": false,
             "data": null,
-            "warnings": [],
+            "warnings": [{
+                "code": "TOOL_DEFINITION_MISSING",
+                "severity": "note",
+                "path": "",
+                "message": "tool_definition_missing",
+            }],
             "error": {
                 "code": "NOT_FOUND",
                 "message": "there is no tool \"sample.raed\"",
