@@ -27,6 +27,8 @@ pub struct Refusal {
     status: StatusCode,
     body: Box<ErrorBody>,
     header: Option<(HeaderName, HeaderValue)>,
+    /// The code that a standard of agent commerce has for it, where that is more precise than ours.
+    foreign: Option<&'static str>,
 }
 
 impl Refusal {
@@ -73,6 +75,17 @@ impl Refusal {
         self
     }
 
+    /// With the code of a standard, for the paths that speak its words.
+    pub(super) fn foreign(mut self, code: &'static str) -> Self {
+        self.foreign = Some(code);
+        self
+    }
+
+    /// The code of a standard, where it has one of its own for this.
+    pub(super) fn foreign_code(&self) -> Option<&'static str> {
+        self.foreign
+    }
+
     /// Why, as a reply envelope says it.
     pub(super) fn body(&self) -> &ErrorBody {
         &self.body
@@ -109,6 +122,7 @@ impl From<ErrorBody> for Refusal {
             status: StatusCode::from_u16(body.code.http_status()).unwrap_or_default(),
             body: Box::new(body),
             header: None,
+            foreign: None,
         }
     }
 }

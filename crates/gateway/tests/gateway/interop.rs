@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::http_client::{Answer, send};
 use crate::world::World;
 
+mod closed;
 mod codes;
 mod keys;
 mod storage;

@@ -10,7 +10,7 @@ use http::header::HeaderName;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
-use super::outcome::{self, Outcome, REQUEST_ID};
+use super::outcome::{self, Outcome, REQUEST_ID, SUPPORTED_VERSIONS};
 use super::profile::Profile;
 use super::{acp, codes, key, ucp};
 use crate::caller::Caller;
@@ -64,23 +64,14 @@ async fn answer(
 ) -> Result<Response, Refusal> {
     let (Parts { mut headers, .. }, body) = request.into_parts();
     adopt_request_id(&mut headers);
-    if let Some(refused) = other_version(profile, &headers) {
-        return Ok(refused);
-    }
+    check_version(profile, &headers)?;
     let kind = headers::kind(&headers)?;
     let body = body::read(body, gateway.settings()).await?;
     let asked = call::asked(&headers, kind, &body)?;
     let key = asked.envelope.idempotency_key.as_deref();
-    if let Err(fault) = key::check(profile, key) {
-        let (code, message) = (fault.code(), fault.message());
-        return Ok(outcome::protocol_error(
-            profile,
-            StatusCode::BAD_REQUEST,
-            code,
-            &message,
-            None,
-        ));
-    }
+    key::check(profile, key).map_err(|fault| {
+        Refusal::new(ErrorCode::InvalidArgument, fault.message()).foreign(fault.code())
+    })?;
     let reply = gateway
         .call(call::made(&name, asked, &headers, caller))
         .await;
@@ -101,23 +92,19 @@ pub(super) fn adopt_request_id(headers: &mut HeaderMap) {
 }
 
 /// Refuses a client that asks for another version of ACP. One that names none is taken for one of this version.
-pub(super) fn other_version(profile: Profile, headers: &HeaderMap) -> Option<Response> {
-    match profile {
-        Profile::Acp => {}
-        Profile::Ucp => return None,
-    }
-    let asked = headers.get(API_VERSION)?;
+pub(super) fn check_version(profile: Profile, headers: &HeaderMap) -> Result<(), Refusal> {
+    let asked = match profile {
+        Profile::Acp => headers.get(API_VERSION),
+        Profile::Ucp => None,
+    };
     let ours = profile.version();
-    if asked == ours {
-        return None;
+    if asked.is_none_or(|asked| asked == ours) {
+        return Ok(());
     }
     let message = format!("the API-Version is not {ours}, the only one that is spoken here");
-    let status = StatusCode::BAD_REQUEST;
-    let mut body = acp::flat_error(status, "unsupported_api_version", &message, None);
-    if let Some(members) = body.as_object_mut() {
-        members.insert("supported_versions".to_owned(), vec![ours].into());
-    }
-    Some(outcome::written(status, &body))
+    let body = ErrorBody::new(ErrorCode::InvalidArgument, message);
+    let body = body.detail(SUPPORTED_VERSIONS, vec![ours]);
+    Err(Refusal::from(body).foreign("unsupported_api_version"))
 }
 
 /// The reply of a tool in the words of a profile.
@@ -164,8 +151,7 @@ pub(super) fn failure(
 ) -> Response {
     let mut response = match outcome {
         Outcome::Protocol { status, code } => {
-            let (text, param) = (outcome::text_of(error), param.map(str::to_owned));
-            outcome::protocol_error(profile, *status, code, &text, param)
+            outcome::protocol_error(profile, error, (*status, code), param.map(str::to_owned))
         }
         Outcome::Business(messages) => {
             let url = page_to_confirm(gateway, error);
@@ -178,9 +164,7 @@ pub(super) fn failure(
     };
     // The executor has told of it already.
     response.extensions_mut().insert(OfCall);
-    let headers = response.headers_mut();
-    outcome::named(headers, &reply.request_id);
-    outcome::retry_after(headers, error);
+    outcome::headed(response.headers_mut(), &reply.request_id, error);
     response
 }
 

@@ -16,6 +16,12 @@ use crate::http::members;
 /// The name of a request in both standards; ours has an `X-` in front.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
+/// The closed code of an error, beside the code of the standard: one that every client of ours knows.
+const CLOSED_CODE: HeaderName = HeaderName::from_static("x-countersign-code");
+
+/// The member of an error that lists the versions of a standard that are spoken here.
+pub(super) const SUPPORTED_VERSIONS: &str = "supported_versions";
+
 /// What becomes of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -85,13 +91,16 @@ pub(in crate::http) fn refused(
     headers: &HeaderMap,
 ) -> Response {
     let error = refusal.body();
-    let (status, code) = (refusal.status_code(), refusal_code(error.code));
+    let code = refusal.foreign_code();
+    let outcome = (
+        refusal.status_code(),
+        code.unwrap_or(refusal_code(error.code)),
+    );
     // A refusal is about the body as it was sent.
     let param = error.details.field.as_deref().map(|field| path("$", field));
-    let mut response = protocol_error(profile, status, code, &text_of(error), param);
+    let mut response = protocol_error(profile, error, outcome, param);
     let out = response.headers_mut();
-    named(out, request_id);
-    retry_after(out, error);
+    headed(out, request_id, error);
     if let Some(allow) = headers.get(ALLOW) {
         out.insert(ALLOW, allow.clone());
     }
@@ -104,15 +113,19 @@ pub(in crate::http) fn refused(
 /// An error of the request as such.
 pub(super) fn protocol_error(
     profile: Profile,
-    status: StatusCode,
-    code: &str,
-    message: &str,
+    error: &ErrorBody,
+    (status, code): (StatusCode, &str),
     param: Option<String>,
 ) -> Response {
-    let body = match profile {
-        Profile::Acp => acp::flat_error(status, code, message, param),
-        Profile::Ucp => ucp::flat_error(code, message),
+    let message = text_of(error);
+    let mut body = match profile {
+        Profile::Acp => acp::flat_error(status, code, &message, param),
+        Profile::Ucp => ucp::flat_error(code, &message),
     };
+    let versions = error.details.extra.get(SUPPORTED_VERSIONS);
+    if let (Value::Object(members), Some(versions)) = (&mut body, versions) {
+        members.insert(SUPPORTED_VERSIONS.to_owned(), versions.clone());
+    }
     written(status, &body)
 }
 
@@ -142,8 +155,12 @@ pub(super) fn named(headers: &mut HeaderMap, request_id: &RequestId) {
     }
 }
 
-/// When to come back, in whole seconds and never too early.
-pub(super) fn retry_after(headers: &mut HeaderMap, error: &ErrorBody) {
+/// The headers of every answer that is an error: the request's name, our closed code, and when to come back, in
+/// whole seconds and never too early.
+pub(super) fn headed(headers: &mut HeaderMap, request_id: &RequestId, error: &ErrorBody) {
+    named(headers, request_id);
+    let code = HeaderValue::from_static(error.code.as_str());
+    headers.insert(CLOSED_CODE, code);
     if let Some(seconds) = answer::retry_after_seconds(error) {
         headers.insert(RETRY_AFTER, seconds.into());
     }

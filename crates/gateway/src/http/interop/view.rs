@@ -127,9 +127,7 @@ async fn show(
 ) -> Result<Response, Refusal> {
     let mut headers = request.into_parts().0.headers;
     call::adopt_request_id(&mut headers);
-    if let Some(refused) = call::other_version(profile, &headers) {
-        return Ok(refused);
-    }
+    call::check_version(profile, &headers)?;
     let is_meant = |view: &&View| view.profile == profile && view.resource == resource;
     let Some(view) = gateway.views().iter().find(is_meant) else {
         let shown: String = resource.chars().take(80).collect();

@@ -43,7 +43,8 @@ async fn seen(world: &World, profile: &str, error: &ErrorBody) -> String {
     format!("{} {code}{}", answer.status, retry.unwrap_or_default())
 }
 
-fn cases() -> Vec<(String, ErrorBody)> {
+/// Every closed code, and what each reason and source makes of it.
+pub(super) fn cases() -> Vec<(String, ErrorBody)> {
     let mut cases: Vec<(String, ErrorBody)> = Vec::new();
     for code in ErrorCode::ALL {
         cases.push((code.to_string(), ErrorBody::new(code, "no").hint("do")));
