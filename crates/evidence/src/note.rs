@@ -218,6 +218,14 @@ impl Note {
         })
     }
 
+    /// Counts the signatures of other keys, which nobody checks here.
+    pub fn signatures_of_others(&self, key: &VerifyingKey) -> usize {
+        let id = key.key_id();
+        let of_others =
+            |signature: &&Signature| signature.name != key.name || signature.key_id != id;
+        self.signatures.iter().filter(of_others).count()
+    }
+
     /// Checks that this key signed the text. Signatures of other keys are neither needed nor in the way.
     pub fn verify(&self, key: &VerifyingKey) -> Result<(), NoteError> {
         let id = key.key_id();

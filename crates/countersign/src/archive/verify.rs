@@ -5,9 +5,11 @@
 //! so memory does not grow with the log. Nothing stops at the first fault: a verification that was
 //! tampered with in one place still has to say what is right elsewhere.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use countersign_contract::Digest;
+use countersign_evidence::bundle::Verdict;
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::tile::TileWriter;
 use countersign_evidence::tree;
@@ -20,11 +22,13 @@ use crate::ledger::{self, Head, Leaf};
 mod batch;
 mod finding;
 mod marks;
+mod not_checked;
 mod records;
 
 use batch::{Batch, Hashed};
 pub use finding::{Fault, Finding, Whose};
 use marks::Marks;
+pub use not_checked::NotChecked;
 
 /// How much is looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Verification {
     pub from: Option<Progress>,
     /// A signed note that somebody kept: the log has to have grown from it.
     pub held: Option<String>,
+    /// True if `held` lies beside the store, where whoever rolls back the one can roll back the other.
+    pub is_held_beside: bool,
     /// How much is looked at.
     pub depth: Depth,
 }
@@ -76,6 +82,8 @@ pub struct VerifyReport {
     pub payloads: u64,
     /// Payloads that were pruned or erased; their records stand.
     pub payloads_gone: u64,
+    /// What this verification did not check.
+    pub not_checked: Vec<NotChecked>,
     /// Every fault, the first thousand of them.
     pub findings: Vec<Finding>,
     /// How many more there were, with those of the run that this one went on from.
@@ -91,9 +99,18 @@ const FINDINGS_MAX: usize = 1_000;
 const BATCH: u64 = 4_096;
 
 impl VerifyReport {
-    /// Whether nothing at all was found.
+    /// True if nothing at all was found.
     pub fn is_valid(&self) -> bool {
         self.findings.is_empty() && self.further_findings == 0
+    }
+
+    /// The verdict. The key of the log is the operator's own, so the signer is always checked.
+    pub fn verdict(&self) -> Verdict {
+        if self.is_valid() {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
+        }
     }
 }
 
@@ -142,6 +159,7 @@ impl Archive {
             self.check_behind(&marks, start, &writer, &mut found)
                 .await?;
         }
+        found.leave_open(verification, start);
         Ok(found.report(self, start, &head, &marks, &writer))
     }
 
@@ -250,6 +268,7 @@ pub(super) struct Found {
     before: u64,
     payloads: u64,
     payloads_gone: u64,
+    not_checked: BTreeSet<NotChecked>,
 }
 
 impl Found {
@@ -263,6 +282,25 @@ impl Found {
         } else {
             self.further += 1;
         }
+    }
+
+    /// Adds what this kind of run never looks at.
+    fn leave_open(&mut self, verification: &Verification, start: u64) {
+        let has_held = verification.held.is_some();
+        let open = [
+            (NotChecked::Records, verification.depth == Depth::Tree),
+            (NotChecked::EarlierRun, start > 0),
+            (NotChecked::Rewriting, !has_held),
+            (
+                NotChecked::Rollback,
+                has_held && verification.is_held_beside,
+            ),
+            (NotChecked::SealedPayloads, self.payloads > 0),
+            (NotChecked::PayloadsGone, self.payloads_gone > 0),
+            (NotChecked::State, true),
+        ];
+        let open = open.into_iter().filter(|(_, is_open)| *is_open);
+        self.not_checked.extend(open.map(|(what, _)| what));
     }
 
     fn progress(&self, writer: &TileWriter) -> Progress {
@@ -297,6 +335,7 @@ impl Found {
             held: holds(Whose::Held),
             payloads: self.payloads,
             payloads_gone: self.payloads_gone,
+            not_checked: self.not_checked.into_iter().collect(),
             further_findings: self.further + self.before,
             findings: self.findings,
             progress,

@@ -409,10 +409,6 @@ fn further_signatures(note: &str, key: Option<&VerifyingKey>) -> usize {
     let Ok(note) = Note::parse(note) else {
         return 0;
     };
-    let ours = key.map(|key| (key.name().to_owned(), key.key_id()));
-    let of_others = note.signatures.iter().filter(|signature| {
-        let signer = (signature.name.clone(), signature.key_id);
-        ours.as_ref() != Some(&signer)
-    });
-    of_others.count()
+    let all = note.signatures.len();
+    key.map_or(all, |key| note.signatures_of_others(key))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign_contract::evidence::VERSION;
-use countersign_contract::{EvidenceRecord, canonical};
+use countersign_contract::EvidenceRecord;
+use countersign_contract::evidence::LeafError;
 use countersign_evidence::tile::{TileId, TileWriter, WIDTH};
 use countersign_evidence::tree::{Hash, leaf_hash};
 
@@ -87,14 +87,14 @@ impl Hashed {
 
 fn read(leaf: &[u8]) -> Result<EvidenceRecord, Fault> {
     let text = str::from_utf8(leaf).map_err(|_| Fault::LeafNotCanonical)?;
-    if canonical::from_json_text(text).is_ok_and(|canonical| canonical == text) {
-        let record: Result<EvidenceRecord, _> = serde_json::from_str(text);
-        let record = record
-            .ok()
-            .filter(|record| (1..=VERSION).contains(&record.v));
-        return record.ok_or(Fault::LeafNotARecord);
-    }
-    Err(Fault::LeafNotCanonical)
+    EvidenceRecord::from_leaf(text).map_err(|error| match error {
+        LeafError::NotCanonical(_) => Fault::LeafNotCanonical,
+        error @ (LeafError::UnknownVersion { .. }
+        | LeafError::Shape { .. }
+        | LeafError::Foreign { .. }
+        | LeafError::Missing { .. }
+        | LeafError::Spelling) => Fault::LeafNotARecord(error),
+    })
 }
 
 /// Compares a tile as it was computed with the row that is kept, which may have grown since.

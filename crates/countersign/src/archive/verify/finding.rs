@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use countersign_contract::Digest;
+use countersign_contract::evidence::LeafError;
 use countersign_evidence::checkpoint::CheckpointError;
+use countersign_evidence::freshness::FreshnessFault;
 use serde::{Serialize, Serializer};
 
 /// Something that is wrong, and where.
@@ -104,9 +106,9 @@ pub enum Fault {
     /// The leaf has another canonical text, or none.
     #[error("its leaf is not canonical JSON")]
     LeafNotCanonical,
-    /// The leaf is JSON and no record.
-    #[error("its leaf is no record")]
-    LeafNotARecord,
+    /// The leaf is JSON and not a record.
+    #[error("its leaf isn't a record: {0}")]
+    LeafNotARecord(LeafError),
     /// The leaf, or its hash in the tree, was changed.
     #[error("its leaf has another hash than the tree keeps")]
     HashDiffers,
@@ -155,31 +157,31 @@ pub enum Fault {
         /// What is kept.
         found: Digest,
     },
-    /// What it rests on is not there.
-    #[error("it rests on {id:?}, which is not there")]
+    /// A linked record is not there.
+    #[error("it links {id:?}, which is not there")]
     LinkMissing {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// What it rests on is another record now.
-    #[error("it rests on {id:?}, which has another leaf")]
+    /// A linked record is another one now.
+    #[error("it links {id:?}, which has another leaf")]
     LinkDiffers {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// What it rests on came after it.
-    #[error("it rests on {id:?}, which is not before it in the log")]
+    /// A linked record came after this one.
+    #[error("it links {id:?}, which is not before it in the log")]
     LinkLater {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// What it rests on was no longer valid.
-    #[error("it rests on {id:?}, which was valid until {valid_until}")]
-    LinkExpired {
+    /// The claim that a linked answer was fresh does not hold.
+    #[error("it claims that {id:?} was fresh {fault}")]
+    Freshness {
         /// The name in the link.
         id: Arc<str>,
-        /// How long that one was valid.
-        valid_until: String,
+        /// Why.
+        fault: FreshnessFault,
     },
 }
 
@@ -197,7 +199,7 @@ impl Fault {
             Self::LeafMissing { .. } => "leaf_missing",
             Self::OutOfOrder { .. } => "out_of_order",
             Self::LeafNotCanonical => "leaf_not_canonical",
-            Self::LeafNotARecord => "leaf_not_a_record",
+            Self::LeafNotARecord(_) => "leaf_not_a_record",
             Self::HashDiffers => "hash_differs",
             Self::TileMissing { .. } => "tile_missing",
             Self::TileDiffers { .. } => "tile_differs",
@@ -210,7 +212,7 @@ impl Fault {
             Self::LinkMissing { .. } => "link_missing",
             Self::LinkDiffers { .. } => "link_differs",
             Self::LinkLater { .. } => "link_later",
-            Self::LinkExpired { .. } => "link_expired",
+            Self::Freshness { fault, .. } => fault.code(),
         }
     }
 
@@ -226,7 +228,7 @@ impl Fault {
             | Self::LeafMissing { .. }
             | Self::OutOfOrder { .. }
             | Self::LeafNotCanonical
-            | Self::LeafNotARecord
+            | Self::LeafNotARecord(_)
             | Self::HashDiffers
             | Self::TileMissing { .. }
             | Self::TileDiffers { .. }
@@ -239,7 +241,7 @@ impl Fault {
             | Self::LinkMissing { .. }
             | Self::LinkDiffers { .. }
             | Self::LinkLater { .. }
-            | Self::LinkExpired { .. } => None,
+            | Self::Freshness { .. } => None,
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use countersign_contract::Digest;
 use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::note::Note;
 use countersign_evidence::tree::Hash;
 
-use super::{Fault, Found, Whose};
+use super::{Fault, Found, NotChecked, Whose};
 use crate::archive::{Archive, Error};
 use crate::ledger::Head;
 
@@ -25,6 +26,9 @@ impl Marks {
         }
         for (whose, note) in [(Whose::Signed, signed.as_deref()), (Whose::Held, kept)] {
             let Some(note) = note else { continue };
+            if Note::parse(note).is_ok_and(|note| note.signatures_of_others(&archive.key) > 0) {
+                found.not_checked.insert(NotChecked::FurtherSignatures);
+            }
             match Checkpoint::open(note, &archive.key) {
                 Err(error) => found.add(None, None, Fault::Checkpoint { whose, error }),
                 Ok(checkpoint) if checkpoint.size > head.size => {

@@ -1,16 +1,16 @@
 //! Whether the row, the payload and the links of a record are what the record says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use countersign_contract::evidence::Link;
 use countersign_contract::{Digest, EvidenceRecord, RecordKind};
+use countersign_evidence::freshness;
 use countersign_evidence::seal::UserKey;
 use countersign_evidence::tree::leaf_hash;
-use jiff::Timestamp;
 
 use super::batch::ReadRecord;
-use super::{Fault, Finding, Found};
+use super::{Fault, Finding, Found, NotChecked};
 use crate::archive::{Archive, content};
 use crate::ledger::{Error, StoredRecord};
 
@@ -42,6 +42,7 @@ pub(super) async fn check(
         })??;
         found.payloads += part.payloads;
         found.payloads_gone += part.payloads_gone;
+        found.not_checked.extend(part.not_checked);
         for finding in part.findings {
             found.push(finding);
         }
@@ -54,6 +55,7 @@ struct Part {
     findings: Vec<Finding>,
     payloads: u64,
     payloads_gone: u64,
+    not_checked: BTreeSet<NotChecked>,
 }
 
 async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part, Error> {
@@ -67,12 +69,25 @@ async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part,
             None => faults.push(Fault::RowMissing),
             Some(stored) => {
                 part.kept(read, stored, &mut faults);
-                faults.extend(owners.fault(archive, read, stored).await?);
+                match owners.check(archive, read, stored).await? {
+                    Ownership::Holds => {}
+                    Ownership::Unknown => {
+                        part.not_checked.insert(NotChecked::Owners);
+                    }
+                    Ownership::Wrong(fault) => faults.push(fault),
+                }
             }
         }
         for link in &read.record.links {
             let target = store.record(&link.id).await?;
-            faults.extend(link_fault(read, link, target.as_ref()));
+            // A leaf that cannot be read is named as the record that it is; here it says nothing.
+            let leaf = target.as_ref().map(|target| target.leaf.as_slice());
+            let record: Option<EvidenceRecord> =
+                leaf.and_then(|leaf| serde_json::from_slice(leaf).ok());
+            faults.extend(link_fault(read, link, target.as_ref(), record.as_ref()));
+            if freshness::is_unclaimed(link, record.as_ref()) {
+                part.not_checked.insert(NotChecked::Freshness);
+            }
         }
         part.findings
             .extend(faults.into_iter().map(|fault| Finding {
@@ -124,34 +139,46 @@ enum Owner {
     Closed,
 }
 
+/// Whether the row names the user whom the record means.
+enum Ownership {
+    Holds,
+    /// The user was erased, or the master key does not open the user's key.
+    Unknown,
+    Wrong(Fault),
+}
+
 impl Owners {
-    /// Whether the row names the user whom the record means. Where the user was erased it names nobody,
-    /// and nobody can tell any more.
-    async fn fault(
+    async fn check(
         &mut self,
         archive: &Archive,
         read: &ReadRecord,
         stored: &StoredRecord,
-    ) -> Result<Option<Fault>, Error> {
-        // An erasure takes the payload with the name.
-        let is_erased = stored.row.user_id.is_empty() && stored.payload.is_none();
-        // That of an erasure names nobody, and its reason is nobody's.
-        let is_erased = is_erased || read.record.kind == RecordKind::Erasure;
-        if is_erased || read.record.subject.is_none() {
-            return Ok(None);
+    ) -> Result<Ownership, Error> {
+        if read.record.subject.is_none() {
+            return Ok(Ownership::Holds);
         }
+        // An erasure takes the payload with the name, and its own record names nobody.
+        let is_erased = stored.row.user_id.is_empty() && stored.payload.is_none();
+        if is_erased || read.record.kind == RecordKind::Erasure {
+            return Ok(Ownership::Unknown);
+        }
+        let wrong = Ownership::Wrong(Fault::RowDiffers { field: "user" });
         match self.owner(archive, stored).await {
-            Owner::Closed => Ok(None),
-            Owner::Known(keys) if content::is_of_user(&stored.row, &read.record, &keys) => Ok(None),
-            Owner::Known(_) => Ok(Some(Fault::RowDiffers { field: "user" })),
-            Owner::WithoutKey if stored.row.user_id.is_empty() => {
-                Ok(Some(Fault::RowDiffers { field: "user" }))
+            Owner::Closed => Ok(Ownership::Unknown),
+            Owner::Known(keys) if content::is_of_user(&stored.row, &read.record, &keys) => {
+                Ok(Ownership::Holds)
             }
+            Owner::Known(_) => Ok(wrong),
+            Owner::WithoutKey if stored.row.user_id.is_empty() => Ok(wrong),
             Owner::WithoutKey => {
                 // The user may have been erased since the row was read.
                 let now = archive.store.record(&stored.row.id).await?;
                 let is_erased = now.is_none_or(|now| now.row.user_id.is_empty());
-                Ok((!is_erased).then_some(Fault::KeyMissing))
+                Ok(if is_erased {
+                    Ownership::Unknown
+                } else {
+                    Ownership::Wrong(Fault::KeyMissing)
+                })
             }
         }
     }
@@ -171,7 +198,13 @@ impl Owners {
     }
 }
 
-fn link_fault(read: &ReadRecord, link: &Link, target: Option<&StoredRecord>) -> Option<Fault> {
+/// The rules of a bundle's links, with the difference that a linked record has to be there.
+fn link_fault(
+    read: &ReadRecord,
+    link: &Link,
+    target: Option<&StoredRecord>,
+    record: Option<&EvidenceRecord>,
+) -> Option<Fault> {
     let id: Arc<str> = link.id.as_str().into();
     let Some(target) = target else {
         return Some(Fault::LinkMissing { id });
@@ -179,14 +212,10 @@ fn link_fault(read: &ReadRecord, link: &Link, target: Option<&StoredRecord>) -> 
     if Digest(leaf_hash(&target.leaf)) != link.leaf {
         return Some(Fault::LinkDiffers { id });
     }
-    // What a call rests on was committed before it; where that is not in the tree yet, it came later.
+    // A linked record was committed before the one that links it; if it is not in the tree yet, it came later.
     if target.index.is_none_or(|index| index >= read.index) {
         return Some(Fault::LinkLater { id });
     }
-    let target: EvidenceRecord = serde_json::from_slice(&target.leaf).ok()?;
-    let valid_until = target.reply?.valid_until?;
-    let until: Option<Timestamp> = valid_until.parse().ok();
-    let at: Option<Timestamp> = read.record.at.parse().ok();
-    let is_over = until.zip(at).is_none_or(|(until, at)| at > until);
-    is_over.then_some(Fault::LinkExpired { id, valid_until })
+    let fault = freshness::check(link, record).err()?;
+    Some(Fault::Freshness { id, fault })
 }
