@@ -11,8 +11,10 @@ pub(crate) enum Exit {
     Refused,
     /// The command could not be carried out as it was given.
     Usage,
-    /// What was to be verified does not hold.
+    /// A verification found a fault.
     NotVerified,
+    /// A bundle is consistent, and no trusted key was given: anybody could have made it.
+    SignerNotChecked,
 }
 
 impl From<Exit> for ExitCode {
@@ -22,6 +24,7 @@ impl From<Exit> for ExitCode {
             Exit::Refused => Self::from(1),
             Exit::Usage => Self::from(2),
             Exit::NotVerified => Self::from(3),
+            Exit::SignerNotChecked => Self::from(4),
         }
     }
 }

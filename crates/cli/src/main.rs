@@ -42,7 +42,7 @@ mod views;
     version,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 ok, 1 the call answered an error or the text is not bound, 2 wrong use,\n\
-                  3 a verification failed.\n\
+                  3 a verification failed, 4 a bundle is consistent but the signer was not checked.\n\
                   What a command computes is on stdout, everything else on stderr."
 )]
 struct Cli {

@@ -169,7 +169,7 @@ fn check_proof(facts: &Value, data: &Path, elsewhere: &Path) {
     let text = std::fs::read_to_string(bundle.as_str().unwrap()).unwrap();
     let trusted = facts["log_key"].as_str().unwrap().parse().unwrap();
     let report = Bundle::parse(&text).unwrap().verify(Some(&trusted), None);
-    assert!(report.valid, "{:?}", report.findings);
+    assert!(report.is_valid(), "{:?}", report.findings);
     assert_eq!(report.records.len(), 7);
     let read = |file: &Value| std::fs::read(file.as_str().unwrap()).unwrap();
     let (good, bad) = (read(bundle), read(tampered));

@@ -254,7 +254,7 @@ fn a_flipped_byte_is_named() {
     );
     let told = place.told(3, &["verify", "--all"]);
     assert!(
-        told.contains("wrong: record 1") && told.ends_with("NOT VALID\n"),
+        told.contains("wrong: record 1") && told.ends_with("not valid\n"),
         "{told}"
     );
 }
@@ -351,6 +351,16 @@ fn a_bundle_is_checked_by_strangers() {
     let stranger = Place::new();
     let verify = ["verify", path, "--key", key.to_str().unwrap()];
     assert_eq!(stranger.ask(0, &verify)["valid"], true);
+    let unkeyed = stranger.ask(4, &["verify", path]);
+    assert_eq!(
+        (&unkeyed["verdict"], &unkeyed["valid"]),
+        (&json!("consistent"), &json!(false))
+    );
+    let told = stranger.told(4, &["verify", path]);
+    assert!(
+        told.ends_with("\nconsistent, signer not checked\n"),
+        "{told}"
+    );
     assert!(!stranger.data().exists(), "a bundle needs no folder");
     std::fs::write(&file, bundle.replace("private words", "other words")).unwrap();
     let report = stranger.ask(3, &verify);

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use countersign::archive::verify::{Depth, Progress, Verification, VerifyReport};
-use countersign_evidence::bundle::{self, Bundle, Consistency, Report, Trust};
+use countersign_evidence::bundle::{self, Bundle, BundleError, Consistency, Report, Verdict};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::answer::write_json;
 use crate::exit::Exit;
@@ -21,7 +22,8 @@ use crate::{keys, progress};
 /// Check evidence: a bundle that somebody gave you, or the whole log of the store
 ///
 /// A bundle needs no store. The whole log is also compared with the checkpoint that is kept outside of the
-/// store. Exit code 3 where anything does not hold; every fault is named.
+/// store. Every fault is named, and so is everything that was not checked. Exit codes: 0 valid, 3 not valid, 4
+/// consistent but the signer was not checked (a bundle without --key).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -75,6 +77,15 @@ const PROGRESS: &str = "verify.progress";
 /// How often that is written down.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
+/// The report on the whole log, with its verdict in front as a bundle's has it.
+#[derive(Serialize)]
+struct Whole<'a> {
+    verdict: Verdict,
+    valid: bool,
+    #[serde(flatten)]
+    report: &'a VerifyReport,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Saved {
     quick: bool,
@@ -100,15 +111,18 @@ impl Verify {
             read_bounded(path)
         };
         let text = text.map_err(|error| Failure::unreadable(path.display(), error))?;
-        let bundle = Bundle::parse(&text).map_err(|error| Failure::from(error).not_verified())?;
         let key = self.key.as_deref().map(keys::public).transpose()?;
-        let report = bundle.verify(key.as_ref(), self.held()?.as_deref());
+        let held = self.held()?;
+        let report = match Bundle::parse(&text) {
+            Ok(bundle) => bundle.verify(key.as_ref(), held.as_deref()),
+            Err(error) => return not_a_bundle(terminal, &error),
+        };
         if terminal.is_for_programs() {
             write_json(terminal, &report)?;
         } else {
             show_bundle(terminal, &report)?;
         }
-        Ok(verdict(report.valid))
+        Ok(report.verdict.into())
     }
 
     fn all(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
@@ -121,7 +135,9 @@ impl Verify {
             let check = place.runtime.block_on(place.backend.check());
             check.map_err(|error| store_failed(error).not_verified())?;
         }
-        let held = match self.held()? {
+        let elsewhere = self.held()?;
+        let is_held_beside = elsewhere.is_none();
+        let held = match elsewhere {
             Some(held) => Some(held),
             None => place.folder.read(CHECKPOINT)?,
         };
@@ -135,6 +151,7 @@ impl Verify {
         let verification = Verification {
             from,
             held,
+            is_held_beside,
             depth: if self.quick {
                 Depth::Tree
             } else {
@@ -144,11 +161,17 @@ impl Verify {
         let report = self.walk(&place, &verification)?;
         place.folder.remove(PROGRESS)?;
         if terminal.is_for_programs() {
-            write_json(terminal, &report)?;
+            let (verdict, valid) = (report.verdict(), report.is_valid());
+            let whole = Whole {
+                verdict,
+                valid,
+                report: &report,
+            };
+            write_json(terminal, &whole)?;
         } else {
             self.show_all(terminal, &report)?;
         }
-        Ok(verdict(report.is_valid()))
+        Ok(report.verdict().into())
     }
 
     fn walk(&self, place: &Place, verification: &Verification) -> Result<VerifyReport, Failure> {
@@ -217,11 +240,10 @@ impl Verify {
         if report.further_findings > 0 {
             terminal.say(format_args!("wrong: {} more", report.further_findings))?;
         }
-        Ok(terminal.say(if report.is_valid() {
-            "valid"
-        } else {
-            "NOT VALID"
-        })?)
+        for what in &report.not_checked {
+            terminal.say(format_args!("not checked: {what}"))?;
+        }
+        Ok(terminal.say(report.verdict().line())?)
     }
 
     fn held(&self) -> Result<Option<String>, Failure> {
@@ -243,8 +265,28 @@ fn read_bounded(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-fn verdict(valid: bool) -> Exit {
-    if valid { Exit::Ok } else { Exit::NotVerified }
+impl From<Verdict> for Exit {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Valid => Self::Ok,
+            Verdict::Consistent => Self::SignerNotChecked,
+            Verdict::Invalid => Self::NotVerified,
+        }
+    }
+}
+
+/// A file that cannot be read as a bundle: that is its only fault, and nothing else was checked.
+fn not_a_bundle(terminal: &mut Terminal, error: &BundleError) -> Result<Exit, Failure> {
+    let verdict = Verdict::Invalid;
+    if terminal.is_for_programs() {
+        let finding = json!({"code": error.code(), "message": error.to_string()});
+        let report = json!({"verdict": verdict, "valid": false, "findings": [finding]});
+        write_json(terminal, &report)?;
+    } else {
+        terminal.say(format_args!("wrong: {}", visible(&error.to_string())))?;
+        terminal.say(verdict.line())?;
+    }
+    Ok(verdict.into())
 }
 
 fn show_bundle(terminal: &mut Terminal, report: &Report) -> Result<(), Failure> {
@@ -294,10 +336,8 @@ fn show_bundle(terminal: &mut Terminal, report: &Report) -> Result<(), Failure> 
         terminal.say(format_args!("growth: {growth}"))?;
     }
     terminal.say(format_args!("log key: {}", visible(&report.public_key)))?;
-    if report.trust == Trust::Bundle {
-        terminal.say(
-            "note: the key came with the bundle; compare it with one from elsewhere, or use --key",
-        )?;
+    for what in &report.not_checked {
+        terminal.say(format_args!("not checked: {what}"))?;
     }
-    Ok(terminal.say(if report.valid { "valid" } else { "NOT VALID" })?)
+    Ok(terminal.say(report.verdict.line())?)
 }

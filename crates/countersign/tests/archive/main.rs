@@ -9,6 +9,7 @@
 
 mod erase;
 mod export;
+mod links;
 mod open;
 mod resolve;
 mod sequencer;

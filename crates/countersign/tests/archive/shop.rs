@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::archive::{Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
 use countersign::clock::ManualClock;
-use countersign::contract::{Actor, ActorType, Input, SnapshotId};
+use countersign::contract::{Actor, ActorType, ErrorCode, Input, SnapshotId};
 use countersign::ids::SequentialIds;
 use countersign::ledger::{MemoryStore, Store};
 use countersign::newest::NewestCheckpoint;
@@ -184,10 +184,21 @@ fn catalog() -> Catalog {
             Ok(json!({"order": "o_1", "total": linked.data["total_cents"]}).into())
         })
     });
+    let firm = Probe::write("order.firm").body(|ctx, arguments| {
+        Box::pin(async move {
+            let id = arguments["quote"].as_str().unwrap_or_default();
+            let linked = ctx.link(&SnapshotId::new(id).unwrap()).await?;
+            let stale = |stale: countersign::state::Stale| {
+                ToolError::new(ErrorCode::PriceChanged, stale.to_string())
+            };
+            ctx.rest_on(&linked).map_err(stale)?;
+            Ok(json!({"order": "o_2"}).into())
+        })
+    });
     let mail = Probe::external("mail.send")
         .input(to())
         .body(|_, _| Box::pin(async { Err(ToolError::upstream("GONE", "the line went dead")) }));
-    [quote, order, mail]
+    [quote, order, firm, mail]
         .into_iter()
         .fold(Catalog::builder(), |all, probe| {
             all.dyn_tool(Arc::new(probe))

@@ -52,6 +52,10 @@ async fn a_sound_log_verifies() {
       "findings": [],
       "further_findings": 0,
       "held": 4,
+      "not_checked": [
+        "sealed_payloads",
+        "state"
+      ],
       "origin": "example.com/log",
       "payloads": 5,
       "payloads_gone": 0,
@@ -345,7 +349,7 @@ async fn a_verification_goes_on_where_it_stopped() {
     let whole = Verification {
         held: Some(held),
         depth: Depth::Tree,
-        from: None,
+        ..Verification::default()
     };
     let report = shop.archive.verify_all(&whole, |progress, size| {
         assert_eq!(size, 4_501);

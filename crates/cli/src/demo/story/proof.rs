@@ -122,6 +122,7 @@ pub(in crate::demo) fn verify(world: &World, text: &str) -> Result<Report, Failu
 pub(in crate::demo) fn verify_log(world: &World) -> Result<VerifyReport, Failure> {
     let verification = Verification {
         held: world.place.folder.read(CHECKPOINT)?,
+        is_held_beside: true,
         ..Verification::default()
     };
     let archive = world.archive();
