@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use countersign_contract::parameter::Leniency;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};
-use countersign_contract::{BindStatus, Input, Issue, IssueCode, Severity, ToolSpec};
+use countersign_contract::{BindStatus, Input, Issue, IssueCode, Language, Severity, ToolSpec};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
@@ -14,12 +14,13 @@ use crate::coerce::{Coercer, Outcome};
 use crate::duplicates;
 use crate::limits::Limits;
 use crate::reading::Reading;
-use crate::report::{Report, sentence};
+use crate::report::{Finding, Report};
 use crate::schema::{Schema, SchemaError, SchemaId, Shown};
 use crate::strict::{self, Document, Stop};
 use crate::tolerant::{SyntaxLog, WRAPPERS};
-use crate::tree::{NodeId, Span, Tree};
+use crate::tree::{NodeId, Tree};
 use crate::validate::{Memo, Validator};
+use crate::words::Say;
 
 /// A tool's declaration, prepared for binding: made once, used for every call, cheap to clone.
 ///
@@ -115,7 +116,7 @@ impl Binder {
         let Some(shown) = self.schema.shown().iter().find(wrong) else {
             return Ok(());
         };
-        let expected = self.schema.rules(shown.schema).describe();
+        let expected = self.schema.rules(shown.schema).describe(Language::English);
         Err(SchemaError {
             path: shown.path.clone(),
             message: format!("the declaration does not accept it: expected {expected}"),
@@ -130,17 +131,14 @@ impl Binder {
     /// Binds a text whose author has a locale and a time zone.
     pub fn bind_with(&self, raw: &str, reading: &Reading) -> Bound {
         if raw.len() > self.limits.raw_bytes() {
-            return self.beyond(raw, "raw_bytes_max");
+            return self.refused(raw, reading, self.beyond(raw, "raw_bytes_max"));
         }
         match strict::parse(raw, &self.limits) {
             Ok(document) => self.bind_document(document, reading),
-            Err(Stop::Limit(limit)) => self.beyond(raw, limit),
-            Err(Stop::Reserved) => self.refused(raw, reserved()),
+            Err(Stop::Limit(limit)) => self.refused(raw, reading, self.beyond(raw, limit)),
+            Err(Stop::Reserved) => self.refused(raw, reading, reserved()),
             Err(Stop::NotJson(at)) if self.policy.leniency == Leniency::Strict => {
-                let message = format!("the text is not JSON at byte {at}");
-                let mut issue = Issue::new(IssueCode::NotFound, "", message);
-                issue.span = Some([at, raw.len()]);
-                self.refused(raw, issue)
+                self.refused(raw, reading, not_json(raw, at))
             }
             Err(Stop::NotJson(_)) => self.bind_tolerantly(raw, reading),
         }
@@ -188,14 +186,14 @@ impl Binder {
             };
         }
         let mut log = SyntaxLog::default();
-        if duplicates && let Err(issue) = duplicates::collapse(&mut tree, root, &mut log) {
-            return self.refused(tree.raw(), *issue);
+        if duplicates && let Err(finding) = duplicates::collapse(&mut tree, root, &mut log) {
+            return self.refused(tree.raw(), reading, *finding);
         }
         let mut coercer = self.coercer(&mut tree, reading);
         let outcome = coercer.bind_root(root);
         log.merge(std::mem::take(&mut coercer.log));
         let trail = std::mem::take(&mut coercer.trail);
-        self.conclude(&tree, &trail, outcome, &log, true)
+        self.conclude(&tree, &trail, outcome, &log, (true, reading))
     }
 
     /// Whether a document that is accepted as it is has a wrapper's name.
@@ -211,24 +209,24 @@ impl Binder {
         let mut tree = Tree::for_repair(raw);
         let found = candidates::find(&mut tree, raw, &self.schema, &self.limits);
         if let Some(limit) = found.limit {
-            return self.beyond(raw, limit);
+            return self.refused(raw, reading, self.beyond(raw, limit));
         }
         if found.reserved {
-            return self.refused(raw, reserved());
+            return self.refused(raw, reading, reserved());
         }
         if let Some(at) = found.broken {
-            return self.refused(raw, broken(raw, at));
+            return self.refused(raw, reading, broken(raw, at));
         }
         if found.elided {
-            return self.refused(raw, elided());
+            return self.refused(raw, reading, elided());
         }
         let mut bound = Vec::with_capacity(found.candidates.len());
         let mut coercer = self.coercer(&mut tree, reading);
         for mut candidate in found.candidates {
-            if let Err(issue) =
+            if let Err(finding) =
                 duplicates::collapse(coercer.tree, candidate.node, &mut candidate.log)
             {
-                return self.refused(raw, *issue);
+                return self.refused(raw, reading, *finding);
             }
             let known = candidate.certain || coercer.shares_a_name(candidate.node);
             let outcome = coercer.bind_root(candidate.node);
@@ -250,10 +248,10 @@ impl Binder {
                 if bound.len() > 1 && outcome.node.is_some() {
                     log.whole(IssueCode::DuplicateCollapsed, candidate.span);
                 }
-                self.conclude(&tree, &trail, outcome, &log, candidate.complete)
+                self.conclude(&tree, &trail, outcome, &log, (candidate.complete, reading))
             }
-            Ok(None) => self.refused(raw, nothing_found(raw)),
-            Err(issue) => self.refused(raw, *issue),
+            Ok(None) => self.refused(raw, reading, nothing_found(raw)),
+            Err(finding) => self.refused(raw, reading, *finding),
         }
     }
 
@@ -261,7 +259,7 @@ impl Binder {
     fn only_fit<'b>(
         tree: &Tree<'_>,
         bound: &'b [(Candidate, Outcome, bool)],
-    ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Issue>> {
+    ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Finding>> {
         let fits = || {
             bound
                 .iter()
@@ -298,12 +296,12 @@ impl Binder {
         trail: &Trail,
         outcome: Outcome,
         log: &SyntaxLog,
-        complete: bool,
+        (complete, reading): (bool, &Reading),
     ) -> Bound {
-        let mut report = Report::new(tree.raw(), &self.schema, &self.limits);
+        let language = reading.language();
+        let mut report = Report::new(tree.raw(), &self.schema, &self.limits, language);
         if !self.declared {
-            let code = IssueCode::ToolDefinitionMissing;
-            report.add(Issue::new(code, "", sentence(code)));
+            report.add(Finding::new(IssueCode::ToolDefinitionMissing));
         }
         if !complete {
             report.add(incomplete(tree.raw()));
@@ -318,7 +316,7 @@ impl Binder {
             };
         };
         let issues = report.finish();
-        if complete && let Some(issue) = self.beyond_policy(&issues) {
+        if complete && let Some(issue) = self.beyond_policy(&issues, language) {
             let mut all = vec![issue];
             all.extend(issues);
             return Bound {
@@ -342,7 +340,7 @@ impl Binder {
     }
 
     /// The refusal of a change that goes further than the tool allows.
-    fn beyond_policy(&self, issues: &[Issue]) -> Option<Issue> {
+    fn beyond_policy(&self, issues: &[Issue], language: Language) -> Option<Issue> {
         let most = match self.policy.leniency {
             Leniency::Strict => Severity::Note,
             Leniency::Lenient => self.policy.max_severity,
@@ -351,14 +349,16 @@ impl Binder {
             .iter()
             .filter(|issue| issue.severity > most)
             .max_by_key(|i| i.severity)?;
-        let mut issue = Issue::new(
-            IssueCode::PolicyExceeded,
-            worst.path.clone(),
-            sentence(IssueCode::PolicyExceeded),
-        );
-        issue.span = worst.span;
+        let finding = Finding {
+            path: worst.path.clone(),
+            span: worst.span,
+            suggestion: Some(Say::SendWithout {
+                code: worst.code.to_string(),
+            }),
+            ..Finding::new(IssueCode::PolicyExceeded)
+        };
+        let mut issue = finding.issue(language);
         issue.expected.clone_from(&worst.expected);
-        issue.suggestion = Some(format!("send it so that {} is not needed", worst.code));
         Some(issue)
     }
 
@@ -377,22 +377,25 @@ impl Binder {
         Coercer::new(tree, &self.schema, &self.policy, &self.limits, reading)
     }
 
-    fn beyond(&self, raw: &str, limit: &'static str) -> Bound {
-        let what = sentence(IssueCode::LimitExceeded);
-        let message = match self.limits.named(limit) {
-            Some(most) => format!("{what}: {limit} is {most}"),
-            None => format!("{what}: {limit}"),
-        };
-        let mut issue = Issue::new(IssueCode::LimitExceeded, "", message);
-        issue.span = Some([0, raw.len()]);
-        issue.expected = Some(format!("no more than {limit} allows"));
-        issue.suggestion = Some("send fewer or shorter arguments".to_owned());
-        self.refused(raw, issue)
+    fn beyond(&self, raw: &str, limit: &'static str) -> Finding {
+        let most = self.limits.named(limit);
+        Finding {
+            span: Some([0, raw.len()]),
+            message: most.map(|most| Say::BeyondLimit {
+                limit: limit.to_owned(),
+                most: most.to_string(),
+            }),
+            expected: Some(Say::WithinLimit {
+                limit: limit.to_owned(),
+            }),
+            suggestion: Some(Say::SendLess),
+            ..Finding::new(IssueCode::LimitExceeded)
+        }
     }
 
-    fn refused(&self, raw: &str, issue: Issue) -> Bound {
-        let mut report = Report::new(raw, &self.schema, &self.limits);
-        report.add(issue);
+    fn refused(&self, raw: &str, reading: &Reading, finding: Finding) -> Bound {
+        let mut report = Report::new(raw, &self.schema, &self.limits, reading.language());
+        report.add(finding);
         Bound {
             status: BindStatus::Refused,
             arguments: None,
@@ -401,60 +404,73 @@ impl Binder {
     }
 }
 
-fn incomplete(raw: &str) -> Issue {
-    let mut issue = Issue::new(IssueCode::Incomplete, "", sentence(IssueCode::Incomplete));
-    issue.span = Some([raw.len(), raw.len()]);
-    issue.suggestion = Some("send the whole arguments again".to_owned());
-    issue
+fn not_json(raw: &str, at: usize) -> Finding {
+    Finding {
+        span: Some([at, raw.len()]),
+        message: Some(Say::NotJson {
+            byte: at.to_string(),
+        }),
+        ..Finding::new(IssueCode::NotFound)
+    }
 }
 
-fn two_documents(other: &Candidate) -> Issue {
-    let message = "the text has two different documents; which is meant cannot be told";
-    let mut issue = Issue::new(IssueCode::Ambiguous, "", message);
-    issue.span = Some([other.span.range().start, other.span.range().end]);
-    issue.suggestion = Some("send one JSON object and nothing else".to_owned());
-    issue
+fn incomplete(raw: &str) -> Finding {
+    Finding {
+        span: Some([raw.len(), raw.len()]),
+        suggestion: Some(Say::SendAllAgain),
+        ..Finding::new(IssueCode::Incomplete)
+    }
 }
 
-fn broken(raw: &str, at: usize) -> Issue {
+fn two_documents(other: &Candidate) -> Finding {
+    let span = other.span.range();
+    Finding {
+        span: Some([span.start, span.end]),
+        message: Some(Say::TwoDocuments),
+        suggestion: Some(Say::SendOnlyObject),
+        ..Finding::new(IssueCode::Ambiguous)
+    }
+}
+
+fn broken(raw: &str, at: usize) -> Finding {
     let mut at = at.min(raw.len());
     while !raw.is_char_boundary(at) {
         at -= 1;
     }
-    let message = format!("the text cannot be read from byte {at} on without guessing");
-    let mut issue = Issue::new(IssueCode::Ambiguous, "", message);
-    issue.span = Some([at, raw.len()]);
-    issue.expected = Some("a JSON object".to_owned());
-    issue.suggestion = Some("send the arguments as one JSON object".to_owned());
-    issue
+    Finding {
+        span: Some([at, raw.len()]),
+        message: Some(Say::Unreadable {
+            byte: at.to_string(),
+        }),
+        expected: Some(Say::JsonObject),
+        suggestion: Some(Say::SendAsObject),
+        ..Finding::new(IssueCode::Ambiguous)
+    }
 }
 
-fn elided() -> Issue {
-    let mut issue = Issue::new(
-        IssueCode::Incomplete,
-        "",
-        "the text leaves something out with an ellipsis",
-    );
-    issue.suggestion = Some("send every value".to_owned());
-    issue
+fn elided() -> Finding {
+    Finding {
+        message: Some(Say::Ellipsis),
+        suggestion: Some(Say::SendEveryValue),
+        ..Finding::new(IssueCode::Incomplete)
+    }
 }
 
-fn reserved() -> Issue {
-    let mut issue = Issue::new(
-        IssueCode::UnknownKey,
-        "",
-        "a name that starts with $serde_json is reserved",
-    );
-    issue.suggestion = Some("leave it out".to_owned());
-    issue
+fn reserved() -> Finding {
+    Finding {
+        message: Some(Say::ReservedName),
+        suggestion: Some(Say::LeaveOut),
+        ..Finding::new(IssueCode::UnknownKey)
+    }
 }
 
-fn nothing_found(raw: &str) -> Issue {
-    let mut issue = Issue::new(IssueCode::NotFound, "", sentence(IssueCode::NotFound));
-    issue.span = Some(Span::new(0, raw.len()).range()).map(|range| [range.start, range.end]);
-    issue.expected = Some("a JSON object".to_owned());
-    issue.suggestion = Some("send the arguments as one JSON object".to_owned());
-    issue
+fn nothing_found(raw: &str) -> Finding {
+    Finding {
+        span: Some([0, raw.len()]),
+        expected: Some(Say::JsonObject),
+        suggestion: Some(Say::SendAsObject),
+        ..Finding::new(IssueCode::NotFound)
+    }
 }
 
 impl Bound {

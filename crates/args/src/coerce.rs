@@ -189,7 +189,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
                 if !format.is_binding() && !format.matches(self.tree.text(node)) =>
             {
                 let event = Event::new(IssueCode::FormatKept, self.tree.node(node).span)
-                    .expected(format.describe());
+                    .expected(format.expected());
                 self.trail.leaf(event)
             }
             (Kind::Array, _) => {

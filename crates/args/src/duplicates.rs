@@ -1,19 +1,20 @@
 //! A name that stands twice in one object: the same value is one value, two values are an error.
 
-use countersign_contract::{Issue, IssueCode};
+use countersign_contract::IssueCode;
 
-use crate::report::sentence;
+use crate::report::Finding;
 use crate::schema::escape;
 use crate::strict::has_duplicates;
 use crate::tolerant::SyntaxLog;
 use crate::tree::{Kind, NONE, NodeId, Tree};
+use crate::words::Say;
 
 /// Removes repeated members below `root`; refuses where the values differ.
 pub(crate) fn collapse(
     tree: &mut Tree<'_>,
     root: NodeId,
     log: &mut SyntaxLog,
-) -> Result<(), Box<Issue>> {
+) -> Result<(), Box<Finding>> {
     let mut stack = vec![root];
     while let Some(node) = stack.pop() {
         if tree.kind(node) == Kind::Object && has_duplicates(tree, node) {
@@ -32,7 +33,7 @@ fn collapse_one(
     object: NodeId,
     root: NodeId,
     log: &mut SyntaxLog,
-) -> Result<(), Box<Issue>> {
+) -> Result<(), Box<Finding>> {
     let members: Vec<NodeId> = tree.children(object).collect();
     let mut first = std::collections::HashMap::new();
     let mut kept: Vec<NodeId> = Vec::with_capacity(members.len());
@@ -59,19 +60,18 @@ fn collapse_one(
     Ok(())
 }
 
-fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Issue {
+fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Finding {
     let key = tree.key(member);
-    let path = format!("{}/{}", path_to(tree, root, object), escape(key));
-    let mut issue = Issue::new(
-        IssueCode::DuplicateKey,
-        path,
-        sentence(IssueCode::DuplicateKey),
-    );
     let span = tree.node(member).span.range();
-    issue.span = Some([span.start, span.end]);
-    issue.expected = Some("each name once".to_owned());
-    issue.suggestion = Some(format!("send {key:?} once, with the value that is meant"));
-    issue
+    Finding {
+        path: format!("{}/{}", path_to(tree, root, object), escape(key)),
+        span: Some([span.start, span.end]),
+        expected: Some(Say::EachNameOnce),
+        suggestion: Some(Say::SendOnce {
+            name: key.to_owned(),
+        }),
+        ..Finding::new(IssueCode::DuplicateKey)
+    }
 }
 
 /// The pointer from one node to another below it; only walked where a call is refused. Each

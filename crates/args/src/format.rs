@@ -3,6 +3,8 @@
 use jiff::civil;
 use jiff::tz::TimeZone;
 
+use crate::words::Say;
+
 /// The formats that are checked; others are annotations, as JSON Schema has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -36,18 +38,18 @@ impl Format {
         })
     }
 
-    pub(crate) const fn describe(self) -> &'static str {
+    pub(crate) const fn expected(self) -> Say {
         match self {
-            Self::DateTime => "a date and time with its offset, such as 2026-11-15T09:30:00Z",
-            Self::Date => "a date, such as 2026-11-15",
-            Self::Time => "a time, such as 09:30:00",
-            Self::Duration => "an ISO 8601 duration, such as PT1H30M",
-            Self::Email => "an e-mail address",
-            Self::Hostname => "a host name",
-            Self::Ipv4 => "an IPv4 address",
-            Self::Ipv6 => "an IPv6 address",
-            Self::Uuid => "a UUID",
-            Self::Uri => "an absolute URI",
+            Self::DateTime => Say::DateTime,
+            Self::Date => Say::Date,
+            Self::Time => Say::Time,
+            Self::Duration => Say::Duration,
+            Self::Email => Say::Email,
+            Self::Hostname => Say::Hostname,
+            Self::Ipv4 => Say::Ipv4,
+            Self::Ipv6 => Say::Ipv6,
+            Self::Uuid => Say::Uuid,
+            Self::Uri => Say::Uri,
         }
     }
 

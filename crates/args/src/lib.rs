@@ -7,8 +7,8 @@
 //!
 //! The rooms, in the order in which a text passes through them: `strict` reads JSON as it is;
 //! `tolerant` reads what models write; `candidates` finds the documents in a text; `coerce` brings
-//! values to their declared types; `validate` has the last word; `report` tells what happened.
-//! `stream` shows a call while it still arrives.
+//! values to their declared types; `validate` has the last word; `report` tells what happened, with
+//! the sentences of `words`. `stream` shows a call while it still arrives.
 
 mod arguments;
 mod binder;
@@ -29,6 +29,7 @@ mod strict;
 mod tolerant;
 mod tree;
 mod validate;
+mod words;
 
 pub use arguments::Arguments;
 pub use binder::{Binder, Bound};

@@ -1,8 +1,10 @@
 //! How texts are read that mean different things in different places.
 
+use countersign_contract::Language;
 use jiff::tz::TimeZone;
 
-/// What the request says about its author: numbers and dates are read by it.
+/// What the request says about its author: numbers and dates are read by it, and issues are written in its
+/// language.
 ///
 /// # Example
 ///
@@ -16,6 +18,7 @@ use jiff::tz::TimeZone;
 pub struct Reading {
     decimal_comma: bool,
     timezone: Option<TimeZone>,
+    language: Language,
 }
 
 /// Languages whose people write a decimal comma; English, Chinese, Japanese and Korean are not here.
@@ -44,12 +47,18 @@ impl Reading {
         Self {
             decimal_comma,
             timezone,
+            language: Language::of(locale),
         }
     }
 
     /// Whether `3,14` is a number here.
     pub fn has_decimal_comma(&self) -> bool {
         self.decimal_comma
+    }
+
+    /// The language of the issues; of their messages only, never of a code or a value.
+    pub fn language(&self) -> Language {
+        self.language
     }
 
     pub(crate) fn timezone(&self) -> Option<&TimeZone> {

@@ -2,7 +2,7 @@
 //! what it became, what was expected and one sentence.
 
 use countersign_contract::parameter::Sensitivity;
-use countersign_contract::{Issue, IssueCode, Severity};
+use countersign_contract::{Issue, IssueCode, Language, Message, Severity};
 use serde_json::Value;
 
 use crate::coerce::trail::{Event, Step, Trail, TrailId};
@@ -10,14 +10,54 @@ use crate::limits::Limits;
 use crate::schema::{Schema, SchemaId};
 use crate::tolerant::SyntaxEvent;
 use crate::tree::{Kind, NodeId, Span, Tree};
+use crate::words::{Say, sentence};
 
 /// The longest excerpt of the raw text.
 const EXCERPT_BYTES_MAX: usize = 200;
+
+/// Something about the text as a whole, as facts.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) code: IssueCode,
+    pub(crate) path: String,
+    pub(crate) span: Option<[usize; 2]>,
+    /// `None` if the sentence of the code says it all.
+    pub(crate) message: Option<Say>,
+    pub(crate) expected: Option<Say>,
+    pub(crate) suggestion: Option<Say>,
+}
+
+impl Finding {
+    pub(crate) fn new(code: IssueCode) -> Self {
+        Self {
+            code,
+            path: String::new(),
+            span: None,
+            message: None,
+            expected: None,
+            suggestion: None,
+        }
+    }
+
+    /// The facts as an issue in a language.
+    pub(crate) fn issue(self, language: Language) -> Issue {
+        let message = match self.message {
+            Some(message) => message.text(language),
+            None => sentence(self.code, language).to_owned(),
+        };
+        let mut issue = Issue::new(self.code, self.path, message);
+        issue.span = self.span;
+        issue.expected = self.expected.map(|expected| expected.text(language));
+        issue.suggestion = self.suggestion.map(|suggestion| suggestion.text(language));
+        issue
+    }
+}
 
 /// Collects issues up to the limit, then counts.
 pub(crate) struct Report<'p> {
     raw: &'p str,
     limits: &'p Limits,
+    language: Language,
     issues: Vec<Issue>,
     left_out: usize,
     /// Whether the excerpts may quote the text: not where a declared parameter is sensitive.
@@ -25,22 +65,28 @@ pub(crate) struct Report<'p> {
 }
 
 impl<'p> Report<'p> {
-    pub(crate) fn new(raw: &'p str, schema: &Schema, limits: &'p Limits) -> Self {
+    pub(crate) fn new(
+        raw: &'p str,
+        schema: &Schema,
+        limits: &'p Limits,
+        language: Language,
+    ) -> Self {
         // Syntax events stand anywhere in the text, so one sensitive parameter silences them all.
         Self {
             raw,
             limits,
+            language,
             issues: Vec::new(),
             left_out: 0,
             quotes: !schema.has_sensitive(),
         }
     }
 
-    /// Lists an issue; where the list is full, it takes the place of a lesser one. The gravest is
+    /// Lists a finding; where the list is full, it takes the place of a lesser one. The gravest is
     /// therefore always listed.
-    pub(crate) fn add(&mut self, issue: Issue) {
-        if self.makes_room(issue.severity) {
-            self.push(issue);
+    pub(crate) fn add(&mut self, finding: Finding) {
+        if self.makes_room(finding.code.severity()) {
+            self.push(finding.issue(self.language));
         }
     }
 
@@ -55,9 +101,10 @@ impl<'p> Report<'p> {
     fn complete(&self, issue: &mut Issue) {
         let expected = issue
             .expected
-            .get_or_insert_with(|| "one whole JSON object".to_owned());
+            .get_or_insert_with(|| Say::WholeObject.text(self.language));
         if issue.suggestion.is_none() {
-            issue.suggestion = Some(format!("send {expected}"));
+            let what = expected.clone();
+            issue.suggestion = Some(Say::Send { what }.text(self.language));
         }
         let came = issue
             .span
@@ -86,13 +133,20 @@ impl<'p> Report<'p> {
 
     pub(crate) fn syntax(&mut self, events: &[SyntaxEvent]) {
         for event in events {
+            if !self.makes_room(event.code.severity()) {
+                continue;
+            }
+            let what = sentence(event.code, self.language).to_owned();
             let message = match event.count {
-                1 => sentence(event.code).to_owned(),
-                count => format!("{}, {count} times", sentence(event.code)),
+                1 => what,
+                count => {
+                    let count = count.to_string();
+                    Say::Times { what, count }.text(self.language)
+                }
             };
             let mut issue = Issue::new(event.code, event.path.clone(), message);
             self.place(&mut issue, event.span, !self.quotes);
-            self.add(issue);
+            self.push(issue);
         }
     }
 
@@ -114,9 +168,11 @@ impl<'p> Report<'p> {
         self.issues
             .sort_by_key(|issue| issue.severity != Severity::Error);
         if self.left_out > 0 {
-            let message = format!("{} more issues are not listed", self.left_out);
-            self.issues
-                .push(Issue::new(IssueCode::MoreIssues, "", message));
+            let mut more = Finding::new(IssueCode::MoreIssues);
+            more.message = Some(Say::MoreIssues {
+                count: self.left_out.to_string(),
+            });
+            self.issues.push(more.issue(self.language));
         }
         self.issues
     }
@@ -129,23 +185,17 @@ impl<'p> Report<'p> {
         event: &Event,
         sensitive: bool,
     ) -> Issue {
+        let language = self.language;
         let expected = match (&event.expected, event.schema) {
-            (Some(expected), _) => Some(expected.clone()),
-            (None, Some(id)) => Some(schema.rules(id).describe()),
+            (Some(expected), _) => Some(expected.text(language)),
+            (None, Some(id)) => Some(schema.rules(id).describe(language)),
             (None, None) => None,
         };
-        let mut message = sentence(event.code).to_owned();
-        if event.code.severity() == Severity::Error {
-            if let Some(expected) = &expected {
-                message = format!("{message}: expected {expected}");
-            }
-            if let Some(came) = event.came {
-                message = format!("{message}, got {came}");
-            }
-        }
+        let message = self.message(tree, path, event, expected.as_ref());
         let mut issue = Issue::new(event.code, pointer(tree, path), message);
         issue.expected = expected;
-        issue.suggestion.clone_from(&event.suggestion);
+        let suggestion = event.suggestion.as_ref();
+        issue.suggestion = suggestion.map(|suggestion| suggestion.text(language));
         self.place(&mut issue, event.span, sensitive);
         if let Some(name) = event.name {
             issue.before = Some(excerpt(tree.str(name)));
@@ -163,6 +213,44 @@ impl<'p> Report<'p> {
             issue.suggestion = None;
         }
         issue
+    }
+
+    /// The sentence of an event; of a refusal with what was expected and what came.
+    fn message(
+        &self,
+        tree: &Tree<'_>,
+        path: &[Step],
+        event: &Event,
+        expected: Option<&String>,
+    ) -> String {
+        let what = sentence(event.code, self.language).to_owned();
+        if event.code.severity() != Severity::Error {
+            return what;
+        }
+        let came = event.came.as_ref().map(|came| came.text(self.language));
+        let written = match path.last() {
+            Some(Step::Key(key)) => excerpt(tree.str(*key)),
+            Some(Step::Index(_)) | None => String::new(),
+        };
+        let said = match (event.code, event.expected.as_deref(), expected, came) {
+            (IssueCode::UnknownKey, Some(Say::Names { names }), ..) => Say::UnknownArgument {
+                name: written,
+                allowed: names.clone(),
+            },
+            (IssueCode::UnknownKey, ..) => Say::UnknownOfNone { name: written },
+            (_, _, Some(expected), Some(came)) => Say::ExpectedGot {
+                what,
+                expected: expected.clone(),
+                came,
+            },
+            (_, _, Some(expected), None) => Say::Expected {
+                what,
+                expected: expected.clone(),
+            },
+            (_, _, None, Some(came)) => Say::Got { what, came },
+            (_, _, None, None) => return what,
+        };
+        said.text(self.language)
     }
 
     fn place(&self, issue: &mut Issue, span: Span, sensitive: bool) {
@@ -253,70 +341,5 @@ impl Schema {
         } else {
             found.max(Sensitivity::Personal)
         }
-    }
-}
-
-/// One sentence a code, without the particulars. The seeds' own words stand where they have any.
-pub(crate) const fn sentence(code: IssueCode) -> &'static str {
-    match code {
-        IssueCode::ToolDefinitionMissing => "tool_definition_missing",
-        IssueCode::FormatKept => "the text is not of the declared form and was kept",
-        IssueCode::MoreIssues => "more issues are not listed",
-        IssueCode::FenceStripped => "a code fence around the arguments was skipped",
-        IssueCode::ProseSkipped => "prose around the arguments was skipped",
-        IssueCode::TagStripped => "a tag around the arguments was skipped",
-        IssueCode::TrailingComma => "a comma with nothing behind it was ignored",
-        IssueCode::MissingComma => "a comma was missing",
-        IssueCode::ExtraCloser => "a closing bracket without an opening one was ignored",
-        IssueCode::CloserInserted => "a closing bracket was missing",
-        IssueCode::QuoteStyle => "another quote than \" was read as one",
-        IssueCode::KeyUnquoted => "a name had no quotes",
-        IssueCode::ValueUnquoted => "a text had no quotes",
-        IssueCode::CommentRemoved => "a comment was skipped",
-        IssueCode::PythonLiteral => "a literal of another language was read as JSON's",
-        IssueCode::NumberForm => "a number was not written as JSON writes it",
-        IssueCode::EscapeRepaired => "an escape that JSON does not have was kept as text",
-        IssueCode::ControlChar => "a control character inside a text was not escaped",
-        IssueCode::InnerQuoteEscaped => "a quote inside a text was not escaped",
-        IssueCode::QuoteInserted => "a quote was missing",
-        IssueCode::BracesAdded => "the braces around the arguments were missing",
-        IssueCode::CallSyntax => "the arguments were written as a function call",
-        IssueCode::RootDecoded => "the arguments were encoded as a text",
-        IssueCode::DuplicateCollapsed => "the same thing stood there more than once",
-        IssueCode::StrayText => "stray characters were ignored",
-        IssueCode::TextToInteger => "a text was read as the integer it spells",
-        IssueCode::TextToNumber => "a text was read as the number it spells",
-        IssueCode::GroupedNumber => "digit grouping was removed",
-        IssueCode::NumberToInteger => "an integral number was written as an integer",
-        IssueCode::TextToBoolean => "a text was read as a boolean",
-        IssueCode::NumberToBoolean => "number coerced to boolean",
-        IssueCode::NumberToText | IssueCode::BooleanToText => "non-string literal retained",
-        IssueCode::ContainerDecoded => "a text was decoded into what it holds",
-        IssueCode::ScalarWrapped => "a lone value was made a list of one",
-        IssueCode::SingletonUnwrapped => "a list of one was read as its item",
-        IssueCode::ListSplit => "a text was split into a list",
-        IssueCode::DateNormalised => "a text was brought to its declared form",
-        IssueCode::KeyFolded => "a name was brought to its declared spelling",
-        IssueCode::KeyAlias => "an alias of a name was read as the name",
-        IssueCode::EnumFolded => "a value was brought to its declared spelling",
-        IssueCode::EnumAlias => "an alias of a value was read as the value",
-        IssueCode::ArgumentsUnwrapped => "a wrapper around the arguments was removed",
-        IssueCode::RootListUnwrapped => "a list around the arguments was removed",
-        IssueCode::NullDropped => "null for an optional parameter counts as absent",
-        IssueCode::EmptyDropped => "an empty text for an optional parameter counts as absent",
-        IssueCode::UnknownKeyDropped => "the declaration does not know this name; it was left out",
-        IssueCode::IntegerTruncated => "a decimal was cut to an integer",
-        IssueCode::NotFound => "no arguments were found in the text",
-        IssueCode::Ambiguous => "more than one reading fits",
-        IssueCode::Incomplete => "the text ends inside something",
-        IssueCode::MissingRequired => "a required parameter is missing",
-        IssueCode::TypeMismatch => "the value is of another type",
-        IssueCode::Lossy => "the value cannot be converted without loss",
-        IssueCode::EnumNoMatch => "the value is none of those allowed",
-        IssueCode::UnknownKey => "the declaration does not know this name",
-        IssueCode::DuplicateKey => "the same name has two different values",
-        IssueCode::Constraint => "the value is not allowed",
-        IssueCode::PolicyExceeded => "the tool does not allow a change as far as this one",
-        IssueCode::LimitExceeded => "the text goes beyond what is read",
     }
 }

@@ -6,14 +6,15 @@ mod reference;
 
 use std::collections::HashMap;
 
-use countersign_contract::ValueKind;
 use countersign_contract::parameter::Sensitivity;
+use countersign_contract::{Language, Message, ValueKind};
 use regex::Regex;
 
 use crate::fold::fold;
 use crate::format::Format;
 use crate::number::Decimal;
 use crate::tree::Kind;
+use crate::words::Say;
 
 pub use compile::SchemaError;
 pub(crate) use keyword::escape;
@@ -72,29 +73,26 @@ impl Types {
     }
 
     /// As a message names it.
-    pub(crate) fn describe(self) -> String {
+    pub(crate) fn describe(self, language: Language) -> String {
         if self == Self::ANY {
-            return "any value".to_owned();
+            return Say::AnyValue.text(language);
         }
-        let mut names = Vec::new();
-        for (single, name) in [
-            (Self::TEXT, "a text"),
-            (Self::NUMBER, "a number"),
-            (Self::INTEGER, "an integer"),
-            (Self::BOOLEAN, "a boolean"),
-            (Self::ARRAY, "a list"),
-            (Self::OBJECT, "an object"),
-            (Self::NULL, "null"),
-        ] {
-            if self.has(single) && !(single == Self::INTEGER && self.has(Self::NUMBER)) {
-                names.push(name);
-            }
-        }
-        if names.is_empty() {
-            "nothing".to_owned()
-        } else {
-            names.join(" or ")
-        }
+        let named = [
+            (Self::TEXT, Say::Text),
+            (Self::NUMBER, Say::Number),
+            (Self::INTEGER, Say::Integer),
+            (Self::BOOLEAN, Say::Boolean),
+            (Self::ARRAY, Say::List),
+            (Self::OBJECT, Say::Object),
+            (Self::NULL, Say::Null),
+        ];
+        let names = named.into_iter().filter_map(|(single, name)| {
+            let is_meant = self.has(single) && !(single == Self::INTEGER && self.has(Self::NUMBER));
+            is_meant.then(|| name.text(language))
+        });
+        names
+            .reduce(|first, second| Say::Or { first, second }.text(language))
+            .unwrap_or_else(|| Say::NoValue.text(language))
     }
 }
 
@@ -190,18 +188,20 @@ impl Rules {
     }
 
     /// What is expected here, in words.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe(&self, language: Language) -> String {
         if let Some(allowed) = &self.allowed {
-            return allowed.describe();
+            return allowed.expected().text(language);
         }
-        let mut words = match self.text.as_ref().and_then(|text| text.format) {
-            Some(format) if self.types == Types::TEXT => format.describe().to_owned(),
-            _ => self.types.describe(),
+        let kind = match self.text.as_ref().and_then(|text| text.format) {
+            Some(format) if self.types == Types::TEXT => format.expected().text(language),
+            _ => self.types.describe(language),
         };
-        if let Some(number) = &self.number {
-            number.describe(&mut words);
-        }
-        words
+        let bounds = self.number.as_ref().map(NumberRules::expected);
+        let bounds = bounds.into_iter().flatten();
+        bounds.fold(kind, |first, bound| {
+            let second = bound.text(language);
+            Say::And { first, second }.text(language)
+        })
     }
 }
 
@@ -236,13 +236,17 @@ pub(crate) struct Member {
 }
 
 impl Allowed {
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn expected(&self) -> Say {
         let shown: Vec<String> = self.members.iter().take(12).map(Member::describe).collect();
         let more = self.members.len().saturating_sub(shown.len());
+        let values = shown.join(", ");
         match (self.members.len(), more) {
-            (1, _) => format!("exactly {}", shown.join("")),
-            (_, 0) => format!("one of {}", shown.join(", ")),
-            (_, more) => format!("one of {} and {more} more", shown.join(", ")),
+            (1, _) => Say::Exactly { value: values },
+            (_, 0) => Say::OneOf { values },
+            (_, more) => Say::OneOfMore {
+                values,
+                more: more.to_string(),
+            },
         }
     }
 }
@@ -268,21 +272,17 @@ pub(crate) struct NumberRules {
 }
 
 impl NumberRules {
-    fn describe(&self, words: &mut String) {
-        for (name, bound) in [
-            ("at least", &self.minimum),
-            ("at most", &self.maximum),
-            ("above", &self.exclusive_minimum),
-            ("below", &self.exclusive_maximum),
-            ("a multiple of", &self.multiple_of),
-        ] {
-            if let Some(bound) = bound {
-                words.push_str(", ");
-                words.push_str(name);
-                words.push(' ');
-                words.push_str(&bound.to_string());
-            }
-        }
+    fn expected(&self) -> impl Iterator<Item = Say> {
+        let shown = |bound: &Option<Decimal>| bound.as_ref().map(Decimal::to_string);
+        [
+            shown(&self.minimum).map(|bound| Say::AtLeast { bound }),
+            shown(&self.maximum).map(|bound| Say::AtMost { bound }),
+            shown(&self.exclusive_minimum).map(|bound| Say::Above { bound }),
+            shown(&self.exclusive_maximum).map(|bound| Say::Below { bound }),
+            shown(&self.multiple_of).map(|step| Say::MultipleOf { step }),
+        ]
+        .into_iter()
+        .flatten()
     }
 }
 

@@ -7,14 +7,16 @@
 
 use std::collections::HashSet;
 
-use countersign_contract::{BindStatus, Issue, IssueCode};
+use countersign_contract::{BindStatus, IssueCode};
 use serde_json::Value;
 
 use crate::binder::{Binder, Bound};
 use crate::escape;
 use crate::reading::Reading;
 use crate::render::quote;
+use crate::report::Finding;
 use crate::schema::{Schema, SchemaId, Types};
+use crate::words::Say;
 
 /// The longest path that is shown. Every event carries its path, so that a long name around many
 /// values would be written once for each.
@@ -240,10 +242,14 @@ impl Stream {
         let mut bound = self.binder.bind_with(&self.raw, &self.reading);
         if reason == StopReason::Truncated && bound.status.is_executable() {
             bound.status = BindStatus::Incomplete;
-            let message = "the model ran out of tokens before it was done";
-            let mut issue = Issue::new(IssueCode::Incomplete, "", message);
-            issue.suggestion = Some("raise the token limit and ask again".to_owned());
-            bound.issues.insert(0, issue);
+            let finding = Finding {
+                message: Some(Say::OutOfTokens),
+                suggestion: Some(Say::RaiseTokens),
+                ..Finding::new(IssueCode::Incomplete)
+            };
+            bound
+                .issues
+                .insert(0, finding.issue(self.reading.language()));
         }
         bound
     }

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::words::Say;
+
 /// Index of a node.
 pub(crate) type NodeId = u32;
 
@@ -26,14 +28,14 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// As a message calls it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) const fn said(self) -> Say {
         match self {
-            Self::Null => "null",
-            Self::False | Self::True => "a boolean",
-            Self::Number => "a number",
-            Self::Text => "a text",
-            Self::Array => "a list",
-            Self::Object => "an object",
+            Self::Null => Say::Null,
+            Self::False | Self::True => Say::Boolean,
+            Self::Number => Say::Number,
+            Self::Text => Say::Text,
+            Self::Array => Say::List,
+            Self::Object => Say::Object,
         }
     }
 }

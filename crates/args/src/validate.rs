@@ -12,6 +12,7 @@ use crate::schema::{
     Types,
 };
 use crate::tree::{Kind, NONE, NodeId, Tree};
+use crate::words::Say;
 
 /// Answers that were given before, for schemas with branches: without it, branches inside branches
 /// would take time exponential in their depth. Empty, and so free, for all others.
@@ -101,16 +102,20 @@ impl Validator<'_, '_> {
     }
 
     /// The rule about the list as a whole that it breaks, in words.
-    pub(crate) fn broken_list_rule(self, rules: &ListRules, node: NodeId) -> Option<String> {
+    pub(crate) fn broken_list_rule(self, rules: &ListRules, node: NodeId) -> Option<Say> {
         let count = self.tree.node(node).count as usize;
         if count < rules.min_items {
-            return Some(format!("at least {} items", rules.min_items));
+            return Some(Say::ItemsAtLeast {
+                count: rules.min_items.to_string(),
+            });
         }
         if let Some(max) = rules.max_items.filter(|max| count > *max) {
-            return Some(format!("at most {max} items"));
+            return Some(Say::ItemsAtMost {
+                count: max.to_string(),
+            });
         }
         if rules.unique && has_equal_items(self.tree, node) {
-            return Some("no item twice".to_owned());
+            return Some(Say::NoItemTwice);
         }
         if let Some(contains) = &rules.contains {
             let hits = self
@@ -118,11 +123,15 @@ impl Validator<'_, '_> {
                 .children(node)
                 .filter(|item| self.tests(*item, contains.schema))
                 .count();
-            if hits < contains.min || contains.max.is_some_and(|max| hits > max) {
-                return Some(format!(
-                    "at least {} items of the wanted form",
-                    contains.min
-                ));
+            if hits < contains.min {
+                return Some(Say::FittingAtLeast {
+                    count: contains.min.to_string(),
+                });
+            }
+            if let Some(max) = contains.max.filter(|max| hits > *max) {
+                return Some(Say::FittingAtMost {
+                    count: max.to_string(),
+                });
             }
         }
         None
@@ -188,28 +197,35 @@ impl Validator<'_, '_> {
 
     /// The rule about the object as a whole that it breaks, in words; members are checked
     /// elsewhere.
-    pub(crate) fn broken_object_rule(self, rules: &ObjectRules, node: NodeId) -> Option<String> {
+    pub(crate) fn broken_object_rule(self, rules: &ObjectRules, node: NodeId) -> Option<Say> {
         let count = self.tree.node(node).count as usize;
         if count < rules.min_members {
-            return Some(format!("at least {} members", rules.min_members));
+            return Some(Say::MembersAtLeast {
+                count: rules.min_members.to_string(),
+            });
         }
         if let Some(max) = rules.max_members.filter(|max| count > *max) {
-            return Some(format!("at most {max} members"));
+            return Some(Say::MembersAtMost {
+                count: max.to_string(),
+            });
         }
         let has = |name: &str| self.tree.member(node, name).is_some();
         if let Some(name) = rules.also_required.iter().find(|name| !has(name)) {
-            return Some(format!("a member {name:?}"));
+            return Some(Say::Member { name: name.clone() });
         }
         for (name, needs) in &rules.dependent_required {
             if has(name)
                 && let Some(missing) = needs.iter().find(|need| !has(need))
             {
-                return Some(format!("a member {missing:?} beside {name:?}"));
+                return Some(Say::MemberBeside {
+                    missing: missing.clone(),
+                    name: name.clone(),
+                });
             }
         }
         for (name, id) in &rules.dependent_schemas {
             if has(name) && !self.accepts(node, *id) {
-                return Some(format!("what the declaration asks for beside {name:?}"));
+                return Some(Say::DeclaredBeside { name: name.clone() });
             }
         }
         if let Some(names) = rules.names {
@@ -219,7 +235,9 @@ impl Validator<'_, '_> {
                 .children(node)
                 .find(|child| !fits_name(names, self.tree.key(*child)))
             {
-                return Some(format!("another name than {:?}", self.tree.key(child)));
+                return Some(Say::OtherName {
+                    name: self.tree.key(child).to_owned(),
+                });
             }
         }
         None
@@ -338,54 +356,67 @@ pub(crate) fn is_allowed(tree: &Tree<'_>, allowed: &Allowed, node: NodeId) -> bo
 }
 
 /// The bound that a number breaks, in words.
-pub(crate) fn broken_bound(rules: &NumberRules, json: &str) -> Option<String> {
+pub(crate) fn broken_bound(rules: &NumberRules, json: &str) -> Option<Say> {
     let Some(number) = Decimal::parse(json) else {
-        return Some("a number with a smaller exponent".to_owned());
+        return Some(Say::SmallerExponent);
     };
-    let broken = |name: &str, bound: &Decimal| Some(format!("{name} {bound}"));
     match rules {
         NumberRules {
             minimum: Some(bound),
             ..
-        } if number < *bound => broken("at least", bound),
+        } if number < *bound => Some(Say::AtLeast {
+            bound: bound.to_string(),
+        }),
         NumberRules {
             maximum: Some(bound),
             ..
-        } if number > *bound => broken("at most", bound),
+        } if number > *bound => Some(Say::AtMost {
+            bound: bound.to_string(),
+        }),
         NumberRules {
             exclusive_minimum: Some(bound),
             ..
-        } if number <= *bound => broken("above", bound),
+        } if number <= *bound => Some(Say::Above {
+            bound: bound.to_string(),
+        }),
         NumberRules {
             exclusive_maximum: Some(bound),
             ..
-        } if number >= *bound => broken("below", bound),
+        } if number >= *bound => Some(Say::Below {
+            bound: bound.to_string(),
+        }),
         NumberRules {
             multiple_of: Some(step),
             ..
-        } if !number.is_multiple_of(step) => broken("a multiple of", step),
+        } if !number.is_multiple_of(step) => Some(Say::MultipleOf {
+            step: step.to_string(),
+        }),
         _ => None,
     }
 }
 
 /// The rule that a text breaks, in words.
-pub(crate) fn broken_text_rule(rules: &TextRules, text: &str) -> Option<String> {
+pub(crate) fn broken_text_rule(rules: &TextRules, text: &str) -> Option<Say> {
     if rules.min_length.is_some() || rules.max_length.is_some() {
         let length = text.chars().count();
         if let Some(min) = rules.min_length.filter(|min| length < *min) {
-            return Some(format!("at least {min} characters"));
+            return Some(Say::CharactersAtLeast {
+                count: min.to_string(),
+            });
         }
         if let Some(max) = rules.max_length.filter(|max| length > *max) {
-            return Some(format!("at most {max} characters"));
+            return Some(Say::CharactersAtMost {
+                count: max.to_string(),
+            });
         }
     }
     if let Some(pattern) = rules.pattern.as_ref().filter(|p| !p.regex.is_match(text)) {
-        return Some(format!("a text that matches {}", pattern.source));
+        return Some(Say::Matching {
+            pattern: pattern.source.clone(),
+        });
     }
     match rules.format {
-        Some(format) if format.is_binding() && !format.matches(text) => {
-            Some(format.describe().to_owned())
-        }
+        Some(format) if format.is_binding() && !format.matches(text) => Some(format.expected()),
         _ => None,
     }
 }

@@ -196,7 +196,7 @@ impl std::fmt::Display for IssueCode {
 ///
 /// let issue: Issue = serde_json::from_str(
 ///     r#"{"code": "TEXT_TO_INTEGER", "severity": "retyped", "path": "/days", "span": [9, 12],
-///         "before": "\"3\"", "after": 3, "message": "a text was read as the integer it spells"}"#,
+///         "before": "\"3\"", "after": 3, "message": "a string was read as the integer it spells"}"#,
 /// )?;
 /// assert_eq!(issue.code, IssueCode::TextToInteger);
 /// // A tool that accepts changes of type, and none that goes further, runs this call.

@@ -10,8 +10,8 @@
 //! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
 //! 6. [`record`]: what stays behind of every call; [`evidence`]: what the log keeps of it;
 //! 7. [`approval`]: a question that a person answers before a call runs;
-//! 8. [`id`], [`trace`], [`freshness`]: the small types inside those; [`markdown`]: a tool's page for
-//!    people.
+//! 8. [`id`], [`trace`], [`freshness`]: the small types inside those; [`language`]: messages in English
+//!    and Chinese; [`markdown`]: a tool's page for people.
 //!
 //! # Example
 //!
@@ -51,6 +51,7 @@ pub mod evidence;
 pub mod freshness;
 pub mod id;
 pub mod issue;
+pub mod language;
 pub mod markdown;
 pub mod parameter;
 pub mod record;
@@ -66,6 +67,7 @@ pub use error_code::{ErrorCode, Retry};
 pub use evidence::{EvidenceRecord, RecordKind, Retention};
 pub use id::{RequestId, SnapshotId, ToolName};
 pub use issue::{BindStatus, Issue, IssueCode, Severity};
+pub use language::{Language, Message, Wording};
 pub use parameter::{AllowedValues, Cardinality, CaseRule, Parameter, ValueKind};
 pub use record::CallRecord;
 pub use tool::{Behaviour, Effect, Input, ToolSpec};

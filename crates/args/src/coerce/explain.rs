@@ -7,6 +7,7 @@ use super::trail::Event;
 use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
 use crate::validate::{broken_bound, broken_text_rule, is_allowed, type_of};
+use crate::words::Say;
 
 impl Coercer<'_, '_> {
     pub(super) fn explain(&mut self, node: NodeId, id: SchemaId) -> Event {
@@ -14,7 +15,7 @@ impl Coercer<'_, '_> {
         let rules = schema.rules(id);
         let kind = self.tree.kind(node);
         let span = self.tree.node(node).span;
-        let event = |code| Event::new(code, span).schema(id).came(kind.name());
+        let event = |code| Event::new(code, span).schema(id);
         if let Some(allowed) = &rules.allowed
             && !is_allowed(self.tree, allowed, node)
         {
@@ -25,7 +26,7 @@ impl Coercer<'_, '_> {
             };
         }
         if !rules.types.has(type_of(self.tree, node)) {
-            return event(IssueCode::TypeMismatch);
+            return event(IssueCode::TypeMismatch).came(kind.said());
         }
         let broken = match kind {
             Kind::Null | Kind::False | Kind::True => None,
@@ -46,15 +47,17 @@ impl Coercer<'_, '_> {
                 object.and_then(|rules| self.validator().broken_object_rule(rules, node))
             }
         };
-        let broken = broken.unwrap_or_else(|| "what the declaration asks for".to_owned());
-        event(IssueCode::Constraint).expected(broken)
+        event(IssueCode::Constraint).expected(broken.unwrap_or(Say::Declared))
     }
 
     fn suggest_member(&mut self, event: Event, allowed: &Allowed, node: NodeId) -> Event {
         let members = allowed.members.iter().map(|member| member.text.as_str());
         match self.nearest_to(self.tree.node(node).text, members) {
-            Some(member) => event.suggestion(format!("did you mean {member:?}?")),
-            None => event.suggestion(format!("send {}", allowed.describe())),
+            Some(member) => event.suggestion(Say::DidYouMean {
+                name: member.to_owned(),
+            }),
+            // What is allowed is sent instead, as with every refusal that names no better.
+            None => event,
         }
     }
 }

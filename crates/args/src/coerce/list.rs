@@ -7,6 +7,7 @@ use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Outcome};
 use crate::schema::SchemaId;
 use crate::tree::{Kind, NodeId};
+use crate::words::Say;
 
 impl Coercer<'_, '_> {
     pub(super) fn read_list(&mut self, node: NodeId, id: SchemaId) -> Outcome {
@@ -43,7 +44,7 @@ impl Coercer<'_, '_> {
             (Some(_), Some(_)) => {
                 let span = self.tree.node(node).span;
                 let event = Event::new(IssueCode::Ambiguous, span).schema(id);
-                self.fail(event.suggestion("send a JSON list"))
+                self.fail(event.suggestion(Say::SendList))
             }
         }
     }

@@ -8,6 +8,7 @@ use super::trail::{Cost, Event, Trail, TrailId};
 use super::{Coercer, Outcome};
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
 use crate::tree::{Kind, NodeId, Span};
+use crate::words::Say;
 
 /// What becomes of one member.
 enum Fate {
@@ -195,13 +196,17 @@ impl Coercer<'_, '_> {
         };
         let known: Vec<&str> = names().take(12).collect();
         let suggestion = match self.nearest_to(key, names()) {
-            Some(near) => format!("did you mean {near:?}?"),
-            None => "leave it out".to_owned(),
+            Some(near) => Say::DidYouMean {
+                name: near.to_owned(),
+            },
+            None => Say::LeaveOut,
         };
         let expected = if known.is_empty() {
-            "nothing: it takes no arguments".to_owned()
+            Say::NoArguments
         } else {
-            format!("one of the names {}", known.join(", "))
+            Say::Names {
+                names: known.join(", "),
+            }
         };
         let event = Event::new(code, span)
             .expected(expected)
@@ -213,10 +218,11 @@ impl Coercer<'_, '_> {
     fn missing(&mut self, node: NodeId, property: &Property) -> TrailId {
         // Nothing came, so nothing is quoted: the place is the end of the object.
         let end = self.tree.node(node).span.end;
-        let expected = self.schema.rules(property.schema).describe();
         let event = Event::new(IssueCode::MissingRequired, Span { start: end, end })
-            .expected(expected)
-            .suggestion(format!("send {:?}", property.name));
+            .schema(property.schema)
+            .suggestion(Say::SendMember {
+                name: property.name.clone(),
+            });
         let leaf = self.trail.leaf(event);
         let key = self.tree.intern(&property.name);
         self.trail.at_key(key, leaf)

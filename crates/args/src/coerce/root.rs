@@ -8,6 +8,7 @@ use super::{Coercer, Outcome};
 use crate::schema::Types;
 use crate::tolerant::WRAPPERS;
 use crate::tree::{Kind, NodeId};
+use crate::words::Say;
 
 /// What may stand beside wrapped arguments: the rest of a provider's call object.
 const CALL_MEMBERS: [&str; 12] = [
@@ -133,9 +134,8 @@ impl Coercer<'_, '_> {
         });
         let one = texts.next();
         if texts.any(|other| Some(other) != one) {
-            let event =
-                Event::new(IssueCode::Ambiguous, span).came("a list of different documents");
-            return self.fail(event.suggestion("send one object for one call"));
+            let event = Event::new(IssueCode::Ambiguous, span).came(Say::DifferentDocuments);
+            return self.fail(event.suggestion(Say::SendOneObject));
         }
         let inner = self.bind_root(*first);
         self.unwrapped(inner, IssueCode::RootListUnwrapped, span)

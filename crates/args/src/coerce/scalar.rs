@@ -7,6 +7,7 @@ use super::{Coercer, Outcome};
 use crate::number::{self, Decimal};
 use crate::schema::SchemaId;
 use crate::tree::{Kind, NodeId, Str};
+use crate::words::Say;
 
 impl Coercer<'_, '_> {
     pub(super) fn read_integer(&mut self, node: NodeId, id: SchemaId) -> Outcome {
@@ -32,7 +33,7 @@ impl Coercer<'_, '_> {
                 if self.schema.rules(id).kind == Some(ValueKind::Integer) && !fits_64_bits(&integer)
                 {
                     let event = Event::new(IssueCode::Constraint, span);
-                    return self.fail(event.expected("an integer of 64 bits"));
+                    return self.fail(event.expected(Say::Integer64));
                 }
                 // The digits were whole already: the type is right, a bound is not.
                 if code == IssueCode::NumberToInteger && integer == json {
@@ -53,7 +54,7 @@ impl Coercer<'_, '_> {
             }
             None => {
                 let event = Event::new(IssueCode::Lossy, span).schema(id);
-                self.fail(event.suggestion("send a whole number"))
+                self.fail(event.suggestion(Say::SendWholeNumber))
             }
         }
     }

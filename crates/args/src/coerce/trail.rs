@@ -5,6 +5,7 @@ use countersign_contract::{IssueCode, Severity};
 
 use crate::schema::SchemaId;
 use crate::tree::{NodeId, Span, Str};
+use crate::words::Say;
 
 /// Index of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +18,11 @@ pub(crate) struct Event {
     pub(crate) span: Span,
     pub(crate) after: Option<NodeId>,
     /// What was asked for, where it is not simply the schema's description.
-    pub(crate) expected: Option<String>,
+    pub(crate) expected: Option<Box<Say>>,
     pub(crate) schema: Option<SchemaId>,
-    pub(crate) suggestion: Option<String>,
+    pub(crate) suggestion: Option<Box<Say>>,
     /// What came, in a word; the excerpt says the rest.
-    pub(crate) came: Option<&'static str>,
+    pub(crate) came: Option<Box<Say>>,
     /// The name as it was written, where a name was changed.
     pub(crate) name: Option<Str>,
 }
@@ -41,7 +42,9 @@ impl Event {
     }
 
     pub(crate) fn limit(name: &'static str, span: Span) -> Self {
-        Self::new(IssueCode::LimitExceeded, span).expected(format!("no more than {name} allows"))
+        Self::new(IssueCode::LimitExceeded, span).expected(Say::WithinLimit {
+            limit: name.to_owned(),
+        })
     }
 
     pub(crate) fn after(mut self, node: NodeId) -> Self {
@@ -49,8 +52,8 @@ impl Event {
         self
     }
 
-    pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
-        self.expected = Some(expected.into());
+    pub(crate) fn expected(mut self, expected: Say) -> Self {
+        self.expected = Some(Box::new(expected));
         self
     }
 
@@ -59,13 +62,13 @@ impl Event {
         self
     }
 
-    pub(crate) fn suggestion(mut self, suggestion: impl Into<String>) -> Self {
-        self.suggestion = Some(suggestion.into());
+    pub(crate) fn suggestion(mut self, suggestion: Say) -> Self {
+        self.suggestion = Some(Box::new(suggestion));
         self
     }
 
-    pub(crate) fn came(mut self, came: &'static str) -> Self {
-        self.came = Some(came);
+    pub(crate) fn came(mut self, came: Say) -> Self {
+        self.came = Some(Box::new(came));
         self
     }
 

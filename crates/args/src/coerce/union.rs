@@ -9,6 +9,7 @@ use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Outcome};
 use crate::schema::{SchemaId, Types};
 use crate::tree::{Kind, NodeId};
+use crate::words::Say;
 
 impl Coercer<'_, '_> {
     /// Own rules first, then every schema beside them, then the whole once more.
@@ -145,7 +146,7 @@ impl Coercer<'_, '_> {
         if values.windows(2).any(|pair| pair.first() != pair.last()) {
             let span = self.tree.node(node).span;
             let event = Event::new(IssueCode::Ambiguous, span).schema(id);
-            return self.fail(event.suggestion("send the value in the type that is meant"));
+            return self.fail(event.suggestion(Say::SendMeantType));
         }
         *best
     }

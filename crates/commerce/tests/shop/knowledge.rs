@@ -115,7 +115,7 @@ async fn an_english_question() {
           "after": 1,
           "before": "\"1\"",
           "code": "TEXT_TO_INTEGER",
-          "message": "a text was read as the integer it spells",
+          "message": "a string was read as the integer it spells",
           "path": "/limit",
           "severity": "retyped",
           "span": [

@@ -125,7 +125,7 @@ async fn a_quote_in_the_currency_of_the_request() {
           "after": 2,
           "before": "\"2\"",
           "code": "TEXT_TO_INTEGER",
-          "message": "a text was read as the integer it spells",
+          "message": "a string was read as the integer it spells",
           "path": "/items/1/quantity",
           "severity": "retyped",
           "span": [

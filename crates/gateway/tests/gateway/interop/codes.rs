@@ -185,7 +185,7 @@ async fn wrong_arguments_are_told() {
       "messages": [
         {
           "code": "missing",
-          "content": "a required parameter is missing: expected a text; correct each issue and send the call again",
+          "content": "a required parameter is missing: expected a string; correct each issue and send the call again",
           "content_type": "plain",
           "param": "$.arguments.sku",
           "resolution": "recoverable",
@@ -206,7 +206,7 @@ async fn wrong_arguments_are_told() {
       "messages": [
         {
           "code": "invalid",
-          "content": "the value is not allowed: expected at least 0, got a number; correct each issue and send the call again",
+          "content": "the value is not allowed: expected at least 0; correct each issue and send the call again",
           "content_type": "plain",
           "path": "$.arguments.quantity",
           "severity": "recoverable",
@@ -264,7 +264,7 @@ async fn what_worked_is_our_envelope() {
           "after": 2,
           "before": "\"2\"",
           "code": "TEXT_TO_INTEGER",
-          "message": "a text was read as the integer it spells",
+          "message": "a string was read as the integer it spells",
           "path": "/quantity",
           "severity": "retyped",
           "span": [
