@@ -51,6 +51,11 @@ impl Reading {
         }
     }
 
+    /// With issues in another language than that of the locale.
+    pub fn speaking(self, language: Language) -> Self {
+        Self { language, ..self }
+    }
+
     /// Whether `3,14` is a number here.
     pub fn has_decimal_comma(&self) -> bool {
         self.decimal_comma

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::error_code::{ErrorCode, Retry};
 use crate::issue::Issue;
+use crate::language::{Language, Wording};
 
 /// `error` of a reply envelope: the code, one sentence for the caller, and the particulars.
 ///
@@ -23,8 +24,9 @@ use crate::issue::Issue;
 pub struct ErrorBody {
     /// One of the closed codes.
     pub code: ErrorCode,
-    /// One sentence for the caller: lower case, no full stop, names the thing and the limit.
-    pub message: String,
+    /// One sentence for the caller, in the language of the call's locale: lower case, no full stop, names
+    /// the thing and the limit.
+    pub message: Wording,
     /// The particulars.
     pub details: ErrorDetails,
 }
@@ -40,7 +42,7 @@ pub struct ErrorDetails {
     pub retry_after_ms: Option<u64>,
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Wording>,
     /// The argument it is about, as a JSON pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -133,7 +135,7 @@ impl FaultSource {
 
 impl ErrorBody {
     /// An error whose `retryable` follows from the code's retry class.
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<Wording>) -> Self {
         let details = ErrorDetails {
             retryable: code.retry() == Retry::Later,
             ..ErrorDetails::default()
@@ -146,8 +148,16 @@ impl ErrorBody {
     }
 
     /// Says what to do.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Wording>) -> Self {
         self.details.hint = Some(hint.into());
+        self
+    }
+
+    /// The error as a reader of this language gets it.
+    pub fn in_language(mut self, language: Language) -> Self {
+        self.message = self.message.in_language(language);
+        let hint = self.details.hint.take();
+        self.details.hint = hint.map(|hint| hint.in_language(language));
         self
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use countersign_args::{Arguments, Binder, Reading, SchemaError};
 use countersign_contract::{
-    ErrorBody, ErrorCode, FaultSource, Input, Issue, Source, ToolName, ToolSpec, Warning,
+    ErrorBody, ErrorCode, FaultSource, Input, Issue, Source, ToolName, ToolSpec, Warning, Wording,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -16,6 +16,7 @@ use crate::context::{CallContext, Notes};
 use crate::defaults::Defaults;
 use crate::executor;
 use crate::tool::{DynTool, Reply, ToolError};
+use crate::words::Say;
 
 /// The old interface: a name and a way to run it, no declaration.
 pub trait Handler: Send + Sync + 'static {
@@ -163,9 +164,9 @@ impl HandlerResult {
                     ctx.remark(code, message);
                 }
                 let message = match self.output {
-                    Value::String(message) => message,
-                    Value::Null => "the tool failed".to_owned(),
-                    output => output.to_string(),
+                    Value::String(message) => Wording::from(message),
+                    Value::Null => Say::ToolFailed.into(),
+                    output => output.to_string().into(),
                 };
                 let error = ToolError::from(*HandlerError::new(message).body);
                 Err(if self.metadata.is_empty() {
@@ -214,7 +215,7 @@ pub struct HandlerError {
 
 impl HandlerError {
     /// A handler knows no codes; what it says is its own failure.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<Wording>) -> Self {
         let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
         Self::from(body)
     }
@@ -233,7 +234,7 @@ impl From<ErrorBody> for HandlerError {
 impl From<HandlerError> for HandlerResult {
     fn from(error: HandlerError) -> Self {
         let details = serde_json::to_value(&error.body.details).unwrap_or_default();
-        let result = Self::failure(&error.body.message)
+        let result = Self::failure(&*error.body.message)
             .metadata("code", error.body.code.as_str())
             .metadata("details", details);
         Self {
@@ -338,7 +339,10 @@ impl Handler for ToolHandler {
             let bound = self.binder.bind_with(request.arguments, &reading);
             let arguments = match bound.arguments {
                 Some(arguments) if bound.status.is_executable() => arguments,
-                Some(_) | None => return Err(executor::refusal_of(bound.issues).into()),
+                Some(_) | None => {
+                    let refusal = executor::refusal_of(bound.issues);
+                    return Err(refusal.in_language(context.language()).into());
+                }
             };
             let arguments = self.defaults.fill(&arguments).unwrap_or(arguments);
             let before = context.said();
@@ -350,7 +354,7 @@ impl Handler for ToolHandler {
                     Ok(HandlerResult::of(reply, notes, declared_ttl, bound.issues))
                 }
                 Err(error) => Err(HandlerError {
-                    body: Box::new(error.into_body()),
+                    body: Box::new(error.into_body().in_language(context.language())),
                     warnings: warnings(bound.issues, notes.remarks.into_iter()),
                 }),
             }

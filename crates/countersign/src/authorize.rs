@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ToolName, ToolSpec};
+use countersign_contract::{ToolName, ToolSpec, Wording};
 
 use crate::BoxFuture;
 use crate::principal::Principal;
 use crate::unavailable::Unavailable;
+use crate::words::Say;
 
 /// The policy. It sees the principal and the tool, never the arguments, so that a listing and a call
 /// cannot be answered differently.
@@ -44,12 +45,12 @@ pub enum Verdict {
     /// A credential, or a stronger one, is needed first.
     Unauthorized {
         /// What to do.
-        hint: String,
+        hint: Wording,
     },
     /// It may not.
     Forbid {
         /// What to do.
-        hint: String,
+        hint: Wording,
     },
 }
 
@@ -136,16 +137,29 @@ impl Rules {
         match self.scopes.get(tool) {
             Some(scopes) if scopes.iter().any(|scope| principal.holds(scope)) => Verdict::Allow,
             Some(scopes) => {
-                let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+                let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
                 Verdict::Forbid {
-                    hint: format!("use a credential with the scope {}", scopes.join(" or ")),
+                    hint: use_scope(&scopes),
                 }
             }
             None => Verdict::Forbid {
-                hint: "no scope grants this tool; the policy has to name it first".to_owned(),
+                hint: Say::NoScope.into(),
             },
         }
     }
+}
+
+/// The hint of a tool that one of these scopes grants.
+pub fn use_scope(scopes: &[&str]) -> Wording {
+    match scopes {
+        [scope] => Say::UseScope {
+            scope: (*scope).to_owned(),
+        },
+        _ => Say::UseOneScope {
+            scopes: scopes.join(", "),
+        },
+    }
+    .into()
 }
 
 impl Authorizer for Rules {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use countersign_contract::envelope::Client;
 use countersign_contract::evidence::{EvidenceRecord, Freshness, Link, LinkRole};
 use countersign_contract::{
-    Actor, ErrorCode, Issue, RequestId, SnapshotId, Source, TraceContext, TraceState,
+    Actor, ErrorCode, Issue, Language, RequestId, SnapshotId, Source, TraceContext, TraceState,
+    Wording,
 };
 use jiff::Timestamp;
 
@@ -21,6 +22,7 @@ use crate::rules::{RuleSet, Rules};
 use crate::state::{Linked, Stale, State};
 use crate::text::TextReader;
 use crate::tool::ToolError;
+use crate::words::Say;
 
 /// The request envelope after everything that was missing has been filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,6 +180,12 @@ impl CallContext {
         &self.request.user_id
     }
 
+    /// The language of messages for the caller. Errors and remarks that come as a
+    /// [`Wording`] in both languages are told in it without further ado.
+    pub fn language(&self) -> Language {
+        Language::of(self.request.locale.as_deref())
+    }
+
     /// Whether nothing may be changed (A4).
     pub fn is_dry_run(&self) -> bool {
         self.request.dry_run
@@ -286,8 +294,8 @@ impl CallContext {
                 .and_then(|version| self.rules.version(name, version.parse().ok()?)),
         };
         let set = set.ok_or_else(|| {
-            let message = format!("the rule set {name:?} is not loaded");
-            ToolError::new(ErrorCode::UpstreamError, message)
+            let name = name.to_owned();
+            ToolError::new(ErrorCode::UpstreamError, Say::NoRuleSet { name })
         })?;
         self.note(|notes| {
             let used = (set.name.clone(), set.version.to_string());
@@ -318,7 +326,8 @@ impl CallContext {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.links.iter().any(|known| known.id == link.id) {
             if notes.links.len() >= LINKS_MAX {
-                let message = format!("a call may link {LINKS_MAX} others");
+                let most = LINKS_MAX.to_string();
+                let message = Say::TooManyLinks { most };
                 return Err(ToolError::new(ErrorCode::UpstreamError, message));
             }
             notes.links.push(link);
@@ -354,7 +363,8 @@ impl CallContext {
     }
 
     /// Tells the caller something although the call worked: a code of the tool's own, one sentence.
-    pub fn remark(&self, code: impl Into<String>, message: impl Into<String>) {
+    pub fn remark(&self, code: impl Into<String>, message: impl Into<Wording>) {
+        let message = message.into().in_language(self.language());
         self.note(|notes| notes.remarks.push((code.into(), message.into())));
     }
 

@@ -1,7 +1,7 @@
 //! What a conversation keeps of a call, and shows to the model again (B16).
 
 use countersign_args::Arguments;
-use countersign_contract::{Issue, IssueCode, ReplyEnvelope, Warning};
+use countersign_contract::{Issue, IssueCode, Language, ReplyEnvelope, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{ProviderCall, text};
@@ -54,7 +54,7 @@ impl HistoryEntry {
         };
         let missing = |issue: &Issue| issue.code == IssueCode::ToolDefinitionMissing;
         if entry.issues().any(missing) {
-            entry.parsed = without_declaration(&entry.arguments).arguments;
+            entry.parsed = without_declaration(&entry.arguments, Language::default()).arguments;
         }
         entry
     }

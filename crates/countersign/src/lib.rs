@@ -117,6 +117,7 @@ pub mod text;
 pub mod tool;
 pub mod unavailable;
 pub mod vault;
+mod words;
 
 pub use countersign_args::Arguments;
 pub use countersign_contract as contract;

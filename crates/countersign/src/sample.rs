@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::Issue;
+use crate::words::Say;
 use crate::{CallContext, Tool, ToolArgs, ToolError};
 
 mod notes;
@@ -60,7 +61,7 @@ impl Tool for MemorySearch {
     async fn call(&self, _: &CallContext, args: MemorySearchArgs) -> Result<Vec<Found>, ToolError> {
         let wanted: Vec<String> = words(&args.query).collect();
         if wanted.is_empty() {
-            return Err(ToolError::invalid("/query", "the query holds no word"));
+            return Err(ToolError::invalid("/query", Say::NoWord));
         }
         let mut found: Vec<Found> = self
             .notes

@@ -23,6 +23,7 @@ use crate::ledger::{self, DocumentKey, FoundDocument, MemoryStore, Store};
 use crate::text::TextReader;
 use crate::tool::ToolError;
 use crate::vault::{SHARED, Vault};
+use crate::words::Say;
 
 mod collection;
 mod linked;
@@ -177,10 +178,10 @@ impl State {
     ) -> Result<Vec<(String, T)>, ToolError> {
         check_name(collection)?;
         let pointer = collection.pointer_of(index).ok_or_else(|| {
-            misuse(format!(
-                "the collection {} has no index {index:?}",
-                collection.name()
-            ))
+            misuse(Say::NoIndex {
+                collection: collection.name().to_owned(),
+                index: index.to_owned(),
+            })
         })?;
         let value = value.into();
         let user_id = self.owner(collection);
@@ -230,10 +231,9 @@ impl State {
         value: Option<Value>,
     ) -> Result<(), ToolError> {
         if !self.may_write {
-            return Err(misuse(format!(
-                "a tool that declares no effect cannot write to {}",
-                collection.name()
-            )));
+            return Err(misuse(Say::ReadsOnly {
+                collection: collection.name().to_owned(),
+            }));
         }
         let key = self.key(collection, id)?;
         let tracked = self.unit().version(&key);
@@ -296,10 +296,10 @@ impl State {
     fn key(&self, collection: &Collection, id: &str) -> Result<DocumentKey, ToolError> {
         check_name(collection)?;
         if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
-            return Err(misuse(format!(
-                "an id in {} has to have 1 to {ID_BYTES_MAX} bytes, none of them zero",
-                collection.name()
-            )));
+            return Err(misuse(Say::IdForm {
+                collection: collection.name().to_owned(),
+                most: ID_BYTES_MAX.to_string(),
+            }));
         }
         Ok(DocumentKey {
             user_id: self.owner(collection).to_owned(),
@@ -354,16 +354,16 @@ fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Value, ToolErr
 }
 
 fn read_as<T: DeserializeOwned>(value: Value) -> Result<T, ToolError> {
-    serde_json::from_value(value).map_err(|error| {
-        misuse("a stored document does not fit the tool's type".to_owned()).with_source(error)
-    })
+    serde_json::from_value(value).map_err(|error| misuse(Say::DocumentUnfit).with_source(error))
 }
 
 /// What the gateway keeps for itself, such as approvals, no tool can reach.
 fn check_name(collection: &Collection) -> Result<(), ToolError> {
     let name = collection.name();
     if name.starts_with('$') {
-        return Err(misuse(format!("the collection {name} is not a tool's")));
+        return Err(misuse(Say::NotATools {
+            collection: name.to_owned(),
+        }));
     }
     Ok(())
 }
@@ -372,14 +372,13 @@ fn check_tracked(collection: &Collection) -> Result<(), ToolError> {
     if collection.is_tracked() {
         return Ok(());
     }
-    let name = collection.name();
-    Err(misuse(format!(
-        "the collection {name} is not declared as scanned"
-    )))
+    Err(misuse(Say::NotScanned {
+        collection: collection.name().to_owned(),
+    }))
 }
 
 /// The tool uses its state in a way that cannot work; sending the call again does not help.
-fn misuse(message: String) -> ToolError {
+fn misuse(message: Say) -> ToolError {
     let mut body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
     body.details.retryable = false;
     ToolError::from(body)
@@ -388,11 +387,8 @@ fn misuse(message: String) -> ToolError {
 /// The store did not answer. What the tool has done elsewhere before that is not known here, so this does
 /// not say that there was no effect.
 fn store_failed(error: ledger::Error) -> ToolError {
-    let body = ErrorBody::new(
-        ErrorCode::UpstreamError,
-        "the tool's state cannot be read now",
-    )
-    .source(FaultSource::Gateway)
-    .hint("send the same call again later, with the same idempotency_key if it has one");
+    let body = ErrorBody::new(ErrorCode::UpstreamError, Say::StateUnread)
+        .source(FaultSource::Gateway)
+        .hint(Say::SameLaterWithKey);
     ToolError::from(body).with_source(error)
 }

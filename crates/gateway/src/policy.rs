@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use countersign::authorize::{Authorizer, Decision, Verdict};
+use countersign::authorize::{Authorizer, Decision, Verdict, use_scope};
 use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
@@ -221,8 +221,9 @@ impl Policy {
         }
         if let Some(scopes) = self.missing_scopes(principal, name).first() {
             let scopes: Vec<&str> = scopes.iter().map(|scope| &**scope).collect();
-            let hint = format!("use a credential with the scope {}", scopes.join(" or "));
-            return Verdict::Forbid { hint };
+            return Verdict::Forbid {
+                hint: use_scope(&scopes),
+            };
         }
         // Who acts for others names the user with each call, which the call itself checks.
         let is_for_nobody = !principal.has_user && !principal.may_act_for_others;
@@ -255,9 +256,7 @@ fn any(globs: &[Glob], tool: &str) -> bool {
 }
 
 fn forbid(hint: &str) -> Verdict {
-    Verdict::Forbid {
-        hint: hint.to_owned(),
-    }
+    Verdict::Forbid { hint: hint.into() }
 }
 
 impl Authorizer for Policy {

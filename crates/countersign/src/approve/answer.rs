@@ -12,6 +12,7 @@ use crate::principal::Principal;
 use crate::redact::error_text;
 use crate::scribe::Draft;
 use crate::unavailable::Unavailable;
+use crate::words::Say;
 
 /// Lets a person or a system, never an agent, see and answer the questions of all users.
 pub const SCOPE_ANSWER: &str = "approvals:answer";
@@ -50,24 +51,40 @@ pub enum Error {
 impl Error {
     /// What a caller is told.
     pub fn into_body(self) -> ErrorBody {
-        let message = self.to_string();
         match self {
-            Self::Unknown(_) => ErrorBody::new(ErrorCode::NotFound, message)
-                .hint("list the approvals to see which there are; an old one is removed"),
-            Self::Agent => ErrorBody::new(ErrorCode::Forbidden, message)
-                .hint("let the user answer, with a credential of their own"),
-            Self::NotTheirs => ErrorBody::new(ErrorCode::Forbidden, message)
-                .hint("use the credential of the user who is asked"),
-            Self::NotOpen { state, .. } => ErrorBody::new(ErrorCode::Conflict, message)
-                .hint("send the call again; it asks anew where it has to")
-                .detail("state", state.as_str()),
-            Self::Reason => ErrorBody::new(ErrorCode::InvalidArgument, message).field("/reason"),
+            Self::Unknown(id) => {
+                ErrorBody::new(ErrorCode::NotFound, Say::NoApproval { id }).hint(Say::ListApprovals)
+            }
+            Self::Agent => ErrorBody::new(ErrorCode::Forbidden, Say::AgentCannotAnswer)
+                .hint(Say::LetUserAnswer),
+            Self::NotTheirs => {
+                let scope = SCOPE_ANSWER.to_owned();
+                ErrorBody::new(ErrorCode::Forbidden, Say::NotYoursToAnswer { scope })
+                    .hint(Say::UseAskedCredential)
+            }
+            Self::NotOpen { id, state } => {
+                let message = match state {
+                    ApprovalState::Pending => Say::ApprovalPending { id },
+                    ApprovalState::Approved => Say::ApprovalApproved { id },
+                    ApprovalState::Denied => Say::ApprovalDenied { id },
+                    ApprovalState::Used => Say::ApprovalUsed { id },
+                    ApprovalState::Expired => Say::ApprovalExpired { id },
+                };
+                ErrorBody::new(ErrorCode::Conflict, message)
+                    .hint(Say::CallAsksAnew)
+                    .detail("state", state.as_str())
+            }
+            Self::Reason => {
+                let most = REASON_CHARS_MAX.to_string();
+                ErrorBody::new(ErrorCode::InvalidArgument, Say::ReasonForm { most })
+                    .field("/reason")
+            }
             Self::Store(error) => {
                 let error = error_text(&error);
                 tracing::error!(error, "approvals could not be read or written");
-                ErrorBody::new(ErrorCode::UpstreamError, "the approvals cannot be read now")
+                ErrorBody::new(ErrorCode::UpstreamError, Say::ApprovalsUnread)
                     .source(FaultSource::Gateway)
-                    .hint("try again later")
+                    .hint(Say::TryLater)
             }
         }
     }

@@ -4,8 +4,9 @@ use countersign_contract::{Actor, ActorType, ErrorBody, ErrorCode, ToolName};
 use countersign_evidence::seal::UserKey;
 use serde_json::Value;
 
-use super::{Budget, BudgetScope, Currency, Direction, Money, ToolAmount, Unit};
+use super::{Budget, BudgetScope, Currency, Direction, InvalidMoney, Money, ToolAmount, Unit};
 use crate::ledger::{Draw, KeyDigest, Overdrawn, PotKey};
+use crate::words::Say;
 
 /// A call, as far as a budget looks at it.
 pub(crate) struct Call<'a> {
@@ -81,23 +82,23 @@ impl Plan {
         let draw = self.draws.get(over.draw);
         let source = self.sources.get(over.draw);
         let name = draw.map_or("", |draw| draw.pot.name.as_str());
+        let budget = name.to_owned();
         let message = match source {
             // What is left for everybody is nobody's business.
             Some(source) if source.scope != BudgetScope::Global => {
                 let left = source.currency.shown(Money(over.left));
-                format!("the budget {name} has {left} left, which is not enough")
+                Say::BudgetLeft { budget, left }
             }
-            Some(_) | None => format!("the budget {name} has not enough left"),
+            Some(_) | None => Say::BudgetOver { budget },
         };
         let body = match over.next_window {
             Some(wait) => {
                 let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 ErrorBody::new(ErrorCode::RateLimited, message)
                     .retry_after_ms(ms)
-                    .hint("spend less, or wait for retry_after_ms; do not split it up")
+                    .hint(Say::SpendLessOrWait)
             }
-            None => ErrorBody::new(ErrorCode::Forbidden, message)
-                .hint("spend less, or ask the user for a larger budget"),
+            None => ErrorBody::new(ErrorCode::Forbidden, message).hint(Say::SpendLessOrAsk),
         };
         body.detail("limit", "budget").detail("budget", name)
     }
@@ -114,41 +115,35 @@ impl Direction {
 
 fn draw(call: &Call<'_>, budget: &Budget, tool: &ToolAmount) -> Result<Draw, Box<ErrorBody>> {
     if tool.direction == Direction::Refund && call.is_read {
-        let message = format!(
-            "the policy counts {} as a refund to the budget {}, and a tool that only reads refunds nothing",
-            call.tool, budget.name
-        );
+        let message = Say::RefundOfRead {
+            tool: call.tool.to_string(),
+            budget: budget.name.clone(),
+        };
         return Err(ErrorBody::new(ErrorCode::Forbidden, message)
-            .hint("no argument or key helps: the operator has to take the entry out of the policy")
+            .hint(Say::OperatorMendsPolicy)
             .into());
     }
     if tool.direction == Direction::Refund && !call.has_key {
-        let message = format!(
-            "a refund to the budget {} needs an idempotency_key",
-            budget.name
-        );
+        let message = Say::RefundNeedsKey {
+            budget: budget.name.clone(),
+        };
         return Err(ErrorBody::new(ErrorCode::InvalidArgument, message)
             .field("/idempotency_key")
-            .hint("send a new key for each refund and the same key for each retry")
+            .hint(Say::NewKeyPerRefund)
             .into());
     }
     check_currency(call, budget, tool)?;
     let found = call.arguments.pointer(&tool.amount);
     let Some(found) = found.filter(|value| !value.is_null()) else {
-        let message = format!(
-            "the budget {} counts what {} spends, and the call names no amount",
-            budget.name, call.tool
-        );
-        return Err(refused(message, &tool.amount)
-            .hint("name the amount")
-            .into());
+        let message = Say::NoAmount {
+            budget: budget.name.clone(),
+            tool: call.tool.to_string(),
+        };
+        return Err(refused(message, &tool.amount).hint(Say::NameAmount).into());
     };
     let money = budget.currency.read(found, tool.unit).map_err(|error| {
-        let message = format!(
-            "the budget {} cannot count the amount: {error}",
-            budget.name
-        );
-        refused(message, &tool.amount).hint("write the amount as a decimal, as in 12.50")
+        let message = uncountable(budget.name.clone(), error);
+        refused(message, &tool.amount).hint(Say::WriteDecimal)
     });
     let money = money.map_err(Box::new)?;
     Ok(Draw {
@@ -156,6 +151,17 @@ fn draw(call: &Call<'_>, budget: &Budget, tool: &ToolAmount) -> Result<Draw, Box
         amount: tool.direction.signed(money),
         limit: budget.limit.0,
     })
+}
+
+fn uncountable(budget: String, error: InvalidMoney) -> Say {
+    match error {
+        InvalidMoney::Currency | InvalidMoney::Amount => Say::AmountForm { budget },
+        InvalidMoney::Decimals { decimals } => Say::AmountDecimals {
+            budget,
+            decimals: decimals.to_string(),
+        },
+        InvalidMoney::TooLarge => Say::AmountTooLarge { budget },
+    }
 }
 
 /// One currency a pot: amounts in another one are not comparable, whatever the rate.
@@ -174,17 +180,19 @@ fn check_currency(
     let Some(found) = found.filter(|found| !budget.currency.is(found)) else {
         return Ok(());
     };
-    let (name, currency) = (&budget.name, &budget.currency);
-    let message = if found.is_empty() {
-        format!("the budget {name} is in {currency}, and the call names no currency")
-    } else {
-        format!("the budget {name} is in {currency}, and the call in another currency")
+    let (budget, currency) = (budget.name.clone(), budget.currency.to_string());
+    let hint = Say::CallInCurrency {
+        currency: currency.clone(),
     };
-    let hint = format!("make the call in {currency}");
+    let message = if found.is_empty() {
+        Say::NoCurrency { budget, currency }
+    } else {
+        Say::OtherCurrency { budget, currency }
+    };
     Err(refused(message, field).hint(hint).into())
 }
 
-fn refused(message: String, field: &str) -> ErrorBody {
+fn refused(message: Say, field: &str) -> ErrorBody {
     ErrorBody::new(ErrorCode::InvalidArgument, message)
         .field(field)
         .detail("limit", "budget")
@@ -205,12 +213,11 @@ fn pot(call: &Call<'_>, budget: &Budget) -> Result<PotKey, Box<ErrorBody>> {
         }
         BudgetScope::Session => {
             let Some(session_id) = call.session_id else {
-                let message = format!(
-                    "the budget {} is one of a session, and the call names none",
-                    budget.name
-                );
+                let message = Say::NoSession {
+                    budget: budget.name.clone(),
+                };
                 return Err(refused(message, "/session_id")
-                    .hint("send the session_id")
+                    .hint(Say::SendSession)
                     .into());
             };
             // A store is given no names of a user's own.

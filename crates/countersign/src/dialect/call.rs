@@ -1,9 +1,10 @@
 //! A call as a provider sends it, before anything is known about its tool.
 
-use countersign_contract::{ErrorBody, ErrorCode, Issue, IssueCode};
+use countersign_contract::{ErrorBody, ErrorCode, Issue, IssueCode, Language, Message};
 use serde_json::{Value, json};
 
 use super::{CALLS_MAX, DecodeError};
+use crate::words::Say;
 
 /// One call of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,14 +63,7 @@ impl ProviderCall {
     /// Why the call must not run, whatever its text looks like: a call that was cut off can by
     /// chance look like a whole one.
     pub fn refusal(&self) -> Option<ErrorBody> {
-        if !self.truncated {
-            return None;
-        }
-        let message = "the arguments were cut off before they were complete";
-        let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message)
-            .hint("send the whole call again, with shorter arguments or a higher token limit");
-        error.details.issues = vec![Issue::new(IssueCode::Incomplete, "", message)];
-        Some(error)
+        self.truncated.then(|| cut_off(Language::English))
     }
 
     /// The id to answer under; where the provider gave none, one made from the place of the call.
@@ -95,6 +89,15 @@ impl ProviderCall {
             }
         }
     }
+}
+
+/// The refusal of a call that was cut off.
+pub(crate) fn cut_off(language: Language) -> ErrorBody {
+    let mut error =
+        ErrorBody::new(ErrorCode::InvalidArgument, Say::CutOff).hint(Say::SendWholeCall);
+    let message = Say::CutOff.text(language);
+    error.details.issues = vec![Issue::new(IssueCode::Incomplete, "", message)];
+    error.in_language(language)
 }
 
 /// Adds a call to those of its message.

@@ -1,6 +1,6 @@
 //! What a model reads of a reply: short, the code first, and always what to do next.
 
-use countersign_contract::{ErrorBody, Issue, ReplyEnvelope, Warning};
+use countersign_contract::{ErrorBody, Issue, IssueCode, ReplyEnvelope, Warning};
 use serde_json::Value;
 
 /// How many issues or warnings a model is shown; the rest is a number.
@@ -46,9 +46,9 @@ pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
 
 /// `CODE: message. hint`, then the issues, each with its path and what to send instead.
 pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
-    let mut first = format!("{}: {}.", error.code, error.message.trim_end_matches('.'));
+    let mut first = format!("{}: {}", error.code, stopped(&error.message));
     if let Some(hint) = &error.details.hint {
-        first = format!("{first} {}.", capitalised(hint.trim_end_matches('.')));
+        first = format!("{first} {}", capitalised(&stopped(hint)));
     }
     if let Some(ms) = error.details.retry_after_ms {
         first = format!("{first} Retry after {ms} ms.");
@@ -90,8 +90,9 @@ fn issue(issue: &Issue) -> String {
         &issue.path
     };
     let mut line = format!("- {path}: {} ({}", issue.message, issue.code);
-    // The sentence of a refusal says already what was expected.
+    // The sentence of a refusal says already what was expected, or which names are allowed.
     if let Some(expected) = &issue.expected
+        && issue.code != IssueCode::UnknownKey
         && !issue.message.contains(expected.as_str())
     {
         line = format!("{line}; expected {expected}");
@@ -100,6 +101,17 @@ fn issue(issue: &Issue) -> String {
         line = format!("{line}; {suggestion}");
     }
     line + ")"
+}
+
+/// A message as a sentence, with the full stop of its language.
+fn stopped(message: &str) -> String {
+    let message = message.trim_end_matches(['.', '。']);
+    let stop = if message.ends_with(|last: char| !last.is_ascii()) {
+        '。'
+    } else {
+        '.'
+    };
+    format!("{message}{stop}")
 }
 
 /// Hints are written in lower case for people's terminals; behind a full stop they are a sentence.

@@ -14,6 +14,7 @@ use super::trail::Trail;
 use super::{Executor, gateway_fault, store_fault};
 use crate::ledger::{Held, HeldState, KeyDigest, Scope};
 use crate::limit::{Admission, Attempt, LimitName};
+use crate::words::Say;
 
 /// A call that is within its limits, and how its key stands.
 pub(super) struct Admitted {
@@ -80,14 +81,16 @@ impl Executor {
             } => (limit, retry_after_ms),
         };
         let message = match limit {
-            LimitName::User => "the user's allowance of calls is used up".to_owned(),
-            LimitName::Agent => "the agent's allowance of calls is used up".to_owned(),
-            LimitName::Session => "the session's allowance of calls is used up".to_owned(),
-            LimitName::Tool => format!("the allowance for {} is used up", attempt.tool),
+            LimitName::User => Say::UserLimit,
+            LimitName::Agent => Say::AgentLimit,
+            LimitName::Session => Say::SessionLimit,
+            LimitName::Tool => Say::ToolLimit {
+                tool: attempt.tool.to_string(),
+            },
         };
         Err(ErrorBody::new(ErrorCode::RateLimited, message)
             .retry_after_ms(retry_after_ms)
-            .hint("wait for retry_after_ms, then send the same call again")
+            .hint(Say::WaitThenSame)
             .detail("limit", limit.as_str())
             .into())
     }
@@ -111,18 +114,14 @@ impl Executor {
         let Some(repeated) = counted.await.map_err(|error| store_fault(&error))? else {
             return Ok(());
         };
-        let message = format!(
-            "this very call of {} was made {} times within {} seconds",
-            attempt.tool,
-            repeated.calls,
-            repeated.within.as_secs()
-        );
+        let message = Say::Repeated {
+            tool: attempt.tool.to_string(),
+            calls: repeated.calls.to_string(),
+            seconds: repeated.within.as_secs().to_string(),
+        };
         Err(ErrorBody::new(ErrorCode::RateLimited, message)
             .retry_after_ms(repeated.retry_after_ms)
-            .hint(
-                "you repeat yourself: use the answers that you have, change the arguments, or tell \
-                 the user what you are stuck on",
-            )
+            .hint(Say::StopRepeating)
             .detail("limit", "identical_calls")
             .into())
     }

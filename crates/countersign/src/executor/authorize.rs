@@ -16,6 +16,7 @@ use crate::catalog::Entry;
 use crate::context::Request;
 use crate::principal::Principal;
 use crate::scribe::Circumstances;
+use crate::words::Say;
 
 /// A call that this principal may make.
 pub(super) struct Allowed {
@@ -37,7 +38,7 @@ impl Executor {
         let request = identify(&mut call, trail)?;
         let decision = self.decide(&call.principal, &entry).await?;
         trail.record.policy_revision = Some(decision.policy_revision.to_string());
-        let name = entry.name();
+        let tool = entry.name().to_string();
         let (code, message, hint) = match decision.verdict {
             Verdict::Allow => {
                 let allowed = Allowed {
@@ -49,16 +50,10 @@ impl Executor {
                 };
                 return Ok(Box::new(allowed));
             }
-            Verdict::Unauthorized { hint } => (
-                ErrorCode::Unauthorized,
-                format!("the tool {name} needs a credential"),
-                hint,
-            ),
-            Verdict::Forbid { hint } => (
-                ErrorCode::Forbidden,
-                format!("the tool {name} may not be called with this credential"),
-                hint,
-            ),
+            Verdict::Unauthorized { hint } => {
+                (ErrorCode::Unauthorized, Say::NeedsCredential { tool }, hint)
+            }
+            Verdict::Forbid { hint } => (ErrorCode::Forbidden, Say::NotAllowed { tool }, hint),
         };
         Err(ErrorBody::new(code, message).hint(hint).into())
     }
@@ -81,12 +76,12 @@ fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
     let actor = match envelope.actor.take() {
         None => principal.actor.clone(),
         Some(actor) if actor == principal.actor || principal.may_act_for_others => actor,
-        Some(_) => return Err(forged("/actor", "the actor")),
+        Some(_) => return Err(forged("/actor", Say::OtherActor)),
     };
     let user_id = match envelope.user_id.take() {
         None => principal.user_id.clone(),
         Some(user_id) if user_id == principal.user_id || principal.may_act_for_others => user_id,
-        Some(_) => return Err(forged("/user_id", "the user_id")),
+        Some(_) => return Err(forged("/user_id", Say::OtherUser)),
     };
     // State is kept by user: nobody is a user that everybody without a name would share.
     if !is_name(&user_id) || !is_name(&actor.id) {
@@ -120,22 +115,19 @@ fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
 
 fn nameless(principal: &Principal) -> Stop {
     if principal.may_act_for_others {
-        let message = "neither the call nor the credential names a user";
-        return ErrorBody::new(ErrorCode::InvalidArgument, message)
+        return ErrorBody::new(ErrorCode::InvalidArgument, Say::NoUser)
             .field("/user_id")
-            .hint("name the user of 1 to 255 characters on whose behalf the call is made")
+            .hint(Say::NameUser)
             .into();
     }
-    let message = "the credential names no user, or none that can be";
-    ErrorBody::new(ErrorCode::Unauthorized, message)
-        .hint("use a credential with a user of 1 to 255 characters")
+    ErrorBody::new(ErrorCode::Unauthorized, Say::NoUserInCredential)
+        .hint(Say::UseUserCredential)
         .into()
 }
 
-fn forged(pointer: &str, what: &str) -> Stop {
-    let message = format!("{what} of the envelope is not that of the credential");
+fn forged(pointer: &str, message: Say) -> Stop {
     ErrorBody::new(ErrorCode::Forbidden, message)
         .field(pointer)
-        .hint("leave it out, or use a credential that may act for others")
+        .hint(Say::ActForOthers)
         .into()
 }

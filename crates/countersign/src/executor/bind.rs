@@ -9,7 +9,8 @@ use countersign_contract::parameter::Leniency;
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
 use countersign_contract::{
-    BindStatus, Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Severity, canonical,
+    BindStatus, Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Language, Message, Severity,
+    Wording, canonical,
 };
 use countersign_evidence::seal::UserKey;
 use serde_json::Value;
@@ -21,7 +22,9 @@ use super::print::Fingerprint;
 use super::stop::Stop;
 use super::trail::Trail;
 use crate::catalog::Entry;
+use crate::dialect::cut_off;
 use crate::ledger::{Held, Scope};
+use crate::words::Say;
 
 /// A call whose arguments the tool's declaration accepts.
 pub(super) struct Bound {
@@ -46,15 +49,16 @@ pub(super) struct KeyedCall {
 impl Executor {
     pub(super) async fn bind(&self, admitted: Admitted, trail: &mut Trail) -> Result<Bound, Stop> {
         let Admitted {
-            mut allowed,
+            allowed,
             keys,
             scope,
             held,
             left,
         } = admitted;
-        if let Some(error) = allowed.call.refusal.take() {
+        if allowed.call.is_cut {
+            let error = cut_off(Language::of(allowed.request.locale.as_deref()));
             trail.record.binding = BindSummary::new(BindStatus::Incomplete, &error.details.issues);
-            return Err(Stop::Refused(error));
+            return Err(error.into());
         }
         let (arguments, issues) = bind_text(&allowed, trail)?;
         let (canonical, value) = describe(&allowed.entry, &arguments, trail);
@@ -122,11 +126,13 @@ impl Executor {
             // A dry run claims nothing, so it needs no key.
             KeyRule::Required if allowed.request.dry_run => Ok((None, (None, 0))),
             KeyRule::Required => {
-                let message = format!("a call of {} needs an idempotency_key", spec.name);
-                Err(ErrorBody::new(ErrorCode::InvalidArgument, message)
-                    .field("/idempotency_key")
-                    .hint("send a new key for each new intention and the same key for each retry")
-                    .into())
+                let tool = spec.name.to_string();
+                Err(
+                    ErrorBody::new(ErrorCode::InvalidArgument, Say::NeedsKey { tool })
+                        .field("/idempotency_key")
+                        .hint(Say::NewKeyPerIntention)
+                        .into(),
+                )
             }
             KeyRule::Derive => {
                 let scope = scope_of(allowed, keys, &format!("derived:{digest}"));
@@ -142,9 +148,12 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
     let first = issues
         .iter()
         .find(|issue| issue.severity == Severity::Error);
-    let message = first.map_or("the arguments cannot be read", |issue| &issue.message);
-    let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message)
-        .hint("correct each issue and send the call again");
+    // An issue is written in the caller's language already.
+    let message = first.map_or_else(
+        || Say::UnreadableArguments.into(),
+        |issue| Wording::from(&issue.message),
+    );
+    let mut error = ErrorBody::new(ErrorCode::InvalidArgument, message).hint(Say::CorrectIssues);
     // The whole text has no place of its own to name.
     let place = first.filter(|issue| !issue.path.is_empty());
     error.details.field = place.map(|issue| issue.path.clone());
@@ -158,7 +167,7 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Iss
     let reading = Reading::new(request.locale.as_deref(), request.timezone.as_deref());
     let mut bound = entry.binder.bind_with(&allowed.call.raw, &reading);
     if entry.spec().input == Input::Undeclared {
-        warn_undeclared(entry, &mut bound.issues);
+        warn_undeclared(entry, &mut bound.issues, reading.language());
     }
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
     match bound.arguments {
@@ -246,18 +255,18 @@ fn has_long_decimal(json: &str) -> bool {
 }
 
 /// B8: a reply warns each time, the log once.
-fn warn_undeclared(entry: &Entry, issues: &mut Vec<Issue>) {
+fn warn_undeclared(entry: &Entry, issues: &mut Vec<Issue>, language: Language) {
     entry.warned.call_once(|| {
         tracing::warn!(tool = %entry.name(), "the tool has no declaration");
     });
-    note_missing_definition(issues);
+    note_missing_definition(issues, language);
 }
 
 /// The warning that nothing is declared, once.
-pub(super) fn note_missing_definition(issues: &mut Vec<Issue>) {
+pub(super) fn note_missing_definition(issues: &mut Vec<Issue>, language: Language) {
     let code = IssueCode::ToolDefinitionMissing;
     if !issues.iter().any(|issue| issue.code == code) {
-        let message = "the tool declares no parameters, so the arguments were only parsed";
+        let message = Say::NoDeclaration.text(language);
         issues.push(Issue::new(code, "", message));
     }
 }

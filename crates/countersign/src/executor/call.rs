@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ErrorBody, RequestEnvelope, RequestId, TraceContext, TraceState};
+use countersign_contract::{RequestEnvelope, RequestId, TraceContext, TraceState};
 
 use crate::cancel::Cancellation;
 use crate::dialect::ProviderCall;
@@ -44,8 +44,8 @@ pub(super) struct CallParts {
     pub(super) timeout: Option<Duration>,
     pub(super) wait_for_approval: Duration,
     pub(super) patience: Cancellation,
-    /// Why the arguments must not be bound, whatever they look like.
-    pub(super) refusal: Option<Box<ErrorBody>>,
+    /// Whether the arguments were cut off, so that they must not be bound, whatever they look like.
+    pub(super) is_cut: bool,
 }
 
 impl ToolCall {
@@ -70,7 +70,7 @@ impl ToolCall {
                 timeout: None,
                 wait_for_approval: Duration::ZERO,
                 patience: Cancellation::never(),
-                refusal: None,
+                is_cut: false,
             }),
         }
     }
@@ -79,7 +79,7 @@ impl ToolCall {
     /// refused with its [`refusal`](ProviderCall::refusal) where its arguments would be bound.
     pub fn from_provider(call: &ProviderCall, principal: impl Into<Arc<Principal>>) -> Self {
         let mut made = Self::new(&*call.name, &*call.arguments.text, principal);
-        made.parts.refusal = call.refusal().map(Box::new);
+        made.parts.is_cut = call.truncated;
         made.parts.origin = Origin {
             surface: Surface::Provider,
             call_id: call.id.as_deref().map(Arc::from),

@@ -25,6 +25,7 @@ use crate::catalog::Entry;
 use crate::context::CallContext;
 use crate::ledger::{Claim, ClaimAnswer, ClaimRequest, Held, HeldState, Scope};
 use crate::tool::Reply;
+use crate::words::Say;
 
 /// A call that may run: it holds its key, or it has none.
 pub(super) struct Claimed {
@@ -342,8 +343,8 @@ fn standing(
         }
         HeldState::Expired => Some(conflict(
             ConflictReason::KeyExpired,
-            "the call with this idempotency_key was made, and its answer is no longer kept",
-            "use a new idempotency_key for a new call",
+            Say::KeyExpired,
+            Say::NewKeyForNewCall,
         )),
     }
 }
@@ -368,41 +369,33 @@ fn take_at_commit(key: &KeyedCall, attempts_max: u32) -> Result<Taking, Stop> {
 }
 
 pub(super) fn exhausted(attempts: u32) -> Stop {
-    let message = format!("the call with this idempotency_key has failed {attempts} times");
-    let mut body = ErrorBody::new(ErrorCode::RateLimited, message)
-        .hint("find out why it fails, then use a new idempotency_key");
+    let attempts = attempts.to_string();
+    let mut body = ErrorBody::new(ErrorCode::RateLimited, Say::Exhausted { attempts })
+        .hint(Say::FindOutThenNewKey);
     body.details.retryable = false;
     body.into()
 }
 
 /// What a caller can do who has used a key for other arguments; none where that is allowed, because the key was
 /// released.
-fn way_out(state: &HeldState) -> Option<&'static str> {
+fn way_out(state: &HeldState) -> Option<Say> {
     match state {
         HeldState::Released => None,
-        HeldState::Running { .. } => Some(
-            "wait until the first call has ended: after a failure without an effect the key takes other \
-             arguments; otherwise use a new idempotency_key for a new call",
-        ),
-        HeldState::Abandoned | HeldState::InDoubt => Some(
-            "the first call may have had its effect: send its own arguments again, or let an operator look, \
-             before you send a corrected call under a new idempotency_key",
-        ),
-        HeldState::Succeeded(_) | HeldState::Failed(_) => {
-            Some("use a new idempotency_key for a new call, or the first arguments for a retry")
-        }
-        HeldState::Expired => Some("use a new idempotency_key for a new call"),
+        HeldState::Running { .. } => Some(Say::WaitThenOtherArguments),
+        HeldState::Abandoned | HeldState::InDoubt => Some(Say::FirstMayHaveHappened),
+        HeldState::Succeeded(_) | HeldState::Failed(_) => Some(Say::NewKeyOrFirstArguments),
+        HeldState::Expired => Some(Say::NewKeyForNewCall),
     }
 }
 
-fn key_reused(paths: Vec<String>, way_out: &str) -> Stop {
+fn key_reused(paths: Vec<String>, way_out: Say) -> Stop {
     let message = if paths.is_empty() {
-        "the idempotency_key was used for other arguments".to_owned()
+        Say::KeyReused
     } else {
         let shown = paths.iter().take(PATHS_SHOWN).map(String::as_str);
         let shown: Vec<_> = shown.collect();
-        let shown = shown.join(", ");
-        format!("the idempotency_key was used for other arguments, which differ at {shown}")
+        let paths = shown.join(", ");
+        Say::KeyReusedAt { paths }
     };
     let mut body = ErrorBody::new(ErrorCode::Conflict, message)
         .reason(ConflictReason::KeyReused)
@@ -417,33 +410,26 @@ fn key_reused(paths: Vec<String>, way_out: &str) -> Stop {
 const PATHS_SHOWN: usize = 5;
 
 pub(super) fn in_flight(retry_after_ms: u64) -> Stop {
-    let message = "the first call with this idempotency_key has not finished";
-    ErrorBody::new(ErrorCode::Conflict, message)
+    ErrorBody::new(ErrorCode::Conflict, Say::InFlight)
         .reason(ConflictReason::InFlight)
         .retry_after_ms(retry_after_ms)
-        .hint("wait for retry_after_ms, then send the same call again with the same key")
+        .hint(Say::WaitSameKey)
         .into()
 }
 
 pub(super) fn in_doubt() -> Stop {
-    conflict(
-        ConflictReason::InDoubt,
-        "whether the first call with this idempotency_key had its effect is not known",
-        "do not send it again under another key; it has to be looked up first",
-    )
+    conflict(ConflictReason::InDoubt, Say::InDoubt, Say::LookUpFirst)
 }
 
 fn in_doubt_until(retry_after_ms: u64) -> Stop {
-    let message =
-        "whether the first call with this idempotency_key had its effect is not known yet";
-    ErrorBody::new(ErrorCode::Conflict, message)
+    ErrorBody::new(ErrorCode::Conflict, Say::InDoubtYet)
         .reason(ConflictReason::InDoubt)
         .retry_after_ms(retry_after_ms)
-        .hint("wait for retry_after_ms, then send the same call again with the same key")
+        .hint(Say::WaitSameKey)
         .into()
 }
 
-fn conflict(reason: ConflictReason, message: &str, hint: &str) -> Stop {
+fn conflict(reason: ConflictReason, message: Say, hint: Say) -> Stop {
     ErrorBody::new(ErrorCode::Conflict, message)
         .reason(reason)
         .hint(hint)

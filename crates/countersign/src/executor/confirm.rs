@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use countersign_contract::envelope::Warning;
 use countersign_contract::{Effect, ErrorBody, ErrorCode};
 use serde_json::json;
 
@@ -17,6 +16,7 @@ use crate::approve::{Answer, Confirm, Foreseen, Ticket, agreed};
 use crate::cancel::Cancellation;
 use crate::ledger::HeldState;
 use crate::unavailable::Unavailable;
+use crate::words::Say;
 
 /// A call that needs no confirmation, or has one.
 pub(super) struct Confirmed {
@@ -57,19 +57,14 @@ impl Executor {
     async fn would_ask(&self, bound: &Bound, trail: &mut Trail) -> Result<(), Stop> {
         let question = question(bound, trail);
         let message = match self.foresee(&question).await? {
-            Foreseen::Approved => "the user has confirmed this call",
-            Foreseen::Pending => "the call itself waits for the user's answer",
-            Foreseen::Asked | Foreseen::Unknown => {
-                "the call itself answers NEEDS_USER_CONFIRMATION until the user has confirmed it"
-            }
+            Foreseen::Approved => Say::WouldBeConfirmed,
+            Foreseen::Pending => Say::WouldWait,
+            Foreseen::Asked | Foreseen::Unknown => Say::WouldAsk,
             Foreseen::Denied(answer) => {
                 return granted(&question, answer).map(drop).map_err(Stop::from);
             }
         };
-        trail.facts.warnings.push(Warning::Remark {
-            code: "NEEDS_USER_CONFIRMATION".to_owned(),
-            message: message.to_owned(),
-        });
+        trail.warn("NEEDS_USER_CONFIRMATION", &message);
         Ok(())
     }
 
@@ -153,12 +148,11 @@ impl Executor {
             // It was answered anew in this very moment; the next call has it.
             Ok(_) => ErrorBody::new(
                 ErrorCode::NeedsUserConfirmation,
-                format!(
-                    "the approval of this call of {} was used by another",
-                    question.tool
-                ),
+                Say::ApprovalTaken {
+                    tool: question.tool.to_string(),
+                },
             )
-            .hint("send the same call again"),
+            .hint(Say::SameAgain),
         }
     }
 }
@@ -226,7 +220,7 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
 
 /// The ticket, or what the caller is told in its place.
 fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Box<ErrorBody>> {
-    let tool = &question.tool;
+    let tool = question.tool.to_string();
     let body = match answer {
         Answer::Approved(permit) => return Ok(permit.into_ticket()),
         Answer::Pending {
@@ -234,9 +228,9 @@ fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Bo
             expires_at,
             because,
         } => {
-            let message = format!("the user has to confirm this call of {tool}");
+            let message = Say::MustConfirm { tool };
             let body = ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
-                .hint("let the user confirm, then send the same call again")
+                .hint(Say::LetUserConfirm)
                 .detail("approval_id", approval_id)
                 .detail("expires_at", expires_at.to_string());
             match because {
@@ -245,9 +239,8 @@ fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Bo
             }
         }
         Answer::Denied { approval_id, until } => {
-            let message = format!("the user has declined this call of {tool}");
-            ErrorBody::new(ErrorCode::Forbidden, message)
-                .hint("do not send it again unless the user asks for it")
+            ErrorBody::new(ErrorCode::Forbidden, Say::Declined { tool })
+                .hint(Say::NotUnlessAsked)
                 .detail("approval_id", approval_id)
                 .detail("denied_until", until.to_string())
         }
@@ -255,21 +248,18 @@ fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Bo
             pending_max,
             retry_after_ms,
         } => {
-            let message = format!("{pending_max} calls wait for the user's answer already");
-            ErrorBody::new(ErrorCode::RateLimited, message)
+            let count = pending_max.to_string();
+            ErrorBody::new(ErrorCode::RateLimited, Say::TooManyQuestions { count })
                 .retry_after_ms(retry_after_ms)
-                .hint("let the user answer those first")
+                .hint(Say::AnswerThoseFirst)
         }
     };
     Err(Box::new(body))
 }
 
 fn given_up(question: &Confirm) -> Stop {
-    let message = format!(
-        "the call of {} was cancelled before the user answered",
-        question.tool
-    );
-    ErrorBody::new(ErrorCode::Timeout, message)
-        .hint("send the same call again; the question stays open")
+    let tool = question.tool.to_string();
+    ErrorBody::new(ErrorCode::Timeout, Say::CancelledUnanswered { tool })
+        .hint(Say::QuestionStaysOpen)
         .into()
 }

@@ -5,6 +5,7 @@ use countersign_contract::{ErrorBody, ErrorCode, RequestEnvelope};
 use jiff::tz::TimeZone;
 
 use super::stop::Stop;
+use crate::words::Say;
 
 /// The longest member of an envelope, in characters.
 const MEMBER_CHARS_MAX: usize = 255;
@@ -26,20 +27,20 @@ pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), Stop> {
     ];
     for (pointer, text) in texts {
         if !text.is_none_or(|text| is_name(text)) {
-            let form =
-                format!("1 to {MEMBER_CHARS_MAX} characters, none of them a control character");
-            return Err(refusal(pointer, &form));
+            let member = pointer.trim_start_matches('/').replace('/', ".");
+            let most = MEMBER_CHARS_MAX.to_string();
+            return Err(refusal(pointer, Say::NotAName { member, most }));
         }
     }
     if !envelope.locale.as_deref().is_none_or(is_locale) {
-        return Err(refusal("/locale", "a BCP 47 tag such as en-US"));
+        return Err(refusal("/locale", Say::NotALocale));
     }
     if !envelope.currency.as_deref().is_none_or(is_currency) {
-        return Err(refusal("/currency", "an ISO 4217 code such as USD"));
+        return Err(refusal("/currency", Say::NotACurrency));
     }
     // An unknown zone would be read as none, and times without a zone would mean another moment.
     if !envelope.timezone.as_deref().is_none_or(is_timezone) {
-        return Err(refusal("/timezone", "an IANA name such as Europe/Berlin"));
+        return Err(refusal("/timezone", Say::NotATimezone));
     }
     Ok(())
 }
@@ -73,11 +74,9 @@ fn is_timezone(text: &str) -> bool {
     text.len() <= MEMBER_CHARS_MAX && TimeZone::get(text).is_ok()
 }
 
-fn refusal(pointer: &str, form: &str) -> Stop {
-    let name = pointer.trim_start_matches('/').replace('/', ".");
-    let message = format!("{name} of the envelope is not {form}");
+fn refusal(pointer: &str, message: Say) -> Stop {
     ErrorBody::new(ErrorCode::InvalidArgument, message)
         .field(pointer)
-        .hint("correct it, or leave it out or send null where there is none")
+        .hint(Say::CorrectMember)
         .into()
 }

@@ -45,6 +45,7 @@ use crate::retention::RetentionPlan;
 use crate::rules::Rules;
 use crate::scribe::Build;
 use crate::vault::Vault;
+use crate::words::Say;
 
 mod admit;
 mod authorize;
@@ -410,12 +411,9 @@ impl ExecutorBuilder {
 fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
     let error = error_text(error);
     tracing::error!(error, "a part behind the executor failed");
-    ErrorBody::new(
-        ErrorCode::UpstreamError,
-        "the gateway could not complete the call",
-    )
-    .source(FaultSource::Gateway)
-    .hint("send the same call again later, with the same idempotency_key if it has one")
+    ErrorBody::new(ErrorCode::UpstreamError, Say::GatewayFailed)
+        .source(FaultSource::Gateway)
+        .hint(Say::SameLaterWithKey)
 }
 
 /// The store failed. Where it says why in words that help the caller, the caller gets them.
@@ -423,7 +421,7 @@ fn store_fault(error: &ledger::Error) -> ErrorBody {
     let body = gateway_fault(error);
     match error {
         ledger::Error::DiskLow { .. } | ledger::Error::Full { .. } => ErrorBody {
-            message: "the gateway has no room to record calls, so it makes none".to_owned(),
+            message: Say::NoRoom.into(),
             ..body
         },
         ledger::Error::Unavailable(_)

@@ -21,6 +21,7 @@ use crate::ledger::Durability;
 use crate::observe::CAUSE_TARGET;
 use crate::redact::error_text;
 use crate::tool::{DryRun, Reply, ToolError};
+use crate::words::Say;
 
 /// A call whose reply and record are complete and only wait to be committed.
 pub(super) struct Recorded {
@@ -95,6 +96,7 @@ impl Executor {
                 if verdict == Verdict::InDoubt && !may_repeat(claimed, verdict) {
                     forbid_repeat(&mut body);
                 }
+                let body = body.in_language(trail.language);
                 let reply = Box::new(ReplyEnvelope::failure(request_id, body));
                 (reply, Vec::new(), None, verdict)
             }
@@ -197,11 +199,7 @@ pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
 /// Says that the same call must not simply be sent again.
 pub(super) fn forbid_repeat(body: &mut ErrorBody) {
     body.details.retryable = false;
-    body.details.hint = Some(
-        "whether the call was made is not known: look before you send it again, and use an \
-         idempotency_key"
-            .to_owned(),
-    );
+    body.details.hint = Some(Say::LookBeforeAgain.into());
 }
 
 /// A reply waits for its record where that is asked for, and where something was changed.
@@ -226,34 +224,38 @@ fn digested(
     entry: &Entry,
     rule: EvidenceRule,
 ) -> Result<(Reply, Option<String>), ToolError> {
+    let tool = || entry.name().to_string();
     let (bytes, text) = match (canonical::to_string(&reply.data), rule) {
         (Ok(text), _) => (text.len(), Some(text)),
         // Nobody could read it back.
         (Err(error @ canonical::Error::TooDeep { .. }), _) => {
-            let message = format!("the answer of {} nests too deep", entry.name());
-            let hint = format!(
-                "the tool has to answer with no more than {} levels",
-                canonical::DEPTH_MAX
+            let most = canonical::DEPTH_MAX.to_string();
+            let fault = unusable(
+                Say::AnswerTooDeep { tool: tool() },
+                Say::FewerLevels { most },
             );
-            return Err(unusable(message, hint).with_source(error));
+            return Err(fault.with_source(error));
         }
         (Err(_), EvidenceRule::Recorded) => (reply.data.to_string().len(), None),
         (Err(error), EvidenceRule::Required) => {
-            let message = format!("the answer of {} has no canonical form", entry.name());
-            let hint = "the tool has to write large integers as texts";
-            return Err(unusable(message, hint).with_source(error));
+            let message = Say::AnswerNotCanonical { tool: tool() };
+            return Err(unusable(message, Say::IntegersAsStrings).with_source(error));
         }
     };
     if bytes > DATA_BYTES_MAX {
-        let message = format!("the answer of {} has {bytes} bytes", entry.name());
-        let hint = format!("the tool has to answer with no more than {DATA_BYTES_MAX} bytes");
-        return Err(unusable(message, hint));
+        let bytes = bytes.to_string();
+        let most = DATA_BYTES_MAX.to_string();
+        let message = Say::AnswerTooLarge {
+            tool: tool(),
+            bytes,
+        };
+        return Err(unusable(message, Say::FewerBytes { most }));
     }
     Ok((reply, text))
 }
 
 /// The same call would get the same answer, so sending it again does not help.
-fn unusable(message: String, hint: impl Into<String>) -> ToolError {
+fn unusable(message: Say, hint: Say) -> ToolError {
     let mut body = ErrorBody::new(ErrorCode::UpstreamError, message)
         .source(FaultSource::Tool)
         .hint(hint);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use countersign_args::{Arguments, Binder, Bound};
+use countersign_args::{Arguments, Binder, Bound, Reading};
 use countersign_contract::envelope::Warning;
 use countersign_contract::record::BindSummary;
-use countersign_contract::{ErrorBody, ErrorCode, Issue, Severity};
+use countersign_contract::{ErrorBody, ErrorCode, Issue, Language, Severity};
 
 use super::Executor;
 use super::bind::{canonical_text, note_missing_definition};
@@ -15,6 +15,7 @@ use super::stop::Stop;
 use super::trail::Trail;
 use crate::catalog::Entry;
 use crate::redact::Detector;
+use crate::words::Say;
 
 /// A call whose tool exists.
 pub(super) struct Resolved {
@@ -48,27 +49,26 @@ impl Executor {
 /// An unknown tool runs nothing. Its arguments are parsed as those of a tool without a declaration, for history,
 /// record and telemetry (B8). The name is the caller's text, so the log does not have it.
 fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
-    let message = format!("there is no tool {:?}", trail.record.tool);
+    let tool = trail.record.tool.clone();
     trail.facts.asked_tool = Some(trail.record.tool.clone());
     trail.record.tool = scrubbed(&trail.record.tool);
     tracing::warn!("a call names no known tool; its arguments were only parsed");
-    let bound = without_declaration(&call.raw);
+    let bound = without_declaration(&call.raw, trail.language);
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
     trail.facts.given = bound.arguments.as_ref().map(canonical_text);
     let is_error = |issue: &Issue| issue.severity == Severity::Error;
     let (errors, warnings): (Vec<_>, Vec<_>) = bound.issues.into_iter().partition(is_error);
     let warnings = warnings.into_iter().map(Warning::Issue);
     trail.facts.warnings.extend(warnings);
-    let mut error =
-        ErrorBody::new(ErrorCode::NotFound, message).hint("list the tools to see which there are");
+    let mut error = ErrorBody::new(ErrorCode::NotFound, Say::NoTool { tool }).hint(Say::ListTools);
     error.details.issues = errors;
     error.into()
 }
 
 /// A text as it is read where nothing is declared (B8). What is no object was not found to be arguments.
-pub(crate) fn without_declaration(raw: &str) -> Bound {
-    let mut bound = Binder::undeclared().bind(raw);
-    note_missing_definition(&mut bound.issues);
+pub(crate) fn without_declaration(raw: &str, language: Language) -> Bound {
+    let mut bound = Binder::undeclared().bind_with(raw, &Reading::default().speaking(language));
+    note_missing_definition(&mut bound.issues, language);
     let parsed = bound.arguments.as_ref();
     let is_object = parsed.is_some_and(|it| Arguments::from_json(it.as_json()).is_ok());
     bound.arguments = bound.arguments.filter(|_| is_object);

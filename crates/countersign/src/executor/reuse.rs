@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use countersign_contract::RequestId;
-use countersign_contract::envelope::Warning;
 
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, store_fault};
 use crate::ledger::LogQuery;
+use crate::words::Say;
 
 /// Request ids of this process whose records may still wait for their batch.
 #[derive(Debug, Default)]
@@ -55,17 +55,14 @@ impl Executor {
         };
         let earlier = self.parts.store.records(&earlier).await;
         let earlier = earlier.map_err(|error| store_fault(&error))?;
-        let first = match earlier.last() {
-            Some(first) => format!("its evidence is {}", first.id),
-            None if is_recent => "it has just been made".to_owned(),
+        let message = match earlier.last() {
+            Some(first) => Say::RequestIdReused {
+                evidence: first.id.to_string(),
+            },
+            None if is_recent => Say::RequestIdJustUsed,
             None => return Ok(()),
         };
-        trail.facts.warnings.push(Warning::Remark {
-            code: "REQUEST_ID_REUSED".to_owned(),
-            message: format!(
-                "this request_id names an earlier call of this user: {first}; use a new one for each call"
-            ),
-        });
+        trail.warn("REQUEST_ID_REUSED", &message);
         Ok(())
     }
 }

@@ -22,6 +22,7 @@ use crate::context::{CallContext, Notes};
 use crate::ledger::Hex;
 use crate::state::State;
 use crate::tool::{DryRun, Reply, ToolError};
+use crate::words::Say;
 
 /// A call that the tool has answered, or that was stopped while it ran.
 pub(super) struct Done {
@@ -150,10 +151,7 @@ impl Executor {
             ..
         } = claimed;
         if ctx.is_dry_run() && is_validated_only(entry) {
-            ctx.remark(
-                "VALIDATED_ONLY",
-                "the call would be accepted; the tool was not run",
-            );
+            ctx.remark("VALIDATED_ONLY", Say::ValidatedOnly);
             return Ok(Reply::default());
         }
         let start = || entry.tool().call(ctx, arguments.clone());
@@ -264,25 +262,24 @@ impl<T> Drop for Contained<'_, T> {
 }
 
 fn overdue(after: Duration) -> ToolError {
-    let message = format!("the tool did not answer within {} ms", after.as_millis());
-    ErrorBody::new(ErrorCode::Timeout, message)
+    let ms = after.as_millis().to_string();
+    ErrorBody::new(ErrorCode::Timeout, Say::Overdue { ms })
         .source(FaultSource::Tool)
-        .hint("send the same call again, with the same idempotency_key if it has one")
+        .hint(Say::SameWithKey)
         .into()
 }
 
 fn cancelled() -> ToolError {
-    let message = "the call was cancelled before the tool answered";
-    ErrorBody::new(ErrorCode::Timeout, message)
+    ErrorBody::new(ErrorCode::Timeout, Say::Cancelled)
         .source(FaultSource::Gateway)
-        .hint("send the same call again, with the same idempotency_key if it has one")
+        .hint(Say::SameWithKey)
         .into()
 }
 
 /// What a panic says stays out of the reply and out of our log: it may quote arguments.
 fn panicked() -> ToolError {
     tracing::error!("the tool panicked");
-    ErrorBody::new(ErrorCode::UpstreamError, "the tool failed")
+    ErrorBody::new(ErrorCode::UpstreamError, Say::ToolFailed)
         .source(FaultSource::Tool)
         .into()
 }

@@ -15,6 +15,7 @@ use crate::approve::COLLECTION;
 use crate::ledger::{Commit, CommitAnswer, Error, Held, HeldState, KeyChange, Outcome};
 use crate::scribe::Draft;
 use crate::state::Changes;
+use crate::words::Say;
 
 /// What is left to do for a call that has run.
 pub(super) enum Settled {
@@ -106,7 +107,12 @@ impl Executor {
         self.note_settling(&recorded, &mut trail);
         let closing = self.closing(&trail);
         let request_id = recorded.reply.request_id.clone();
-        let Trail { record, facts, .. } = trail;
+        let Trail {
+            record,
+            facts,
+            language,
+            ..
+        } = trail;
         let draft = match &facts.keys {
             Some(keys) if self.parts.store.keeps_log() => {
                 self.draft(&recorded, keys, record, &facts)
@@ -121,7 +127,7 @@ impl Executor {
                 if !recorded.is_repeatable {
                     forbid_repeat(&mut body);
                 }
-                ReplyEnvelope::failure(request_id, body)
+                ReplyEnvelope::failure(request_id, body.in_language(language))
             }
         };
         self.tell(closing, &reply);
@@ -248,10 +254,10 @@ impl Executor {
                 return Ok(None);
             }
         }
-        let message = format!("what the call has read in {collection} keeps changing");
-        let body = ErrorBody::new(ErrorCode::Conflict, message)
+        let collection = collection.to_owned();
+        let body = ErrorBody::new(ErrorCode::Conflict, Say::KeepsChanging { collection })
             .reason(ConflictReason::Version)
-            .hint("send the same call again, with the same idempotency_key if it has one");
+            .hint(Say::SameWithKey);
         recorded.verdict = match behaviour.effect {
             Effect::Read | Effect::Write => Verdict::Released,
             Effect::External => Verdict::Abandoned,
@@ -280,6 +286,7 @@ impl Executor {
         trail.record.code = Some(body.code);
         let request_id = trail.record.request_id.clone();
         let evidence = recorded.reply.evidence.take();
+        let body = body.in_language(trail.language);
         let failed = ReplyEnvelope::failure(request_id, body);
         recorded.reply = Box::new(ReplyEnvelope { evidence, ..failed });
         let commit = Commit {
@@ -342,12 +349,12 @@ const TURN_MAX: Duration = Duration::from_hours(24);
 
 /// The effect is there, its state is not.
 fn doubtful(has_key: bool) -> ErrorBody {
-    let message = "the call was made, and what it has to keep of it could not be written";
-    let body = ErrorBody::new(ErrorCode::Conflict, message).reason(ConflictReason::InDoubt);
+    let body =
+        ErrorBody::new(ErrorCode::Conflict, Say::EffectNotStored).reason(ConflictReason::InDoubt);
     if has_key {
-        body.hint("do not send it again under another key; it has to be looked up first")
+        body.hint(Say::LookUpFirst)
     } else {
-        body.hint("do not send it again; it has to be looked up first")
+        body.hint(Say::LookUpFirstNoKey)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::budget::{Call, Plan};
 use crate::ledger::{
     Claim, Lapse, Overdrawn, ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd,
 };
+use crate::words::Say;
 
 /// Money that is set aside for a call, or is going to be.
 pub(super) struct Spending {
@@ -153,9 +154,8 @@ pub(super) fn over_budget(claimed: &Claimed, over: &Overdrawn) -> Stop {
 
 /// The owner was silent for so long that what was set aside was given to others. Nothing was done.
 pub(super) fn lapsed() -> Stop {
-    let message = "the call took longer than its money was set aside for, so it was not made";
-    ErrorBody::new(ErrorCode::Timeout, message)
+    ErrorBody::new(ErrorCode::Timeout, Say::MoneyLapsed)
         .source(FaultSource::Gateway)
-        .hint("send the same call again, with the same idempotency_key if it has one")
+        .hint(Say::SameWithKey)
         .into()
 }

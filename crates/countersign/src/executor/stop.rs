@@ -1,16 +1,16 @@
 //! The early ways out: a refusal, or the answer of an earlier call with the same key.
 
-use countersign_contract::envelope::Warning;
 use countersign_contract::freshness::Freshness;
-use countersign_contract::{ErrorBody, Evidence, RecordKind, ReplyEnvelope};
+use countersign_contract::{ErrorBody, Evidence, Language, RecordKind, ReplyEnvelope};
 use jiff::Timestamp;
 
 use super::print::StoredReply;
-use super::trail::{Trail, micros};
+use super::trail::{Trail, micros, remark};
 use super::{Executor, store_fault};
 use crate::ledger::Durability;
 use crate::scribe::{CallDraft, Draft};
 use crate::vault::SHARED;
+use crate::words::Say;
 
 /// Why a call does not reach its tool, or why its answer is not its own.
 pub(super) enum Stop {
@@ -45,7 +45,8 @@ impl Executor {
         let (kind, mut reply) = match stop {
             Stop::Refused(error) => {
                 trail.record.code = Some(error.code);
-                let mut reply = ReplyEnvelope::failure(request_id, *error);
+                let error = error.in_language(trail.language);
+                let mut reply = ReplyEnvelope::failure(request_id, error);
                 reply.warnings.clone_from(&trail.facts.warnings);
                 if parts.store.keeps_log() {
                     trail.record.snapshot_id = Some(id.clone());
@@ -70,15 +71,11 @@ impl Executor {
                 trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
                 let mut reply = ReplyEnvelope {
                     request_id,
-                    ..replay(*stored, parts.clock.now())
+                    ..replay(*stored, parts.clock.now(), trail.language)
                 };
                 if trail.record.dry_run {
-                    reply.warnings.push(Warning::Remark {
-                        code: "WOULD_REPLAY".to_owned(),
-                        message:
-                            "with this idempotency_key the first answer is given again; this is it"
-                                .to_owned(),
-                    });
+                    let would = remark("WOULD_REPLAY", &Say::WouldReplay, trail.language);
+                    reply.warnings.push(would);
                 }
                 (RecordKind::Call, reply)
             }
@@ -154,8 +151,9 @@ impl Executor {
     }
 }
 
-/// The first answer again: the same data and evidence, with what is left of its window.
-fn replay(stored: StoredReply, now: Timestamp) -> ReplyEnvelope {
+/// The first answer again: the same data, evidence and texts, with what is left of its window. The texts keep
+/// the language that they were given in; only what is added now is in the caller's.
+fn replay(stored: StoredReply, now: Timestamp, language: Language) -> ReplyEnvelope {
     let StoredReply { at, mut reply } = stored;
     reply.replayed = true;
     if let Some(ttl_seconds) = reply.ttl_seconds {
@@ -165,11 +163,8 @@ fn replay(stored: StoredReply, now: Timestamp) -> ReplyEnvelope {
         };
         reply.ttl_seconds = Some(freshness.remaining_seconds(now));
         if freshness.is_stale(now) {
-            reply.warnings.push(Warning::Remark {
-                code: "STALE_REPLAY".to_owned(),
-                message: "this is the first answer again, and its window of validity is over"
-                    .to_owned(),
-            });
+            let stale = remark("STALE_REPLAY", &Say::StaleReplay, language);
+            reply.warnings.push(stale);
         }
     }
     reply

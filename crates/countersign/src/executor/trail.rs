@@ -8,7 +8,7 @@ use countersign_contract::envelope::Warning;
 use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
-use countersign_contract::{CallRecord, RequestId, TraceContext, TraceState};
+use countersign_contract::{CallRecord, Language, Message, RequestId, TraceContext, TraceState};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -21,6 +21,7 @@ use crate::observe::Origin;
 use crate::principal::Principal;
 use crate::redact::Detector;
 use crate::scribe::{Circumstances, recorded_request_id};
+use crate::words::Say;
 
 /// The record in the making, and the moments that its phases are taken from.
 pub(super) struct Trail {
@@ -29,6 +30,8 @@ pub(super) struct Trail {
     pub(super) trace: TraceContext,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
+    /// What the caller reads; of texts only, never of what is recorded by code.
+    pub(super) language: Language,
     /// When the call arrived, in the clock's monotonic time.
     pub(super) arrived: Duration,
     pub(super) facts: Facts,
@@ -75,7 +78,13 @@ impl Executor {
         // A chosen id may say anything, so records and logs have a keyed digest in its place.
         let is_id_chosen = sent.is_some() && !call.is_id_ours;
         let request_id = sent.unwrap_or_else(|| parts.ids.request_id());
-        let (trace, warnings) = self.trace_of(call);
+        let language = Language::of(call.envelope.locale.as_deref());
+        let (trace, unusable) = self.trace_of(call);
+        let unusable = unusable.into_iter().map(str::to_owned);
+        let warnings = unusable.map(|member| {
+            let message = Say::TraceUnusable { member };
+            remark("TRACE_UNUSABLE", &message, language)
+        });
         let at = parts.clock.now();
         let tool = call
             .tool
@@ -106,6 +115,7 @@ impl Executor {
             trace,
             trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
             origin: std::mem::take(&mut call.origin),
+            language,
             arrived: parts.clock.monotonic(),
             facts: Facts {
                 at,
@@ -118,7 +128,7 @@ impl Executor {
                 raw: Some(call.raw.clone()),
                 public: Value::Null,
                 is_redacted: false,
-                warnings,
+                warnings: warnings.collect(),
                 given: None,
                 key: None,
                 links: Vec::new(),
@@ -128,7 +138,7 @@ impl Executor {
 
     /// The span of this call, below the caller's, or the first of a new trace (A6); and a warning for each id that
     /// cannot be used.
-    fn trace_of(&self, call: &CallParts) -> (TraceContext, Vec<Warning>) {
+    fn trace_of(&self, call: &CallParts) -> (TraceContext, Vec<&'static str>) {
         let ids = &self.parts.ids;
         if let Some(caller) = call.trace {
             return (caller.child(ids.span_id()), Vec::new());
@@ -150,17 +160,15 @@ impl Executor {
             },
         };
         let unusable = sent.map(|sent| sent.unusable).unwrap_or_default();
-        (trace, unusable.into_iter().map(unusable_trace).collect())
+        (trace, unusable)
     }
 }
 
-fn unusable_trace(member: &'static str) -> Warning {
+/// A warning that is not about an argument.
+pub(super) fn remark(code: &str, message: &Say, language: Language) -> Warning {
     Warning::Remark {
-        code: "TRACE_UNUSABLE".to_owned(),
-        message: format!(
-            "trace.{member} was not used: a trace_id has 32 and a span id 16 lower-case hexadecimal \
-             digits, not all of them zero"
-        ),
+        code: code.to_owned(),
+        message: message.text(language),
     }
 }
 
@@ -177,6 +185,13 @@ impl Trail {
             .ok()
             .and_then(|elapsed| self.facts.at.checked_add(elapsed).ok())
             .unwrap_or(self.facts.at)
+    }
+
+    /// Tells the caller something that is no refusal.
+    pub(super) fn warn(&mut self, code: &str, message: &Say) {
+        self.facts
+            .warnings
+            .push(remark(code, message, self.language));
     }
 
     /// For how long the call has waited for the user.

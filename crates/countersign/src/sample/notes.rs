@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::tool::{Confirmation, EvidenceRule};
 use crate::contract::{Behaviour, Effect};
 use crate::state::Collection;
+use crate::words::Say;
 use crate::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 
 /// Scanned, so that adding and listing at the same moment notice each other.
@@ -60,8 +61,8 @@ impl Tool for AddNote {
         let state = ctx.state();
         let kept: Vec<(String, Stored)> = state.scan(&NOTES, "", NOTES_MAX).await?;
         if kept.len() >= NOTES_MAX {
-            let message = format!("there are {NOTES_MAX} notes, and no more are kept");
-            return Err(ToolError::invalid("", message));
+            let most = NOTES_MAX.to_string();
+            return Err(ToolError::invalid("", Say::TooManyNotes { most }));
         }
         let id = format!("n_{:04}", kept.len() + 1);
         let note = Stored { text: args.text };

@@ -8,6 +8,7 @@ use crate::contract::canonical;
 use crate::contract::tool::{EvidenceRule, Replay};
 use crate::contract::{Behaviour, ErrorCode};
 use crate::rules::Rules;
+use crate::words::Say;
 use crate::{CallContext, Tool, ToolArgs, ToolError};
 
 /// `sample.vat`: the tax in a net amount, by the rule set `vat`.
@@ -67,10 +68,9 @@ impl Tool for Vat {
     async fn call(&self, ctx: &CallContext, args: VatArgs) -> Result<VatAnswer, ToolError> {
         let rules = ctx.rules("vat")?;
         let rate = rules.data.get(args.country.to_uppercase());
-        let rate_bp = rate.and_then(serde_json::Value::as_u64).ok_or_else(|| {
-            let message = "there is no rate for this country";
-            ToolError::new(ErrorCode::NotFound, message).field("/country")
-        })?;
+        let rate_bp = rate
+            .and_then(serde_json::Value::as_u64)
+            .ok_or_else(|| ToolError::new(ErrorCode::NotFound, Say::NoRate).field("/country"))?;
         let scaled = args.net_cents.saturating_mul(rate_bp);
         let vat_cents = scaled.saturating_add(5_000) / 10_000;
         Ok(VatAnswer {

@@ -12,6 +12,7 @@ use super::{State, store_failed};
 use crate::ledger;
 use crate::payload::Opened;
 use crate::tool::ToolError;
+use crate::words::Say;
 
 /// An earlier call.
 #[derive(Clone, PartialEq)]
@@ -57,7 +58,7 @@ impl State {
         let stored = stored.map_err(store_failed)?;
         let stored = stored.filter(|stored| stored.row.user_id == user_id);
         let Some(stored) = stored else {
-            let message = format!("there is no evidence {id} of this user");
+            let message = Say::NoEvidence { id: id.to_string() };
             return Err(ToolError::not_found(message).without_effect());
         };
         let damaged = || {

@@ -9,6 +9,7 @@ use super::{Collection, DOCUMENT_BYTES_MAX, READS_MAX, WRITES_MAX, document_aad,
 use crate::ids::IdSource;
 use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, ShapeRead};
 use crate::tool::ToolError;
+use crate::words::Say;
 
 /// Reads with their versions, and buffered writes.
 #[derive(Debug, Default)]
@@ -70,7 +71,9 @@ impl Unit {
     /// then find that it has moved.
     pub(super) fn track(&mut self, key: DocumentKey, version: u64) -> Result<(), ToolError> {
         if self.reads.len() >= READS_MAX && !self.reads.contains_key(&key) {
-            return Err(misuse(format!("a call may read {READS_MAX} documents")));
+            return Err(misuse(Say::TooManyReads {
+                most: READS_MAX.to_string(),
+            }));
         }
         self.reads.entry(key).or_insert(version);
         Ok(())
@@ -83,7 +86,9 @@ impl Unit {
         shape: u64,
     ) -> Result<(), ToolError> {
         if self.shapes.len() >= READS_MAX {
-            return Err(misuse(format!("a call may scan {READS_MAX} collections")));
+            return Err(misuse(Say::TooManyScans {
+                most: READS_MAX.to_string(),
+            }));
         }
         let key = (user_id.to_owned(), collection.to_owned());
         self.shapes.entry(key).or_insert(shape);
@@ -92,7 +97,9 @@ impl Unit {
 
     pub(super) fn write(&mut self, key: DocumentKey, written: Buffered) -> Result<(), ToolError> {
         if self.writes.len() >= WRITES_MAX && !self.writes.contains_key(&key) {
-            return Err(misuse(format!("a call may write {WRITES_MAX} documents")));
+            return Err(misuse(Say::TooManyWrites {
+                most: WRITES_MAX.to_string(),
+            }));
         }
         self.writes.insert(key, written);
         Ok(())
@@ -151,11 +158,11 @@ impl Buffered {
             None => Vec::new(),
         };
         if bytes.len() > DOCUMENT_BYTES_MAX {
-            return Err(misuse(format!(
-                "a document of {} has {} bytes, {DOCUMENT_BYTES_MAX} fit",
-                collection.name(),
-                bytes.len()
-            )));
+            return Err(misuse(Say::DocumentTooLarge {
+                collection: collection.name().to_owned(),
+                bytes: bytes.len().to_string(),
+                most: DOCUMENT_BYTES_MAX.to_string(),
+            }));
         }
         Ok(Self {
             collection: *collection,

@@ -7,6 +7,7 @@ use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
 
 use crate::ledger::{self, Corpus, Store, TextChunk, TextHit, TextQuery};
 use crate::tool::ToolError;
+use crate::words::Say;
 
 /// Reads corpora: texts that belong to nobody and that tools search. Found in
 /// [`CallContext::texts`](crate::CallContext::texts).
@@ -69,7 +70,7 @@ impl<'c> TextReader<'c> {
         let hits = self.store.search(&query).await.map_err(failed)?;
         hits.ok_or_else(|| {
             // Others keep so many versions at this moment that this one is gone again.
-            let body = ErrorBody::new(ErrorCode::UpstreamError, "the texts are being replaced");
+            let body = ErrorBody::new(ErrorCode::UpstreamError, Say::TextsReplaced);
             ToolError::from(body.source(FaultSource::Gateway).retry_after_ms(1_000))
         })
     }
@@ -99,8 +100,8 @@ impl fmt::Debug for TextReader<'_> {
 }
 
 fn failed(error: ledger::Error) -> ToolError {
-    let body = ErrorBody::new(ErrorCode::UpstreamError, "the texts cannot be read now")
+    let body = ErrorBody::new(ErrorCode::UpstreamError, Say::TextsUnread)
         .source(FaultSource::Gateway)
-        .hint("send the same call again later");
+        .hint(Say::SameLater);
     ToolError::from(body).with_source(error).without_effect()
 }

@@ -3,12 +3,15 @@
 use std::error::Error;
 use std::fmt;
 
-use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource};
+use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource, Wording};
 use serde_json::Value;
+
+use crate::words::Say;
 
 /// A tool's refusal or failure.
 ///
-/// The body goes to the caller as it is; the [`source`](Error::source) goes to the log only. There
+/// The body goes to the caller, in the language of the caller's locale where its texts bring one (see
+/// [`Wording`]); the [`source`](Error::source) goes to the log only. There
 /// is no constructor for a code of the tool's own: the codes are closed (A11), and what an upstream
 /// said travels beside one of them (A12).
 ///
@@ -36,42 +39,42 @@ struct Inner {
 
 impl ToolError {
     /// An error with one of the closed codes.
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<Wording>) -> Self {
         Self::from(ErrorBody::new(code, message))
     }
 
     /// `INVALID_ARGUMENT`: the argument at this JSON pointer cannot be used.
-    pub fn invalid(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn invalid(pointer: impl Into<String>, message: impl Into<Wording>) -> Self {
         Self::new(ErrorCode::InvalidArgument, message).field(pointer)
     }
 
     /// `NOT_FOUND`: what an argument names does not exist.
-    pub fn not_found(message: impl Into<String>) -> Self {
+    pub fn not_found(message: impl Into<Wording>) -> Self {
         Self::new(ErrorCode::NotFound, message)
     }
 
     /// `FORBIDDEN`: this user may not do this.
-    pub fn forbidden(message: impl Into<String>) -> Self {
+    pub fn forbidden(message: impl Into<Wording>) -> Self {
         Self::new(ErrorCode::Forbidden, message)
     }
 
     /// `CONFLICT`, and why it is one.
-    pub fn conflict(reason: ConflictReason, message: impl Into<String>) -> Self {
+    pub fn conflict(reason: ConflictReason, message: impl Into<Wording>) -> Self {
         Self::from(ErrorBody::new(ErrorCode::Conflict, message).reason(reason))
     }
 
     /// `RATE_LIMITED`: an upstream's limit is used up until then.
-    pub fn rate_limited(retry_after_ms: u64, message: impl Into<String>) -> Self {
+    pub fn rate_limited(retry_after_ms: u64, message: impl Into<Wording>) -> Self {
         Self::from(ErrorBody::new(ErrorCode::RateLimited, message).retry_after_ms(retry_after_ms))
     }
 
     /// `TIMEOUT`: an upstream did not answer in time.
-    pub fn timeout(message: impl Into<String>) -> Self {
+    pub fn timeout(message: impl Into<Wording>) -> Self {
         Self::from(ErrorBody::new(ErrorCode::Timeout, message).source(FaultSource::Upstream))
     }
 
     /// `UPSTREAM_ERROR`: what the tool called failed, with the upstream's own code (A12).
-    pub fn upstream(upstream_code: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn upstream(upstream_code: impl Into<String>, message: impl Into<Wording>) -> Self {
         let mut body =
             ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Upstream);
         body.details.upstream_code = Some(upstream_code.into());
@@ -79,7 +82,7 @@ impl ToolError {
     }
 
     /// Says what to do.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Wording>) -> Self {
         self.0.body.details.hint = Some(hint.into());
         self
     }
@@ -146,21 +149,21 @@ impl ToolError {
     ///
     /// What it says about it may quote the argument, so it is told only where nothing is sensitive.
     pub(crate) fn unreadable_arguments(error: &serde_json::Error, is_quotable: bool) -> Self {
-        let message = "the arguments do not fit the tool";
         let message = if is_quotable {
-            format!("{message}: {error}")
+            Say::NotOfTheTool {
+                why: error.to_string(),
+            }
         } else {
-            format!(
-                "{message}, see column {} of the bound arguments",
-                error.column()
-            )
+            Say::NotOfTheToolAt {
+                column: error.column().to_string(),
+            }
         };
         Self::new(ErrorCode::InvalidArgument, message)
     }
 
     pub(crate) fn unwritable_output(error: serde_json::Error) -> Self {
-        let message = "the tool's answer cannot be written as JSON";
-        let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
+        let body =
+            ErrorBody::new(ErrorCode::UpstreamError, Say::AnswerNotJson).source(FaultSource::Tool);
         Self::from(body).with_source(error)
     }
 }

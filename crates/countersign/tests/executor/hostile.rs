@@ -236,7 +236,7 @@ async fn large_integers_are_refused_where_evidence_is_required() {
         let reply = World::new(probe().proved())
             .send("big.answer", &json!({}), &json!({}))
             .await;
-        let hint = "the tool has to write large integers as texts";
+        let hint = "the tool has to write large integers as strings";
         let details = json!({"source": "tool", "retryable": false, "hint": hint});
         check_error(&reply, "UPSTREAM_ERROR", &details);
     }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use countersign::archive;
-use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId, Wording};
 use countersign::ledger;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -33,7 +33,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal with the status of its code.
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<Wording>) -> Self {
         ErrorBody::new(code, message).into()
     }
 
@@ -43,7 +43,7 @@ impl Refusal {
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<Wording>) -> Self {
         self.body.details.hint = Some(hint.into());
         self
     }

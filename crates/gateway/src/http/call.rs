@@ -95,7 +95,7 @@ async fn point_to_near_tool(
     };
     let known = tools.iter().map(|entry| entry.name().as_str());
     if let Some(near) = nearest(name, known) {
-        error.details.hint = Some(format!("did you mean {near}?"));
+        error.details.hint = Some(format!("did you mean {near}?").into());
         let extra = &mut error.details.extra;
         extra.insert("did_you_mean".to_owned(), near.into());
     }

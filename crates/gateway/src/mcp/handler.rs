@@ -87,7 +87,7 @@ impl Handler {
     async fn allowed(&self, caller: &Caller) -> Result<Vec<Tool>, ErrorData> {
         let entries = self.shared.gateway.executor().list(&caller.principal).await;
         let entries: Vec<Arc<Entry>> =
-            entries.map_err(|body| ErrorData::internal_error(body.message, None))?;
+            entries.map_err(|body| ErrorData::internal_error(String::from(body.message), None))?;
         let declared = entries
             .iter()
             .filter_map(|entry| self.shared.declarations.of(entry));

@@ -41,7 +41,7 @@ async fn check(policy: &str, principal: &Principal) -> String {
         let decision = policy.decide(principal, tool).await.unwrap();
         let verdict = match decision.verdict {
             Verdict::Allow => "yes".to_owned(),
-            Verdict::Forbid { hint } => hint,
+            Verdict::Forbid { hint } => hint.to_string(),
             Verdict::Unauthorized { hint } => format!("unauthorized: {hint}"),
         };
         said.push(format!("{}: {verdict}", tool.name));
@@ -64,12 +64,12 @@ async fn scopes_decide_who_may_call_a_tool() {
     "#;
     let user = Principal::user("u_1");
     assert_snapshot!(check(policy, &user).await, @r"
-    notes.add: use a credential with the scope notes:write or admin
+    notes.add: use a credential with one of the scopes notes:write, admin
     memory.search: yes
     ");
     let half = user.clone().scope("notes:write");
     assert_snapshot!(check(policy, &half).await, @r"
-    notes.add: use a credential with the scope admin or add
+    notes.add: use a credential with one of the scopes admin, add
     memory.search: yes
     ");
     assert_snapshot!(check(policy, &user.clone().scope("admin")).await, @r"

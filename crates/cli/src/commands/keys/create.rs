@@ -194,7 +194,7 @@ fn option_of(field: &str, kind: ActorType) -> Option<&'static str> {
 fn about_options(mut error: ErrorBody, kind: ActorType) -> ErrorBody {
     let field = error.details.field.as_deref();
     if let Some((field, option)) = field.and_then(|field| Some((field, option_of(field, kind)?))) {
-        error.message = error.message.replacen(field, option, 1);
+        error.message = error.message.replacen(field, option, 1).into();
     }
     error
 }

@@ -170,7 +170,7 @@ pub(super) fn headed(headers: &mut HeaderMap, request_id: &RequestId, error: &Er
 pub(super) fn text_of(error: &ErrorBody) -> String {
     match &error.details.hint {
         Some(hint) => format!("{}; {hint}", error.message),
-        None => error.message.clone(),
+        None => error.message.to_string(),
     }
 }
 
