@@ -30,6 +30,17 @@ pub mod ext {
     pub const SENSITIVITY: &str = "x-sensitivity";
     /// `true` where a number may stand in the permanent record.
     pub const HARMLESS: &str = "x-harmless";
+    /// Every one of them.
+    pub const ALL: [&str; 8] = [
+        KIND,
+        ALIASES,
+        ENUM_ALIASES,
+        CASE,
+        LENIENCY,
+        TRUNCATE,
+        SENSITIVITY,
+        HARMLESS,
+    ];
 }
 
 /// The schema of a whole argument object; unknown members are refused unless the tool opts out.

@@ -38,7 +38,7 @@ pub struct MemorySearchArgs {
     #[arg(example = "milk")]
     pub query: String,
     /// How many notes at most.
-    #[arg(default = 3, min = 1, max = 50)]
+    #[arg(default = 3, min = 1, max = 50, harmless)]
     pub limit: u32,
 }
 

@@ -8,6 +8,7 @@
 use countersign::dialect::{
     Dialect, NoteKind, SchemaProblem, ToolList, ToolListError, ToolListOptions,
 };
+use countersign_contract::schema::ext;
 use countersign_contract::{Input, ToolName, ToolSpec};
 use serde_json::{Value, json};
 
@@ -300,20 +301,24 @@ fn several_types_become_alternatives() {
 /// B15: our own keywords never leave; a property that happens to be called like one does.
 #[test]
 fn extensions_are_stripped_where_they_are_keywords() {
-    let schema = json!({ "type": "object", "properties": {
-        "x-kind": { "type": "string", "x-kind": "string", "default": { "x-kind": 1 } },
-    } });
-    for dialect in [
+    let dialects = [
         Dialect::OpenAi,
         Dialect::Anthropic,
         Dialect::Mcp,
         Dialect::Stub,
-    ] {
-        let list = list(dialect, PLAIN, schema.clone()).unwrap();
-        let expected = json!({ "type": "object", "properties": {
-            "x-kind": { "type": "string", "default": { "x-kind": 1 } },
+    ];
+    for (dialect, keyword) in dialects
+        .into_iter()
+        .flat_map(|dialect| ext::ALL.map(|keyword| (dialect, keyword)))
+    {
+        let schema = json!({ "type": "object", "properties": {
+            keyword: { "type": "string", keyword: "string", "default": { keyword: 1 } },
         } });
-        assert_eq!(input(dialect, &list), &expected, "{dialect}");
+        let list = list(dialect, PLAIN, schema).unwrap();
+        let expected = json!({ "type": "object", "properties": {
+            keyword: { "type": "string", "default": { keyword: 1 } },
+        } });
+        assert_eq!(input(dialect, &list), &expected, "{dialect} {keyword}");
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) struct AddItemArgs {
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
     /// How many to add to those that are there.
-    #[arg(default = 1, min = 1, max = 999)]
+    #[arg(default = 1, min = 1, max = 999, harmless)]
     quantity: u32,
 }
 
@@ -116,7 +116,7 @@ pub(super) struct UpdateQuantityArgs {
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
     /// How many there shall be; 0 removes the thing.
-    #[arg(min = 0, max = 999)]
+    #[arg(min = 0, max = 999, harmless)]
     quantity: u32,
 }
 

@@ -38,10 +38,10 @@ pub(super) struct SearchArgs {
     #[arg(example = "DE", pattern = "^[A-Za-z]{2}$")]
     ships_to: Option<String>,
     /// How many offers to answer with.
-    #[arg(default = 10, min = 1, max = 50)]
+    #[arg(default = 10, min = 1, max = 50, harmless)]
     limit: u32,
     /// How many of the best to skip: `next_offset` of the answer before.
-    #[arg(default = 0, min = 0, max = 100_000)]
+    #[arg(default = 0, min = 0, max = 100_000, harmless)]
     offset: u32,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct SearchArgs {
     #[arg(example = "zh", min_length = 2, max_length = 35)]
     language: Option<String>,
     /// How many at most.
-    #[arg(default = 5, min = 1, max = 20)]
+    #[arg(default = 5, min = 1, max = 20, harmless)]
     limit: u32,
 }
 

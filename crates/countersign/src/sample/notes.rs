@@ -80,7 +80,7 @@ pub struct ListNotes;
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct ListNotesArgs {
     /// How many notes at most.
-    #[arg(default = 20, min = 1, max = 1000)]
+    #[arg(default = 20, min = 1, max = 1000, harmless)]
     pub limit: u32,
 }
 
@@ -110,7 +110,7 @@ pub struct ClearNotes;
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct ClearNotesArgs {
     /// How many of the oldest notes stay.
-    #[arg(default = 0, min = 0, max = 1000)]
+    #[arg(default = 0, min = 0, max = 1000, harmless)]
     pub keep: u32,
 }
 

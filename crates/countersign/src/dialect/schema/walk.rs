@@ -30,17 +30,6 @@ const SINGLE: [&str; 10] = [
     "unevaluatedProperties",
 ];
 
-/// Our own keywords; others that start with `x-` mean something to somebody else.
-const OWN: [&str; 7] = [
-    ext::KIND,
-    ext::ALIASES,
-    ext::ENUM_ALIASES,
-    ext::CASE,
-    ext::LENIENCY,
-    ext::TRUNCATE,
-    ext::SENSITIVITY,
-];
-
 /// The schemas directly inside a node, each with its path from there.
 pub(super) fn children(node: &Map<String, Value>) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
@@ -104,12 +93,13 @@ pub(super) fn each(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Va
     }
 }
 
-/// Removes the extension keywords of our own declarations.
+/// Removes the extension keywords of our own declarations. Others that start with `x-` mean something to somebody
+/// else.
 ///
 /// Only where a keyword stands: a property may well be called `x-kind`.
 pub(super) fn strip_extensions(schema: &mut Value) {
     each(schema, &mut |node| {
-        node.retain(|keyword, _| !OWN.contains(&keyword.as_str()));
+        node.retain(|keyword, _| !ext::ALL.contains(&keyword.as_str()));
     });
 }
 
