@@ -119,7 +119,7 @@ impl Call {
         let executor = place.executor(catalog, rules);
         let reply = place.runtime.block_on(executor.execute(self.call()));
         journal.sign(&place)?;
-        let user = Some(self.user.as_str());
+        let user = Some(self.envelope.user.as_str());
         let rows = place
             .runtime
             .block_on(place.archive().of_request(&reply.request_id, user, 1))

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub(super) struct EnvelopeOptions {
     /// On whose behalf
     #[arg(long, value_name = "USER", default_value = "u_local")]
-    user: String,
+    pub(super) user: String,
 
     /// Who calls, such as agent:a_7 (types: user, agent, system) [default: the user]
     #[arg(long, value_name = "TYPE:ID", value_parser = actor, hide_default_value = true)]
