@@ -17,6 +17,7 @@ mod flow;
 mod handlers;
 mod hostile;
 mod keys;
+mod language;
 mod limits;
 mod observe;
 mod record;
