@@ -34,7 +34,7 @@ async fn a_bundle_names_its_parts() {
     // The leaf of each is the one in the log, and the record of the bundle links both.
     let record = world.record(&evidence(&bundle)).await;
     for (at, entry) in entries.iter().enumerate() {
-        let link = json!({"id": entry["snapshot_id"], "leaf": entry["leaf"]});
+        let link = json!({"id": entry["snapshot_id"], "leaf": entry["leaf"], "role": "looked_at"});
         assert_eq!(record["links"][at], link);
         let named = world.record(entry["snapshot_id"].as_str().unwrap()).await;
         assert_eq!(entry["commitment"], named["reply"]["commitment"]);
@@ -109,12 +109,10 @@ async fn a_mandate_is_kept_verbatim_and_sealed() {
     );
     assert_eq!(data["bytes"], mandate.len());
     assert_eq!(data["kind"], "payment_mandate");
-    // The record says that it was attached, and not what it says (A21).
+    // The record says what kind was attached, and not what it says (A21).
     let record = world.record(&evidence(&attached)).await;
-    assert_eq!(
-        record["arguments"]["redacted"]["attachment"]["text"],
-        "[personal]"
-    );
+    let public = json!({"attachment": {"kind": "payment_mandate"}});
+    assert_eq!(record["arguments"]["public"], public);
     assert!(!record.to_string().contains("eyJ"), "{record:#}");
     assert_eq!(record["retention"], "long");
     // The same once more is the same, without a key.
@@ -136,7 +134,7 @@ async fn an_answer_is_attached_by_its_name() {
     let attached = world.call(ATTACH, attach).await;
     assert_eq!(ok(&attached)["snapshot_id"], quote);
     let record = world.record(&evidence(&attached)).await;
-    let link = json!({"id": quote, "leaf": attached["data"]["digest"]});
+    let link = json!({"id": quote, "leaf": attached["data"]["digest"], "role": "looked_at"});
     assert_eq!(record["links"], json!([link]));
 }
 

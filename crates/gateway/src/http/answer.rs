@@ -215,7 +215,7 @@ impl From<archive::Error> for Refusal {
                 .hint(format!("use a credential with the scope {scope}")),
             Error::NoReason => Self::new(ErrorCode::InvalidArgument, error.to_string())
                 .field("/reason")
-                .hint("say why in `reason`; it stays in the log"),
+                .hint("say why in `reason`; it is sealed with the record"),
             Error::NoRecord { id } => not_found("record", id.as_str()),
             Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())

@@ -142,16 +142,19 @@ fn wrong_cursor() -> Refusal {
     query::wrong("cursor", "the next_cursor of an earlier page")
 }
 
-/// Everything that is recorded of one call; a repeat under the same name has a record of its own.
+/// Everything that is recorded of one call, by the id of its reply or of its record; a repeat under the same id has
+/// a record of its own.
 pub(super) async fn one(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     request_id: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let request_id = query::segment(request_id)?;
+    let options = Options::read(query.as_deref(), ["user"])?;
     let hidden =
         || answer::not_found("call", &request_id).hint("GET /v1/calls lists the newest ones");
-    let user = sight::whose(&caller.principal, None)?;
+    let user = sight::whose(&caller.principal, options.get("user"))?;
     let id = RequestId::new(&request_id).map_err(|_| hidden())?;
     let rows = gateway
         .archive()

@@ -148,7 +148,7 @@ pub(super) async fn open(
         let message = "the body is not an object with a reason";
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/reason")
-            .hint("send {\"reason\": \"…\"}; it stays in the log"));
+            .hint("send {\"reason\": \"…\"}; it is sealed with the record"));
     };
     let archive = gateway.archive();
     let opened = archive.open(&id, &caller.principal, &reason).await?;

@@ -22,7 +22,7 @@ const PATHS: &str = include_str!("openapi/paths.json");
 const INTEROP: &str = include_str!("openapi/interop.json");
 
 /// The schemas that every answer refers to, by their names here.
-const SCHEMAS: [(&str, &str); 6] = [
+const SCHEMAS: [(&str, &str); 7] = [
     (
         "Approval",
         include_str!("../../../../contracts/approval.schema.json"),
@@ -38,6 +38,10 @@ const SCHEMAS: [(&str, &str); 6] = [
     (
         "ErrorBody",
         include_str!("../../../../contracts/error-body.schema.json"),
+    ),
+    (
+        "EvidencePayload",
+        include_str!("../../../../contracts/evidence-payload.schema.json"),
     ),
     (
         "EvidenceRecord",
@@ -158,7 +162,8 @@ fn operation(spec: &ToolSpec, arguments: &str, answer: Option<&str>) -> Value {
             {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"},
              "description": "The same as idempotency_key in the body."},
             {"name": "X-Request-Id", "in": "header", "schema": {"type": "string"},
-             "description": "The request_id where the body has none."},
+             "description": "The request_id where the body has none; one for each call. GET /v1/calls/{request_id} \
+                 finds the call by it; records and logs only have a digest of it."},
             {"name": "traceparent", "in": "header", "schema": {"type": "string"},
              "description": "W3C trace context; carried on to everything that the tool calls."},
         ],

@@ -112,11 +112,8 @@ async fn records_of_others_look_like_none() {
         assert_eq!(hidden.0, 404, "{path}");
         assert_ne!(ask(&mine).await.0, 404, "{path}");
     }
-    let foreign_call =
-        get(&world, "/v1/calls?user=u_2").await.json()["calls"][0]["request_id"].clone();
-    let path = format!("/v1/calls/{}", foreign_call.as_str().unwrap());
     // Both notes were sent under the same name; only the user's own record is shown.
-    let records = get(&user, &path).await.json();
+    let records = get(&user, "/v1/calls/r_1").await.json();
     assert_eq!(records["records"].as_array().unwrap().len(), 1);
     assert_eq!(records["records"][0]["record"]["id"], mine.as_str());
     let entries = get(&user, "/v1/log/tile/entries/000.p/1").await;
@@ -139,7 +136,7 @@ async fn records_of_others_look_like_none() {
     );
 }
 
-/// A14: plaintext needs a scope and a reason, and leaves a record.
+/// A22: plaintext needs a scope and a reason, and leaves a record.
 #[tokio::test]
 async fn opening_needs_a_scope_and_a_reason() {
     let world = World::start().await;
@@ -168,13 +165,21 @@ async fn opening_needs_a_scope_and_a_reason() {
     let opened = post(&auditor, &path, r#"{"reason": "dispute 7"}"#)
         .await
         .json();
+    let payload = &opened["payload"];
+    assert_eq!(payload["arguments"], json!({"text": "tea"}));
     assert_eq!(
-        opened["payload"]["arguments"]["value"],
-        json!({"text": "tea"})
+        (&payload["data"]["text"], &payload["request_id"]),
+        (&json!("tea"), &json!("r_1"))
     );
+    // The reason is the operator's words, so it is sealed like everything that people word freely.
     let access = opened["access"].as_str().unwrap();
-    let access = get(&world, &format!("/v1/evidence/{access}")).await.json();
-    assert_eq!(access["record"]["act"]["reason"], "dispute 7");
+    let shown = get(&world, &format!("/v1/evidence/{access}")).await;
+    assert!(shown.status == 200 && !shown.body.contains("dispute"));
+    let path = format!("/v1/evidence/{access}/open");
+    let reason = post(&auditor, &path, r#"{"reason": "audit 8"}"#)
+        .await
+        .json();
+    assert_eq!(reason["payload"]["reason"], "dispute 7");
 }
 
 /// A16: a recorded call is checked and computed again.

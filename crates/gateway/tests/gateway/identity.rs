@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::Principal;
 use countersign::contract::{Actor, ActorType};
+use countersign::{Credential, Principal};
 use countersign_gateway::Caller;
 use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::{
@@ -26,12 +26,12 @@ pub(crate) fn actor(kind: ActorType, id: &str) -> Actor {
     }
 }
 
-fn operator() -> Principal {
+pub(crate) fn operator() -> Principal {
     let actor = actor(ActorType::System, "operator/ann");
     Principal::new(actor, "").scope(SCOPE_KEYS)
 }
 
-fn key_of(kind: ActorType, id: &str) -> NewKey {
+pub(crate) fn key_of(kind: ActorType, id: &str) -> NewKey {
     NewKey {
         label: "Ann's laptop".to_owned(),
         actor: actor(kind, id),
@@ -71,7 +71,9 @@ async fn a_key_proves_its_holder() {
     };
     let issued = keys.create(new, &operator()).await.unwrap();
     let caller_of_key = caller(&identity, &issued.token).await.unwrap();
+    let by = |key: &str| Credential::ApiKey { id: key.to_owned() };
     let expected = Principal::new(actor(ActorType::Agent, "a_7"), "u_1").scope("notes:write");
+    let expected = expected.proved_by(by(&issued.key.id));
     assert_eq!(*caller_of_key.principal, expected);
     assert_eq!(caller_of_key.proof, Proof::ApiKey);
 
@@ -81,10 +83,8 @@ async fn a_key_proves_its_holder() {
         .unwrap();
     let (mine, theirs) = (issued.token.as_str(), other.token.as_str());
     let of_user = caller(&identity, theirs).await.unwrap();
-    assert_eq!(
-        *of_user.principal,
-        Principal::user("u_2").scope("notes:write")
-    );
+    let expected = Principal::user("u_2").scope("notes:write");
+    assert_eq!(*of_user.principal, expected.proved_by(by(&other.key.id)));
     let swapped = format!("{}{}", &mine[..21], &theirs[21..]);
     let wrong = [
         swapped.as_str(),

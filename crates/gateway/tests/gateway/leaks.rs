@@ -7,11 +7,11 @@ use countersign::approve::Wanted;
 use countersign::archive::{Archive, Export};
 use countersign::clock::{Clock, SystemClock};
 use countersign::contract::envelope::Client;
-use countersign::contract::{Actor, ActorType, ApprovalState, Effect, RequestEnvelope, RequestId};
+use countersign::contract::trace::Trace;
+use countersign::contract::{Actor, ActorType, ApprovalState, Effect, RequestEnvelope};
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{LogQuery, Store};
 use countersign::observe::{Observer, Origin, Surface};
-use countersign::redact::Detector;
 use countersign::sequencer::{LastStop, Sequencer};
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use countersign_evidence::note::SigningKey;
@@ -30,7 +30,7 @@ mod personal;
 mod wire;
 
 use courier::{Courier, Legacy, MODES};
-use personal::{PASSPORT, PERSONAL, USER, everything, found_in};
+use personal::{PASSPORT, PERSONAL, USER, as_request_id, everything, found_in};
 use wire::Wire;
 
 struct World {
@@ -261,15 +261,20 @@ fn keyed(key: String) -> RequestEnvelope {
     }
 }
 
-/// Everything that an envelope can carry. An id has no spaces, so a name in it is a word like any other,
-/// which nobody can tell from the name of a thing: those that can be told are sent.
+/// Everything that an envelope can carry.
 fn envelopes(text: &str) -> Vec<RequestEnvelope> {
-    let compact: String = text.chars().filter(char::is_ascii_graphic).collect();
-    let is_told = !Detector::new().is_clean(&compact);
-    let request_id = RequestId::new(compact).ok().filter(|_| is_told);
+    let id = || Some(text.to_owned());
     vec![
         RequestEnvelope {
-            request_id,
+            request_id: as_request_id(text),
+            ..RequestEnvelope::default()
+        },
+        RequestEnvelope {
+            trace: Some(Trace {
+                trace_id: id(),
+                span_id: id(),
+                parent_span_id: id(),
+            }),
             ..RequestEnvelope::default()
         },
         RequestEnvelope {

@@ -11,12 +11,14 @@
 mod approvals;
 mod captured;
 mod collector;
+mod credentials;
 mod downstream;
 mod forgery;
 mod http_calls;
 mod http_client;
 mod http_drain;
 mod http_hostile;
+mod http_lookup;
 mod http_openapi;
 mod http_providers;
 mod http_records;

@@ -1,6 +1,7 @@
 //! What identity and policy stand on: a store with a log, a clock that is set, and keys.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use countersign::archive::Archive;
@@ -17,6 +18,7 @@ use countersign_gateway::identity::{ApiKeys, Identity};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::{Gateway, Settings, routes};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
 pub(crate) struct Parts {
@@ -74,13 +76,21 @@ impl Parts {
 
     /// The same on a PostgreSQL database.
     pub(crate) async fn on_postgres(url: &str) -> Self {
+        let store = PostgresStore::open(PostgresOptions::new(url)).await;
+        Self::on_durable(Arc::new(store.unwrap()))
+    }
+
+    /// The same on an SQLite file in this folder.
+    pub(crate) fn on_sqlite(folder: &Path) -> Self {
+        let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default());
+        Self::on_durable(Arc::new(store.unwrap()))
+    }
+
+    fn on_durable(store: Arc<dyn Store>) -> Self {
         let start = "2026-11-16T12:00:00Z".parse().unwrap();
         let clock = Arc::new(ManualClock::starting_at(start));
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
-        let store = PostgresStore::open(PostgresOptions::new(url))
-            .await
-            .unwrap();
-        Self::on(Arc::new(store), clock, ids)
+        Self::on(store, clock, ids)
     }
 
     /// The same on another store.

@@ -1,15 +1,17 @@
 //! The policy file: who may call what, and what is said about a mistake in it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::authorize::{Authorizer as _, Verdict};
-use countersign::contract::{Actor, ActorType, ToolSpec};
+use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
 use countersign::sample::{AddNote, MemorySearch};
 use countersign::{Catalog, Principal};
 use countersign_gateway::policy::limits::{BudgetScope, Rate};
-use countersign_gateway::policy::{LivePolicy, Policy, Reloaded};
+use countersign_gateway::policy::{Keeper, LivePolicy, Policy, Reloaded};
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::parts::Parts;
 
@@ -267,6 +269,50 @@ async fn a_changed_file_is_read_again() {
     {"digest":"sha256:a7f2dc20da99eadcf9a3b152ddbbfe3338bbea488eda5394293c432579d7ec03","event":"policy_loaded","revision":"one@a7f2dc20da99"}
     {"digest":"sha256:50cdb1354e46468f29ac3ba937866d2dcaaadd8306c83520fdbf06d79eea1943","event":"policy_changed","revision":"two@50cdb1354e46"}
     "#);
+}
+
+/// A15: records name a policy by its digest, so its text is kept before it is in force, at the start and after a
+/// change. A text that cannot be kept does not come into force.
+#[tokio::test]
+async fn the_text_of_a_policy_is_kept_before_it_is_in_force() {
+    let parts = Parts::new();
+    let recorder = parts.recorder();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    let (one, two) = ("revision = \"one\"", "revision = \"two\"");
+    std::fs::write(&path, one).unwrap();
+    let live = LivePolicy::open(&path).unwrap();
+    let kept: Arc<Mutex<Vec<(Digest, String)>>> = Arc::default();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let (shelf, full) = (kept.clone(), is_full.clone());
+    let keeper = Keeper::new(move |digest, text| {
+        if full.load(Ordering::Relaxed) {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        shelf.lock().unwrap().push((digest, text.to_owned()));
+        Ok(())
+    });
+    live.keep_with(keeper).unwrap();
+    let by_digest = |text: &str| (Digest::of_bytes(text.as_bytes()), text.to_owned());
+    assert_eq!(*kept.lock().unwrap(), [by_digest(one)]);
+
+    std::fs::write(&path, two).unwrap();
+    is_full.store(true, Ordering::Relaxed);
+    let Reloaded::Refused(error) = live.reload(&recorder).await else {
+        unreachable!("what cannot be kept is refused");
+    };
+    assert!(error.message.contains("cannot be kept"), "{error}");
+    assert!(live.current().revision().starts_with("one@"));
+    assert_eq!(parts.config_records().await, [json!(0); 0]);
+
+    is_full.store(false, Ordering::Relaxed);
+    let reloaded = live.reload(&recorder).await;
+    assert!(matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
+    assert_eq!(*kept.lock().unwrap(), [by_digest(one), by_digest(two)]);
+    let digest = live.current().digest().unwrap().to_string();
+    let records = parts.config_records().await;
+    assert_eq!(records[0]["act"]["digest"], digest);
+    assert_eq!(digest, by_digest(two).0.to_string());
 }
 
 /// What was wrong with a file is no longer told when the file is again what is in force.

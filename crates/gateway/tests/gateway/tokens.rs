@@ -12,8 +12,8 @@ use aws_lc_rs::signature::{
 };
 use axum::Router;
 use axum::routing::get;
-use countersign::Principal;
 use countersign::contract::ActorType::Agent;
+use countersign::{Credential, Principal};
 use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::{Identity, Reason};
 use jsonwebtoken::jwk::Jwk;
@@ -24,14 +24,14 @@ use crate::identity::{actor, caller, policy};
 use crate::parts::Parts;
 
 /// A key that signs tokens.
-struct Signer {
+pub(crate) struct Signer {
     id: &'static str,
     algorithm: Algorithm,
     key: EncodingKey,
 }
 
 impl Signer {
-    fn new(id: &'static str, algorithm: Algorithm) -> Self {
+    pub(crate) fn new(id: &'static str, algorithm: Algorithm) -> Self {
         let random = SystemRandom::new();
         let key = match algorithm {
             Algorithm::EdDSA => {
@@ -67,7 +67,7 @@ impl Signer {
     }
 
     /// A token with usual claims and these.
-    fn token(&self, more: &Value) -> String {
+    pub(crate) fn token(&self, more: &Value) -> String {
         self.token_under(&self.header(), more)
     }
 
@@ -90,8 +90,20 @@ impl Signer {
 /// 2026-11-16T12:00:00Z.
 const NOW: i64 = 1_794_830_400;
 
+/// Proved by a token of the issuer, which has no id.
+fn by_token(principal: Principal) -> Principal {
+    principal.proved_by(Credential::Token {
+        issuer: "https://login.example.com/".to_owned(),
+        jti: None,
+    })
+}
+
 /// A policy with one issuer, whose set is in a file.
-fn with_file(parts: &Parts, keys: &[&Signer], more: &str) -> (Identity, tempfile::TempDir) {
+pub(crate) fn with_file(
+    parts: &Parts,
+    keys: &[&Signer],
+    more: &str,
+) -> (Identity, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     let keys: Vec<Value> = keys.iter().map(|key| key.public()).collect();
@@ -125,6 +137,7 @@ async fn a_token_proves_its_user() {
         let expected = Principal::user("u_1")
             .scope("tools:call")
             .scope("notes:write");
+        let expected = by_token(expected);
         assert_eq!(
             (&*caller.principal, caller.proof),
             (&expected, Proof::Token),
@@ -241,17 +254,17 @@ async fn the_actor_of_a_token_is_who_got_it() {
         let caller = caller(&identity, &signer.token(&claims)).await.unwrap();
         (*caller.principal).clone()
     };
-    let shopper = || Principal::new(actor(Agent, "shopper"), "u_1");
+    let shopper = || by_token(Principal::new(actor(Agent, "shopper"), "u_1"));
     assert_eq!(
         check(json!({"client_id": "console"})).await,
-        Principal::user("u_1")
+        by_token(Principal::user("u_1"))
     );
     assert_eq!(check(json!({"client_id": "shopper"})).await, shopper());
     assert_eq!(check(json!({"azp": "shopper"})).await, shopper());
     let act = json!({"client_id": "console", "act": {"sub": "shopper", "act": {"sub": "planner"}}});
     let delegated = shopper().delegated_by(vec![actor(Agent, "planner")]);
     assert_eq!(check(act).await, delegated);
-    let nobody = Principal::without_user(actor(Agent, "job"));
+    let nobody = by_token(Principal::without_user(actor(Agent, "job")));
     assert_eq!(
         check(json!({"sub": "job", "client_id": "job"})).await,
         nobody
@@ -310,7 +323,7 @@ async fn a_token_is_a_persons_own_only_where_every_client_is_known() {
         ),
     ];
     let scoped = |expected: Result<Principal, Reason>| {
-        expected.map(|it| it.scope("tools:call").scope("notes:write"))
+        expected.map(|it| by_token(it).scope("tools:call").scope("notes:write"))
     };
     for (claims, expected) in usual {
         assert_eq!(

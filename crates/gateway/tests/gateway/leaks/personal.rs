@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use countersign::contract::RequestId;
+
 /// Whose calls they are. A store files by it; nothing else may name it.
 pub(crate) const USER: &str = "u_zacharias.quux@example.org";
 
@@ -29,7 +31,7 @@ const JWT: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ6YWNoYXJpYXMi
 pub(crate) const PASSPORT: &str = "X98765432";
 
 /// What must be found nowhere.
-pub(crate) const NEEDLES: [&str; 16] = [
+pub(crate) const NEEDLES: [&str; 17] = [
     "Quuxington",
     "张伟",
     "Evergreen",
@@ -45,12 +47,20 @@ pub(crate) const NEEDLES: [&str; 16] = [
     "c2lnbmF0dXJlLW9m",
     "9f8e7d6c5b4a",
     "knee operation",
+    "kneeoperation",
     PASSPORT,
 ];
 
 /// As one text, with everything in it.
 pub(crate) fn everything() -> String {
     PERSONAL.join("; ")
+}
+
+/// It as a request id: without what an id cannot have. `None` where nothing personal is left.
+pub(crate) fn as_request_id(text: &str) -> Option<RequestId> {
+    let compact: String = text.chars().filter(char::is_ascii_graphic).collect();
+    let is_personal = !found_in(compact.as_bytes()).is_empty();
+    RequestId::new(compact).ok().filter(|_| is_personal)
 }
 
 /// Which of them are in there. Bytes are looked at as they are and as JSON would escape them.
@@ -88,6 +98,8 @@ fn what_is_sent_is_found() {
         let json = serde_json::to_string(text).unwrap();
         assert!(!found_in(json.as_bytes()).is_empty(), "{json}");
     }
+    let ids = PERSONAL.into_iter().filter_map(as_request_id).count();
+    assert!(ids >= 11, "{ids}");
     assert!(!found_in(br"\u5f20\u4f1f").is_empty());
     assert_eq!(found_in(b"nobody"), [""; 0]);
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::personal::USER;
+use super::personal::{USER, as_request_id};
 
 /// Headers that a request carries its call in, and some that it just carries.
 const HEADERS: [&str; 12] = [
@@ -61,6 +61,14 @@ impl Wire {
             self.post(tool, sent, r#"{"arguments": {}}"#.to_owned())
                 .await;
         }
+        if let Some(id) = as_request_id(text) {
+            let body = json!({"request_id": id, "user_id": USER}).to_string();
+            self.post(tool, json_type(), body).await;
+            let mut sent = json_type();
+            let value = HeaderValue::from_str(id.as_str()).unwrap();
+            sent.insert(HeaderName::from_static("x-request-id"), value);
+            self.post(tool, sent, "{}".to_owned()).await;
+        }
         let mut encoded = String::new();
         for byte in text.bytes() {
             write!(encoded, "%{byte:02X}").unwrap();
@@ -91,7 +99,9 @@ impl Wire {
                 "function": {"name": "courier_ask", "arguments": arguments}});
             let message = json!({"role": "assistant", "content": text, "tool_calls": [call]});
             let whole = json!({"message": message, "envelope": {"session_id": text}});
-            for body in [message, whole] {
+            let id = as_request_id(text);
+            let named = json!({"message": message, "envelope": {"request_id": id}});
+            for body in [message, whole, named] {
                 self.post("/v1/providers/openai/calls", sent(), body.to_string())
                     .await;
             }
@@ -147,7 +157,7 @@ impl Wire {
 }
 
 fn call(text: &str, version: &str, arguments: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+    let mut call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "courier.note",
         "arguments": arguments,
         "_meta": {
@@ -160,7 +170,11 @@ fn call(text: &str, version: &str, arguments: &Value) -> Value {
             "tracestate": text,
             "baggage": text,
         },
-    }})
+    }});
+    if let Some(id) = as_request_id(text) {
+        call["params"]["_meta"]["dev.countersign/request_id"] = json!(id);
+    }
+    call
 }
 
 fn mcp_headers(version: &str, method: &str) -> HeaderMap {

@@ -1,0 +1,86 @@
+//! Which credential made a call: the record names it, and never shows it (A3, A15).
+
+use countersign::contract::ActorType;
+use countersign_gateway::identity::Identity;
+use jsonwebtoken::Algorithm;
+use serde_json::{Value, json};
+
+use crate::identity::{key_of, operator, policy};
+use crate::parts::{Parts, Server};
+use crate::tokens::{Signer, with_file};
+
+const OPEN: &str = "[defaults]\nunlisted = \"allow\"";
+
+/// Calls with a credential, and fetches the record with it.
+async fn record(server: &Server, credential: &str) -> Value {
+    let body = json!({"arguments": {"text": "tea"}});
+    let path = "/v1/tools/notes.add";
+    let (status, _, reply) = server
+        .send("POST", path, Some(credential), Some(body))
+        .await;
+    assert_eq!(status, 200, "{reply}");
+    let id = reply["evidence"]["snapshot_id"].as_str().unwrap();
+    let path = format!("/v1/evidence/{id}");
+    let (status, _, mut shown) = server.send("GET", &path, Some(credential), None).await;
+    assert_eq!(status, 200, "{shown}");
+    shown["record"].take()
+}
+
+#[tokio::test]
+async fn the_record_names_the_api_key() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let identity = Identity::new(parts.clock(), policy(OPEN)).api_keys(keys.clone());
+    let server = parts.serve(identity).await;
+    let new = key_of(ActorType::User, "u_1");
+    let issued = keys.create(new, &operator()).await.unwrap();
+    let record = record(&server, &issued.token).await;
+    let expected = json!({"type": "api_key", "id": issued.key.id});
+    assert_eq!(record["credential"], expected);
+    let (_, secret) = issued.token.rsplit_once('_').unwrap();
+    assert!(!record.to_string().contains(secret));
+}
+
+/// The id of a token is the issuer's text: the record has a digest under the user's key, which is the same for every
+/// call with the token and another one for another user.
+#[tokio::test]
+async fn the_record_names_the_token() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let (identity, _folder) = with_file(&parts, &[&signer], OPEN);
+    let server = parts.serve(identity).await;
+    let credential = async |claims: Value| {
+        let mut record = record(&server, &signer.token(&claims)).await;
+        assert!(!record.to_string().contains("Quuxington"), "{record}");
+        record["credential"].take()
+    };
+    let jti = "session-of-Quuxington";
+    let named = credential(json!({"jti": jti})).await;
+    assert_eq!(
+        (&named["type"], &named["issuer"]),
+        (&json!("token"), &json!("https://login.example.com/"))
+    );
+    let digest = named["id"].as_str().unwrap();
+    let is_digest = |text: &str| text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    assert!(is_digest(digest), "{digest}");
+    assert_eq!(credential(json!({"jti": jti})).await, named);
+    assert_ne!(credential(json!({"jti": "another"})).await, named);
+    assert_ne!(credential(json!({"jti": jti, "sub": "u_2"})).await, named);
+    let without = json!({"type": "token", "issuer": "https://login.example.com/"});
+    assert_eq!(credential(json!({})).await, without);
+}
+
+/// What the issuer calls the token is in the payload, for those who may open it.
+#[tokio::test]
+async fn the_payload_has_the_id_of_the_token() {
+    let parts = Parts::new();
+    let signer = Signer::new("k1", Algorithm::EdDSA);
+    let (identity, _folder) = with_file(&parts, &[&signer], OPEN);
+    let server = parts.serve(identity).await;
+    let token = signer.token(&json!({"jti": "t_7", "scope": "evidence:open"}));
+    let id = record(&server, &token).await["id"].clone();
+    let path = format!("/v1/evidence/{}/open", id.as_str().unwrap());
+    let reason = json!({"reason": "audit 8"});
+    let (status, _, opened) = server.send("POST", &path, Some(&token), Some(reason)).await;
+    assert_eq!((status, &opened["payload"]["jti"]), (200, &json!("t_7")));
+}
