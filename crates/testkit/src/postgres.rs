@@ -203,6 +203,11 @@ impl Shared {
     pub fn fresh_database(&self) -> String {
         fresh_database(&self.psql, &self.url)
     }
+
+    /// The program that dumps a database; it stands beside `psql`.
+    pub fn pg_dump(&self) -> PathBuf {
+        self.psql.with_file_name("pg_dump")
+    }
 }
 
 /// The server of this run of the tests: the one that `cargo xtask test` started, or else one that this

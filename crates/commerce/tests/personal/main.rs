@@ -99,9 +99,12 @@ async fn an_erasure_leaves_nothing_in_any_table() {
     let world = World::on(Arc::new(store));
     let mut values = world.fill(VALUES / 5).await;
     let search = Search::of(&values);
-    assert!(search.hits(&[("tables", tables(&url))]) != Vec::<String>::new());
+    assert!(search.hits(&[("tables", tables(&shared.pg_dump(), &url))]) != Vec::<String>::new());
     let bundle = world.erase_all(&mut values).await;
-    let places = [("tables", tables(&url)), ("bundle", bundle)];
+    let places = [
+        ("tables", tables(&shared.pg_dump(), &url)),
+        ("bundle", bundle),
+    ];
     let hits = search.hits(&places);
     assert_eq!(hits, Vec::<String>::new(), "{} hits", hits.len());
 }
@@ -387,8 +390,8 @@ fn files(folder: &Path) -> Vec<u8> {
 }
 
 /// Every row of every table.
-fn tables(url: &str) -> Vec<u8> {
-    let dump = Command::new("pg_dump")
+fn tables(pg_dump: &Path, url: &str) -> Vec<u8> {
+    let dump = Command::new(pg_dump)
         .args(["--data-only", "--inserts", url])
         .output()
         .unwrap();

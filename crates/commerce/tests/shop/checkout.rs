@@ -141,7 +141,7 @@ async fn a_draft_order_carries_everything() {
         "postal_code": "10115",
         "region": null
       },
-      "draft_order_id": "order_01ng00000000003c",
+      "draft_order_id": "order_013g000000000028",
       "evidence_snapshot_id": "ev_17",
       "expires_at": "2026-11-16T12:30:00Z",
       "items": [

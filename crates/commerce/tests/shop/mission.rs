@@ -86,7 +86,7 @@ async fn a_mission_goes_on() {
         "amount": 30000,
         "currency": "EUR"
       },
-      "cart_id": "cart_00cg00000000000t",
+      "cart_id": "cart_00ag00000000000p",
       "constraints": [
         "no fur"
       ],

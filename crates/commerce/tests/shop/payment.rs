@@ -52,10 +52,10 @@ async fn a_payment_needs_the_user_twice() {
         "amount": 10999,
         "currency": "EUR"
       },
-      "draft_order_id": "order_01ng00000000003c",
+      "draft_order_id": "order_013g000000000028",
       "expires_at": "2026-11-16T12:15:00Z",
-      "lock_id": "lock_01zg000000000040",
-      "payment_intent_id": "pi_02tg00000000005p",
+      "lock_id": "lock_01bg00000000002r",
+      "payment_intent_id": "pi_026g00000000004e",
       "requires_user_action": true,
       "status": "requires_user_action"
     }

@@ -125,7 +125,7 @@ async fn a_quote_in_the_currency_of_the_request() {
           "after": 2,
           "before": "\"2\"",
           "code": "TEXT_TO_INTEGER",
-          "message": "a string was read as the integer it spells",
+          "message": "字符串已按整数读取",
           "path": "/items/1/quantity",
           "severity": "retyped",
           "span": [

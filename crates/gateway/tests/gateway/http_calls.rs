@@ -63,7 +63,10 @@ async fn sloppy_text_is_bound() {
         r#"{"arguments": "{query: 'milk', limit: '2',}"}"#,
     )
     .await;
-    let headers = [("content-type", "text/plain"), ("x-request-id", "r_1")];
+    let headers = [
+        ("content-type", "text/plain"),
+        ("x-request-id", "r_of_body"),
+    ];
     let as_body = send(
         &world,
         "POST",

@@ -72,6 +72,7 @@ async fn calls_are_counted_by_what_the_caller_was_told() {
     countersign_bind_issues_total{tool="memory.search",issue="KEY_UNQUOTED"} 1
     countersign_bind_issues_total{tool="memory.search",issue="TEXT_TO_INTEGER"} 1
     countersign_bind_issues_total{tool="memory.search",issue="MISSING_REQUIRED"} 1
+    countersign_bind_issues_total{tool="unknown",issue="TOOL_DEFINITION_MISSING"} 2
     "#);
     insta::assert_snapshot!(lines(&text, "countersign_replays_total"), @r#"
     countersign_replays_total{tool="diagnostics.echo"} 0

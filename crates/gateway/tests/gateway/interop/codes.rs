@@ -230,6 +230,9 @@ async fn what_worked_is_our_envelope() {
     let arguments = r#"{"sku": "a", "quantity": "2"}"#;
     let acp = call(&world, "/acp/tools/orders.place", UUID, arguments).await;
     assert_eq!(acp.json()["ok"], true);
+    // Another shop: a request id names one call.
+    let place = Place::default();
+    let world = self::world(&place).await;
     let ucp = call(&world, "/ucp/tools/orders.note", UUID, arguments).await;
     assert_snapshot!(ucp.shown(), @r#"
     200
@@ -239,7 +242,7 @@ async fn what_worked_is_our_envelope() {
       "data": {
         "note": null,
         "quantity": 2,
-        "run": 2,
+        "run": 1,
         "sku": "a"
       },
       "evidence": {

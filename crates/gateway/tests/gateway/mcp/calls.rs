@@ -132,7 +132,7 @@ async fn a_refusal_is_a_result() {
                 "before": "\"milk\"",
                 "code": "UNKNOWN_KEY",
                 "expected": "one of the names limit, query",
-                "message": "unknown argument "qurey": allowed are limit, query",
+                "message": "unknown argument \"qurey\": allowed are limit, query",
                 "path": "/qurey",
                 "severity": "error",
                 "span": [
@@ -143,7 +143,7 @@ async fn a_refusal_is_a_result() {
               },
               {
                 "code": "MISSING_REQUIRED",
-                "expected": "a text",
+                "expected": "a string",
                 "message": "a required parameter is missing: expected a string",
                 "path": "/query",
                 "severity": "error",
@@ -156,7 +156,7 @@ async fn a_refusal_is_a_result() {
             ],
             "retryable": false
           },
-          "message": "unknown argument "qurey": allowed are limit, query"
+          "message": "unknown argument \"qurey\": allowed are limit, query"
         },
         "dev.countersign/evidence": {
           "snapshot_id": "[snapshot_id]",
@@ -166,11 +166,11 @@ async fn a_refusal_is_a_result() {
       },
       "content": [
         {
-          "text": "INVALID_ARGUMENT: unknown argument "qurey": allowed are limit, query. Correct each issue and send the call again.\n- /qurey: unknown argument "qurey": allowed are limit, query (UNKNOWN_KEY; leave it out)\n- /query: a required parameter is missing: expected a string (MISSING_REQUIRED; send \"query\")",
+          "text": "INVALID_ARGUMENT: unknown argument \"qurey\": allowed are limit, query. Correct each issue and send the call again.\n- /qurey: unknown argument \"qurey\": allowed are limit, query (UNKNOWN_KEY; leave it out)\n- /query: a required parameter is missing: expected a string (MISSING_REQUIRED; send \"query\")",
           "type": "text"
         },
         {
-          "text": "{\"data\":null,\"error\":{\"code\":\"INVALID_ARGUMENT\",\"details\":{\"field\":\"/qurey\",\"hint\":\"correct each issue and send the call again\",\"issues\":[{\"before\":\"\\\"milk\\\"\",\"code\":\"UNKNOWN_KEY\",\"expected\":\"one of the names limit, query\",\"message\":\"unknown argument "qurey": allowed are limit, query\",\"path\":\"/qurey\",\"severity\":\"error\",\"span\":[9,15],\"suggestion\":\"leave it out\"},{\"code\":\"MISSING_REQUIRED\",\"expected\":\"a text\",\"message\":\"a required parameter is missing: expected a string\",\"path\":\"/query\",\"severity\":\"error\",\"span\":[16,16],\"suggestion\":\"send \\\"query\\\"\"}],\"retryable\":false},\"message\":\"unknown argument "qurey": allowed are limit, query\"},\"evidence\":{\"snapshot_id\":\"[snapshot_id]\",\"sources\":[]},\"ok\":false,\"request_id\":\"[request_id]\",\"warnings\":[]}",
+          "text": "{\"data\":null,\"error\":{\"code\":\"INVALID_ARGUMENT\",\"details\":{\"field\":\"/qurey\",\"hint\":\"correct each issue and send the call again\",\"issues\":[{\"before\":\"\\\"milk\\\"\",\"code\":\"UNKNOWN_KEY\",\"expected\":\"one of the names limit, query\",\"message\":\"unknown argument \\\"qurey\\\": allowed are limit, query\",\"path\":\"/qurey\",\"severity\":\"error\",\"span\":[9,15],\"suggestion\":\"leave it out\"},{\"code\":\"MISSING_REQUIRED\",\"expected\":\"a string\",\"message\":\"a required parameter is missing: expected a string\",\"path\":\"/query\",\"severity\":\"error\",\"span\":[16,16],\"suggestion\":\"send \\\"query\\\"\"}],\"retryable\":false},\"message\":\"unknown argument \\\"qurey\\\": allowed are limit, query\"},\"evidence\":{\"snapshot_id\":\"[snapshot_id]\",\"sources\":[]},\"ok\":false,\"request_id\":\"[request_id]\",\"warnings\":[]}",
           "type": "text"
         },
         {
