@@ -86,11 +86,11 @@ impl Types {
             (Self::OBJECT, Say::Object),
             (Self::NULL, Say::Null),
         ];
-        let names = named.into_iter().filter_map(|(single, name)| {
+        let listed = named.into_iter().filter_map(|(single, name)| {
             let is_meant = self.has(single) && !(single == Self::INTEGER && self.has(Self::NUMBER));
             is_meant.then(|| name.text(language))
         });
-        names
+        listed
             .reduce(|first, second| Say::Or { first, second }.text(language))
             .unwrap_or_else(|| Say::NoValue.text(language))
     }

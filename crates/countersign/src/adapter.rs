@@ -347,7 +347,7 @@ impl Handler for ToolHandler {
             let arguments = self.defaults.fill(&arguments).unwrap_or(arguments);
             let before = context.said();
             let answer = self.tool.call(context, arguments).await;
-            let notes = context.take_since(before);
+            let notes = context.take_since(&before);
             match answer {
                 Ok(reply) => {
                     let declared_ttl = self.tool.spec().behaviour.ttl_seconds;

@@ -103,7 +103,7 @@ pub(crate) struct Notes {
 impl Notes {
     /// Takes over the rule sets of a record, its own and those that it has inherited.
     fn inherit(&mut self, record: &EvidenceRecord) {
-        let own = record.rules.iter().map(|(name, version)| (name, version));
+        let own = record.rules.iter();
         let further = record.inherited_rules.iter();
         let further =
             further.flat_map(|(name, all)| all.iter().map(move |version| (name, version)));
@@ -401,7 +401,7 @@ impl CallContext {
     }
 
     /// Takes out what was said since then. Rules and links stay: they belong to the record of the call.
-    pub(crate) fn take_since(&self, before: Said) -> Notes {
+    pub(crate) fn take_since(&self, before: &Said) -> Notes {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let (remarks, sources) = (notes.remarks.len(), notes.sources.len());
         Notes {

@@ -41,6 +41,7 @@ enum Form {
 
 /// The digest of the running program, computed when a record first needs it.
 #[derive(Clone)]
+#[expect(clippy::type_complexity, reason = "it is named here, and nowhere else")]
 pub struct Build(Arc<LazyLock<Option<Digest>, Box<dyn FnOnce() -> Option<Digest> + Send>>>);
 
 impl Build {

@@ -48,7 +48,7 @@ impl Archive {
         };
         let entropy = self.entropy();
         let sealed =
-            keys.map(|keys| self.seal(&entropy, (owner, keys), deed.reason, &mut record, &[]));
+            keys.map(|keys| Self::seal(&entropy, (owner, keys), deed.reason, &mut record, &[]));
         let mut entry = self.entry_of(&record, deed.user_id);
         entry.payload = sealed;
         entry.keep_payload = RetentionPlan::default().of(record.retention);
@@ -57,7 +57,6 @@ impl Archive {
 
     /// Seals the reason and these members for the record, which from here on names the sealed bytes.
     pub(super) fn seal(
-        &self,
         entropy: &Entropy,
         (owner, keys): (&str, &UserKey),
         reason: &str,

@@ -47,6 +47,10 @@ const KEPT_FOR: Duration = Duration::from_hours(24);
 impl Archive {
     /// Settles a claim that is in doubt, with its record, in one commit. `attempt` is the one that the
     /// operator looked at: where there was another since, nothing is settled.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one commit, put together in the order of its parts"
+    )]
     pub async fn resolve_claim(
         &self,
         scope: &Scope,
@@ -96,7 +100,7 @@ impl Archive {
         let owner = (scope.user_id.as_str(), &*keys);
         let (outcome, payload) = match resolution {
             Resolution::DidNotHappen => {
-                let sealed = self.seal(&entropy, owner, &reason, &mut record, &[]);
+                let sealed = Self::seal(&entropy, owner, &reason, &mut record, &[]);
                 (Outcome::Released, sealed)
             }
             Resolution::Happened(data) => {
@@ -111,7 +115,7 @@ impl Archive {
                     valid_until: None,
                 });
                 let exact = [("data", text.as_str())];
-                let sealed = self.seal(&entropy, owner, &reason, &mut record, &exact);
+                let sealed = Self::seal(&entropy, owner, &reason, &mut record, &exact);
                 (outcome, sealed)
             }
         };

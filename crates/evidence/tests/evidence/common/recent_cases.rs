@@ -74,6 +74,7 @@ fn lying_text(name: &'static str, code: &'static str, text: String) -> Case {
     case(name, bundle.to_json(), &[(code, Some(DRAFT as u64))])
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "links take it as it is")]
 fn claim(at: &str, until: &str) -> Option<Freshness> {
     Some(Freshness {
         at: at.to_owned(),
