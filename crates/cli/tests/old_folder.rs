@@ -1,5 +1,11 @@
 //! A data folder that the program of version 1 wrote opens, verifies, and goes on with records of version 2.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -201,9 +201,7 @@ impl World {
             envelope["user_id"] = json!(user);
             envelope["actor"] = json!({"type": "agent", "id": values.next()});
         }
-        let Ok(envelope) = serde_json::from_value::<RequestEnvelope>(envelope) else {
-            panic!("the envelope of round {round} cannot be read");
-        };
+        let envelope: RequestEnvelope = serde_json::from_value(envelope).unwrap();
         let call = ToolCall::new(tool, raw, principal).envelope(envelope);
         self.executor.execute(call).await;
     }

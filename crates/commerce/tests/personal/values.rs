@@ -139,7 +139,7 @@ impl Values {
         }
     }
 
-    /// A number below a bound (SplitMix64).
+    /// A number below a bound (`SplitMix64`).
     fn number(&mut self, below: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

@@ -19,7 +19,7 @@ use crate::world::{Probe, World, check_error};
 struct Old(fn() -> Result<HandlerResult, HandlerError>);
 
 impl Handler for Old {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "old.answer"
     }
 
@@ -81,7 +81,7 @@ fn codes(result: &HandlerResult) -> Vec<&str> {
     result
         .warnings
         .iter()
-        .map(|warning| warning.code())
+        .map(countersign::contract::Warning::code)
         .collect()
 }
 
@@ -126,7 +126,7 @@ async fn a_catalog_yields_its_handlers() {
         .unwrap();
     let handlers = catalog.handlers();
     catalog.remove("memory.search").unwrap();
-    let names: Vec<&str> = handlers.iter().map(|handler| handler.name()).collect();
+    let names: Vec<&str> = handlers.iter().map(Handler::name).collect();
     assert_eq!(names, ["diagnostics.echo", "memory.search", "old.answer"]);
     let found = execute(&*handlers[1], r#"{"query": "milk"}"#)
         .await

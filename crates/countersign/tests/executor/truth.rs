@@ -85,7 +85,7 @@ async fn a_link_says_what_it_is() {
         None,
     )
     .await;
-    world.clock.advance(Duration::from_secs(60));
+    world.clock.advance(Duration::from_mins(1));
     check(
         json!([true, false]),
         Some("INVALID_ARGUMENT"),
@@ -136,7 +136,10 @@ async fn the_raw_text_is_sealed() {
             assert_eq!(reply["error"]["code"].as_str(), code, "{reply:#}");
             let (leaf, stored) = world.log().await.pop().unwrap();
             let payload = opened(&world, &stored).await;
-            let bound = payload.arguments.as_ref().map(|exact| exact.text());
+            let bound = payload
+                .arguments
+                .as_ref()
+                .map(countersign::contract::evidence::Exact::text);
             assert_eq!((bound, payload.raw.as_deref()), (arguments, kept), "{raw}");
             assert_eq!(
                 leaf["arguments"]["raw"].is_string(),
@@ -255,13 +258,11 @@ async fn a_dry_run_takes_the_decisions_of_the_call() {
         .simulating()
         .body(|ctx, _| {
             Box::pin(async move {
-                match ctx.state().get::<u32>(&TAKEN, "one").await? {
-                    Some(_) => Err(ToolError::not_found("it was taken")),
-                    None => {
-                        ctx.state().put(&TAKEN, "one", &1).await?;
-                        Ok(json!({"taken": true}).into())
-                    }
+                if ctx.state().get::<u32>(&TAKEN, "one").await?.is_some() {
+                    return Err(ToolError::not_found("it was taken"));
                 }
+                ctx.state().put(&TAKEN, "one", &1).await?;
+                Ok(json!({"taken": true}).into())
             })
         });
     let world = World::logging([gone, Probe::write("b.pay").confirmed()]);

@@ -46,6 +46,7 @@ pub struct LivePolicy {
 
 /// Keeps the text of a policy by its digest, durably.
 #[derive(Clone)]
+#[expect(clippy::type_complexity, reason = "it is named here, and nowhere else")]
 pub struct Keeper(Arc<dyn Fn(Digest, &str) -> std::io::Result<()> + Send + Sync>);
 
 impl Keeper {

@@ -16,7 +16,7 @@ pub(super) struct EnvelopeOptions {
     #[arg(long, value_name = "USER", default_value = "u_local")]
     pub(super) user: String,
 
-    /// Who calls, such as agent:a_7 (types: user, agent, system) [default: the user]
+    /// Who calls, as TYPE:ID with the type user, agent or system [default: the user]
     #[arg(long, value_name = "TYPE:ID", value_parser = actor, hide_default_value = true)]
     actor: Option<Actor>,
 
