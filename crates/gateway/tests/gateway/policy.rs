@@ -303,7 +303,7 @@ async fn the_text_of_a_policy_is_kept_before_it_is_in_force() {
     };
     assert!(error.message.contains("cannot be kept"), "{error}");
     assert!(live.current().revision().starts_with("one@"));
-    assert_eq!(parts.config_records().await, [json!(0); 0]);
+    assert_eq!(parts.config_records().await.len(), 0);
 
     is_full.store(false, Ordering::Relaxed);
     let reloaded = live.reload(&recorder).await;

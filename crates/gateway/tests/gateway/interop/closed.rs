@@ -56,6 +56,7 @@ async fn every_closed_code_travels_with_the_foreign_one() {
 
 /// A10: so does the code of a refusal that never became a call, whichever part of the server refuses.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of refusals")]
 async fn every_refusal_has_its_closed_code() {
     let place = Place::default();
     let settings = Settings {
