@@ -11,7 +11,6 @@ use countersign::{Catalog, Principal};
 use countersign_gateway::policy::limits::{BudgetScope, Rate};
 use countersign_gateway::policy::{Keeper, LivePolicy, Policy, Reloaded};
 use insta::assert_snapshot;
-use serde_json::json;
 
 use crate::parts::Parts;
 
