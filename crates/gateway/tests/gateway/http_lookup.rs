@@ -170,9 +170,8 @@ async fn a_dry_run_answers_as_the_call_would() {
     );
     assert_eq!(again["warnings"][0]["code"], "WOULD_REPLAY");
     let reused = run("milk", true).await;
-    insta::assert_snapshot!(reused.told(), @"");
-    let details = &reused.json()["error"]["details"];
-    assert_eq!(details["conflict_reason"], "key_reused");
+    insta::assert_snapshot!(reused.told(), @"409 CONFLICT /text: the idempotency_key was used for other arguments, which differ at /text; use a new idempotency_key for a new call, or the first arguments for a retry");
+    assert_eq!(reused.json()["error"]["details"]["reason"], "key_reused");
     let notes = post(&world, "/v1/tools/notes.list", "{}").await.json();
     assert_eq!(notes["data"].as_array().unwrap().len(), 1);
 }
@@ -185,8 +184,15 @@ async fn a_dry_run_says_that_the_user_would_be_asked() {
     let world = World::made(Settings::default(), catalog, |builder| builder).await;
     let tried = post(&world, "/v1/tools/notes.clear", r#"{"dry_run": true}"#).await;
     assert_eq!(tried.status, 200, "{tried:?}");
+    let expected = json!({
+        "code": "NEEDS_USER_CONFIRMATION",
+        "message": "the call itself answers NEEDS_USER_CONFIRMATION until the user has confirmed it",
+    });
     let warnings = tried.json()["warnings"].clone();
-    insta::assert_snapshot!(warnings.to_string(), @"");
+    assert!(
+        warnings.as_array().unwrap().contains(&expected),
+        "{warnings}"
+    );
     let open = get(&world, "/v1/approvals?state=pending").await.json();
     assert_eq!(open["approvals"], json!([]), "{open}");
 }
