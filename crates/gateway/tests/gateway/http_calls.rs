@@ -259,11 +259,11 @@ async fn some_tools_are_listed_by_name_and_pattern() {
             assert_eq!(list.json().as_array().unwrap().len(), expected.len());
         }
     }
-    let all = get(&world, "/v1/tools?format=openai&max_tokens=60").await;
+    let all = get(&world, "/v1/tools?format=openai&max_tokens=80").await;
     assert_eq!(all.code(), "INVALID_ARGUMENT", "{all:?}");
     let some = get(
         &world,
-        "/v1/tools?format=openai&max_tokens=60&names=notes.list",
+        "/v1/tools?format=openai&max_tokens=80&names=notes.list",
     )
     .await;
     assert_eq!(some.status, 200, "{some:?}");
