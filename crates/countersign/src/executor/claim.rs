@@ -115,7 +115,7 @@ impl Executor {
                 }
             }
             is_known = false;
-            let hold = match self.take(&claimed, &key).await? {
+            let hold = match self.take(&claimed, &key, trail).await? {
                 Taking::Ours(hold) => hold,
                 Taking::Found(claim, reply) => {
                     claimed.spending = self.spending_of(&claim).await?;
@@ -189,7 +189,12 @@ impl Executor {
         patience.saturating_sub(elapsed.saturating_sub(trail.awaited()))
     }
 
-    async fn take(&self, claimed: &Claimed, key: &KeyedCall) -> Result<Taking, Stop> {
+    async fn take(
+        &self,
+        claimed: &Claimed,
+        key: &KeyedCall,
+        trail: &Trail,
+    ) -> Result<Taking, Stop> {
         let behaviour = &claimed.entry.spec().behaviour;
         match behaviour.effect {
             Effect::Read | Effect::Write => {
@@ -210,7 +215,7 @@ impl Executor {
             recovery: behaviour.recovery,
             lease: lease_of(behaviour),
             attempts_max: behaviour.idempotency.attempts_max,
-            request_id: claimed.ctx.request_id().clone(),
+            request_id: trail.recorded_id(&claimed.keys),
             spend: reserve_of(claimed),
         };
         let answer = self.parts.store.claim(&request).await;

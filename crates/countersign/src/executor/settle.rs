@@ -213,7 +213,7 @@ impl Executor {
                     parts: key.fingerprint.seal(&claimed.keys, &key.scope, &*parts.ids),
                     after: *after,
                     outcome,
-                    request_id: trail.record.request_id.clone(),
+                    request_id: trail.recorded_id(&claimed.keys),
                 },
             ),
         };

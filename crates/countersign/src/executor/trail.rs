@@ -215,12 +215,17 @@ impl Trail {
         }
     }
 
+    /// The request id as the record and the claim have it.
+    pub(super) fn recorded_id(&self, keys: &UserKey) -> RequestId {
+        recorded_request_id(&self.record.request_id, self.facts.is_id_chosen, keys)
+    }
+
     /// The request id as logs and telemetry have it: that of the record. `None` while the caller's own cannot be
     /// digested yet.
     pub(super) fn log_id(&self) -> Option<RequestId> {
         let id = &self.record.request_id;
         match &self.facts.keys {
-            Some(keys) => Some(recorded_request_id(id, self.facts.is_id_chosen, keys)),
+            Some(keys) => Some(self.recorded_id(keys)),
             None => (!self.facts.is_id_chosen).then(|| id.clone()),
         }
     }

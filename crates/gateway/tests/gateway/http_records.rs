@@ -5,7 +5,7 @@ use countersign::contract::SnapshotId;
 use serde_json::{Value, json};
 
 use crate::http_client::{get, post, send};
-use crate::world::World;
+use crate::world::{World, log_key};
 
 /// A note of a user; the name of its evidence.
 async fn note(world: &World, user: &str, text: &str) -> String {
@@ -38,7 +38,8 @@ async fn a_record_is_shown_with_its_proof() {
     );
     let bundle = get(&world, &format!("/v1/evidence/{id}/bundle")).await;
     let bundle = countersign_evidence::bundle::Bundle::parse(&bundle.body).unwrap();
-    assert!(bundle.verify(None, None).is_valid());
+    let report = bundle.verify(Some(&log_key().verifying_key()), None);
+    assert!(report.is_valid(), "{report:?}");
 }
 
 /// C2SP: the checkpoint and the tiles under it can be mirrored.

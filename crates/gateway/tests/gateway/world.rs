@@ -17,6 +17,11 @@ use countersign_gateway::identity::Identity;
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::{Caller, Gateway, Server, Settings};
 
+/// What signs the log of every world.
+pub(crate) fn log_key() -> SigningKey {
+    SigningKey::from_seed("example.com/log", &[7; 32]).unwrap()
+}
+
 /// A running gateway; it ends with the test's runtime.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
@@ -77,7 +82,7 @@ impl World {
             .rules(Vat::rules().unwrap())
             .observer(metrics.clone());
         let executor = change(builder).build();
-        let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+        let key = log_key();
         let vault = executor.vault().clone();
         let archive = Archive::new(
             store.clone(),
@@ -118,7 +123,7 @@ impl World {
 
     /// Everything that was committed is under a signed checkpoint after this.
     pub(crate) async fn sign(&self) {
-        let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+        let key = log_key();
         let builder = Sequencer::builder(self.store.clone(), key).briefly();
         let mut sequencer = builder.start(LastStop::default()).await.unwrap();
         self.store.flush().await.unwrap();
