@@ -59,10 +59,10 @@ pub(crate) struct Call {
     args: String,
 
     #[command(flatten)]
-    envelope: EnvelopeOptions,
+    rules: RuleOptions,
 
     #[command(flatten)]
-    rules: RuleOptions,
+    envelope: EnvelopeOptions,
 }
 
 impl Call {
