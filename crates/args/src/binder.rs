@@ -8,6 +8,7 @@ use countersign_contract::{BindStatus, Input, Issue, IssueCode, Language, Severi
 use serde_json::Value;
 
 use crate::arguments::Arguments;
+use crate::bound::Bound;
 use crate::candidates::{self, Candidate};
 use crate::coerce::trail::Trail;
 use crate::coerce::{Coercer, Outcome};
@@ -55,17 +56,6 @@ pub struct Binder {
     policy: BindPolicy,
     limits: Limits,
     declared: bool,
-}
-
-/// What became of a text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Bound {
-    /// Whether it may run.
-    pub status: BindStatus,
-    /// The arguments: what runs, or, where the text is incomplete, what arrived. None when refused.
-    pub arguments: Option<Arguments>,
-    /// Every change and every refusal, refusals first.
-    pub issues: Vec<Issue>,
 }
 
 impl Binder {
@@ -148,6 +138,10 @@ impl Binder {
         &self.limits
     }
 
+    pub(crate) fn policy(&self) -> &BindPolicy {
+        &self.policy
+    }
+
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -183,6 +177,7 @@ impl Binder {
                 status: BindStatus::Exact,
                 arguments: Some(arguments),
                 issues: Vec::new(),
+                unreadable: Vec::new(),
             };
         }
         let mut log = SyntaxLog::default();
@@ -309,21 +304,14 @@ impl Binder {
         report.syntax(log.events());
         report.trail(tree, &self.schema, trail, outcome.trail);
         let Some(node) = outcome.node else {
-            return Bound {
-                status: BindStatus::Refused,
-                arguments: None,
-                issues: report.finish(),
-            };
+            return Bound::refused(report.finish());
         };
+        let unreadable = report.take_unreadable();
         let issues = report.finish();
         if complete && let Some(issue) = self.beyond_policy(&issues, language) {
             let mut all = vec![issue];
             all.extend(issues);
-            return Bound {
-                status: BindStatus::Refused,
-                arguments: None,
-                issues: all,
-            };
+            return Bound::refused(all);
         }
         let mut json = String::with_capacity(tree.raw().len() + 16);
         crate::render::json(tree, node, &mut json);
@@ -336,6 +324,7 @@ impl Binder {
             status,
             arguments: Some(Arguments::from_checked(json)),
             issues,
+            unreadable,
         }
     }
 
@@ -347,6 +336,8 @@ impl Binder {
         };
         let worst = issues
             .iter()
+            // The declaration of the parameter itself allows this one.
+            .filter(|issue| issue.code != IssueCode::OptionalUnreadable)
             .filter(|issue| issue.severity > most)
             .max_by_key(|i| i.severity)?;
         let finding = Finding {
@@ -396,11 +387,7 @@ impl Binder {
     fn refused(&self, raw: &str, reading: &Reading, finding: Finding) -> Bound {
         let mut report = Report::new(raw, &self.schema, &self.limits, reading.language());
         report.add(finding);
-        Bound {
-            status: BindStatus::Refused,
-            arguments: None,
-            issues: report.finish(),
-        }
+        Bound::refused(report.finish())
     }
 }
 
@@ -470,12 +457,5 @@ fn nothing_found(raw: &str) -> Finding {
         expected: Some(Say::JsonObject),
         suggestion: Some(Say::SendAsObject),
         ..Finding::new(IssueCode::NotFound)
-    }
-}
-
-impl Bound {
-    /// Whether a call with these arguments may run.
-    pub fn is_executable(&self) -> bool {
-        self.status.is_executable()
     }
 }

@@ -12,6 +12,7 @@
 
 mod arguments;
 mod binder;
+mod bound;
 mod candidates;
 mod coerce;
 mod duplicates;
@@ -32,7 +33,8 @@ mod validate;
 mod words;
 
 pub use arguments::Arguments;
-pub use binder::{Binder, Bound};
+pub use binder::Binder;
+pub use bound::{Bound, Unreadable};
 pub use limits::Limits;
 pub use reading::Reading;
 pub use schema::SchemaError;

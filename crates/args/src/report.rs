@@ -5,7 +5,8 @@ use countersign_contract::parameter::Sensitivity;
 use countersign_contract::{Issue, IssueCode, Language, Message, Severity};
 use serde_json::Value;
 
-use crate::coerce::trail::{Event, Step, Trail, TrailId};
+use crate::bound::Unreadable;
+use crate::coerce::trail::{Event, Step, Trail, TrailId, Unread};
 use crate::limits::Limits;
 use crate::schema::{Schema, SchemaId};
 use crate::tolerant::SyntaxEvent;
@@ -60,6 +61,8 @@ pub(crate) struct Report<'p> {
     language: Language,
     issues: Vec<Issue>,
     left_out: usize,
+    /// The optional parameters that the tool is told of.
+    unreadable: Vec<Unreadable>,
     /// Whether the excerpts may quote the text: not where a declared parameter is sensitive.
     quotes: bool,
 }
@@ -78,6 +81,7 @@ impl<'p> Report<'p> {
             language,
             issues: Vec::new(),
             left_out: 0,
+            unreadable: Vec::new(),
             quotes: !schema.has_sensitive(),
         }
     }
@@ -153,14 +157,66 @@ impl<'p> Report<'p> {
     /// All events of an outcome, in order.
     pub(crate) fn trail(&mut self, tree: &Tree<'_>, schema: &Schema, trail: &Trail, from: TrailId) {
         trail.visit(from, |path, event| {
+            if let Some(unread) = event.unread {
+                let unreadable = self.unreadable(tree, schema, trail, path, unread);
+                self.unreadable.push(unreadable);
+            }
             // Writing an issue takes its whole path, so those that are only counted are not written.
             if !self.makes_room(event.code.severity()) {
                 return;
             }
             let sensitive = schema.sensitivity_at(tree, path) != Sensitivity::Public;
-            let issue = self.issue(tree, schema, path, event, sensitive);
+            let mut issue = self.issue(tree, schema, path, event, sensitive);
+            if event.unread.is_some()
+                && let Some(first) = self.unreadable.last().and_then(|it| it.errors.first())
+            {
+                issue.message = format!("{}: {}", issue.message, first.message);
+                issue.expected.clone_from(&first.expected);
+                issue.suggestion.clone_from(&first.suggestion);
+            }
             self.push(issue);
         });
+    }
+
+    /// What the tool is told of a parameter that it does not get.
+    fn unreadable(
+        &self,
+        tree: &Tree<'_>,
+        schema: &Schema,
+        trail: &Trail,
+        place: &[Step],
+        unread: Unread,
+    ) -> Unreadable {
+        let span = tree.node(unread.member).span.range();
+        let raw = self.raw.get(span).filter(|_| !unread.is_decoded);
+        let text = raw.map_or_else(
+            || {
+                let mut json = String::new();
+                crate::render::json(tree, unread.member, &mut json);
+                json
+            },
+            str::to_owned,
+        );
+        let mut errors = Vec::new();
+        trail.visit(unread.why, |inner, event| {
+            if event.code.severity() == Severity::Error && errors.len() < self.limits.issues() {
+                let path = [place, inner].concat();
+                let sensitive = schema.sensitivity_at(tree, &path) != Sensitivity::Public;
+                let mut issue = self.issue(tree, schema, &path, event, sensitive);
+                self.complete(&mut issue);
+                errors.push(issue);
+            }
+        });
+        Unreadable {
+            path: pointer(tree, place),
+            text,
+            errors,
+        }
+    }
+
+    /// The parameters that the tool is told of, in the order of the text.
+    pub(crate) fn take_unreadable(&mut self) -> Vec<Unreadable> {
+        std::mem::take(&mut self.unreadable)
     }
 
     /// The issues, refusals first, with a count of those that were left out.

@@ -6,7 +6,8 @@ mod reference;
 
 use std::collections::HashMap;
 
-use countersign_contract::parameter::Sensitivity;
+use countersign_contract::parameter::{OnOptionalError, Sensitivity};
+use countersign_contract::tool::BindPolicy;
 use countersign_contract::{Language, Message, ValueKind};
 use regex::Regex;
 
@@ -357,6 +358,16 @@ pub(crate) struct Property {
     pub(crate) schema: SchemaId,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
+    /// Where it differs from the tool's own.
+    pub(crate) on_optional_error: Option<OnOptionalError>,
+}
+
+impl Property {
+    /// True if the tool gets it as absent, with the error and the text, where it cannot be read.
+    pub(crate) fn tells(&self, policy: &BindPolicy) -> bool {
+        let rule = self.on_optional_error.unwrap_or(policy.on_optional_error);
+        !self.required && rule == OnOptionalError::Tell
+    }
 }
 
 /// What becomes of members that are not declared.

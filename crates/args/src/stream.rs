@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use countersign_contract::{BindStatus, IssueCode};
 use serde_json::Value;
 
-use crate::binder::{Binder, Bound};
+use crate::binder::Binder;
+use crate::bound::Bound;
 use crate::escape;
 use crate::reading::Reading;
 use crate::render::quote;
@@ -481,7 +482,7 @@ impl Stream {
             let rules = self.binder.schema().rules(id);
             rules.types.has(kind) && !rules.is_composed() && rules.allowed.is_none()
         });
-        let shown = fits && (root || self.shows_value());
+        let shown = fits && (root || self.shows_value()) && !self.may_vanish();
         let path = self.value_path();
         if shown {
             let mut json = std::mem::take(&mut self.shown);
@@ -573,6 +574,17 @@ impl Stream {
                     && rules.text.is_none()
                     && !rules.is_composed()
             })
+    }
+
+    /// True if the value counts as absent where a later byte of it cannot be read.
+    fn may_vanish(&self) -> bool {
+        let frame = self.stack.last().filter(|frame| frame.object);
+        let Some((frame, id)) = frame.and_then(|frame| Some((frame, frame.schema?))) else {
+            return false;
+        };
+        let object = self.binder.schema().rules(id).object.as_ref();
+        let property = object.and_then(|object| object.property(&frame.key));
+        property.is_some_and(|property| property.tells(self.binder.policy()))
     }
 
     fn value_schema(&self) -> Option<SchemaId> {

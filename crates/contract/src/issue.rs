@@ -154,6 +154,8 @@ issue_codes! {
 
     /// A decimal was cut to an integer, because the parameter allows it.
     IntegerTruncated => ("INTEGER_TRUNCATED", Lossy),
+    /// An optional parameter cannot be read and counts as absent, because the tool asked to be told (B9).
+    OptionalUnreadable => ("OPTIONAL_UNREADABLE", Lossy),
 
     /// No document was found in the text.
     NotFound => ("NOT_FOUND", Error),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::parameter::{
-    Bounds, Cardinality, CaseRule, Leniency, Parameter, Sensitivity, ValueKind,
+    Bounds, Cardinality, CaseRule, Leniency, OnOptionalError, Parameter, Sensitivity, ValueKind,
 };
 use crate::schema;
 use crate::tool::{
@@ -138,8 +138,12 @@ pub fn behaviour(behaviour: &Behaviour) -> Vec<String> {
         UnknownKeys::Drop => "left out",
         UnknownKeys::Keep => "kept where the schema allows them",
     };
+    let unreadable = match behaviour.binding.on_optional_error {
+        OnOptionalError::Refuse => "",
+        OnOptionalError::Tell => "; optional ones that cannot be read count as absent",
+    };
     sentences.push(format!(
-        "**Arguments**: {reading}; unknown ones are {unknown}."
+        "**Arguments**: {reading}; unknown ones are {unknown}{unreadable}."
     ));
     sentences
 }
@@ -201,6 +205,10 @@ pub fn type_of(parameter: &Parameter) -> String {
     match parameter.leniency {
         None | Some(Leniency::Lenient) => {}
         Some(Leniency::Strict) => text.push_str(", strict"),
+    }
+    match parameter.on_optional_error {
+        None | Some(OnOptionalError::Refuse) => {}
+        Some(OnOptionalError::Tell) => text.push_str(", absent where it cannot be read"),
     }
     text
 }

@@ -148,6 +148,39 @@ pub enum Leniency {
     Strict,
 }
 
+/// What becomes of a call in which an optional parameter cannot be read (B9). A required one always refuses it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OnOptionalError {
+    /// The call is refused.
+    #[default]
+    Refuse,
+    /// The tool runs: the parameter is absent, and the tool gets the error and the original text.
+    Tell,
+}
+
+impl OnOptionalError {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Tell => "tell",
+        }
+    }
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands a reference to the field"
+    )]
+    pub(crate) fn is_refuse(&self) -> bool {
+        match self {
+            Self::Refuse => true,
+            Self::Tell => false,
+        }
+    }
+}
+
 /// One declared parameter.
 ///
 /// # Example
@@ -208,6 +241,10 @@ pub struct Parameter {
     /// Whether a decimal may be cut to an integer, with an issue; off unless asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncate: bool,
+    /// What becomes of a call in which it cannot be read, where that differs from the tool's own. `Tell` is for
+    /// optional parameters only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_optional_error: Option<OnOptionalError>,
 }
 
 /// Bounds on one value, or on each item of a list or map.
@@ -264,6 +301,7 @@ impl Parameter {
             harmless: false,
             leniency: None,
             truncate: false,
+            on_optional_error: None,
         }
     }
 
@@ -359,6 +397,12 @@ impl Parameter {
     /// A decimal may be cut to an integer, with an issue.
     pub fn truncate(mut self) -> Self {
         self.truncate = true;
+        self
+    }
+
+    /// Sets what becomes of a call in which it cannot be read.
+    pub fn on_optional_error(mut self, rule: OnOptionalError) -> Self {
+        self.on_optional_error = Some(rule);
         self
     }
 

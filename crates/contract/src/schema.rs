@@ -26,6 +26,8 @@ pub mod ext {
     pub const LENIENCY: &str = "x-leniency";
     /// `true` where a decimal may be cut to an integer.
     pub const TRUNCATE: &str = "x-truncate";
+    /// `refuse` or `tell`, on an optional property that differs from its tool.
+    pub const ON_OPTIONAL_ERROR: &str = "x-on-optional-error";
     /// `personal` or `secret`.
     pub const SENSITIVITY: &str = "x-sensitivity";
     /// `true` where a number may stand in the permanent record.
@@ -92,6 +94,9 @@ pub(crate) fn of_parameter(parameter: &Parameter) -> Value {
         None => {}
         Some(Leniency::Lenient) => insert_text(&mut schema, ext::LENIENCY, "lenient"),
         Some(Leniency::Strict) => insert_text(&mut schema, ext::LENIENCY, "strict"),
+    }
+    if let Some(rule) = parameter.on_optional_error {
+        insert_text(&mut schema, ext::ON_OPTIONAL_ERROR, rule.as_str());
     }
     Value::Object(schema)
 }

@@ -8,7 +8,7 @@ use crate::error_code::ErrorCode;
 use crate::evidence::Retention;
 use crate::id::ToolName;
 use crate::issue::Severity;
-use crate::parameter::{Leniency, Parameter};
+use crate::parameter::{Leniency, OnOptionalError, Parameter};
 
 /// The whole declaration of a tool; it can be read without running anything.
 ///
@@ -321,6 +321,9 @@ pub struct BindPolicy {
     pub max_severity: Severity,
     /// What becomes of a member that the declaration does not know.
     pub unknown_keys: UnknownKeys,
+    /// What becomes of a call in which an optional parameter cannot be read.
+    #[serde(skip_serializing_if = "OnOptionalError::is_refuse")]
+    pub on_optional_error: OnOptionalError,
 }
 
 /// What becomes of a member that the declaration does not know.
@@ -374,6 +377,7 @@ impl Default for BindPolicy {
             leniency: Leniency::Lenient,
             max_severity: Severity::Lossy,
             unknown_keys: UnknownKeys::default(),
+            on_optional_error: OnOptionalError::default(),
         }
     }
 }

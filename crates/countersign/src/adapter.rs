@@ -337,6 +337,12 @@ impl Handler for ToolHandler {
             let asked = context.request();
             let reading = Reading::new(asked.locale.as_deref(), asked.timezone.as_deref());
             let bound = self.binder.bind_with(request.arguments, &reading);
+            // The context is the caller's, so the tool could not be told.
+            let unreadable = bound.unreadable.into_iter().flat_map(|it| it.errors);
+            let unreadable: Vec<Issue> = unreadable.collect();
+            if !unreadable.is_empty() {
+                return Err(executor::refusal_of(unreadable).into());
+            }
             let arguments = match bound.arguments {
                 Some(arguments) if bound.status.is_executable() => arguments,
                 Some(_) | None => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_args::Unreadable;
 use countersign_contract::envelope::Client;
 use countersign_contract::evidence::{EvidenceRecord, Freshness, Link, LinkRole};
 use countersign_contract::{
@@ -66,6 +67,7 @@ pub struct CallContext {
     pub(crate) request: Request,
     pub(crate) raw: Arc<str>,
     pub(crate) issues: Vec<Issue>,
+    pub(crate) unreadable: Vec<Unreadable>,
     pub(crate) extensions: Extensions,
     pub(crate) trace: TraceContext,
     pub(crate) trace_state: Option<TraceState>,
@@ -149,6 +151,7 @@ impl CallContext {
             request,
             raw: raw.into(),
             issues: Vec::new(),
+            unreadable: Vec::new(),
             extensions: Extensions::new(),
             trace,
             trace_state: None,
@@ -204,6 +207,14 @@ impl CallContext {
     /// What the binder changed in them.
     pub fn issues(&self) -> &[Issue] {
         &self.issues
+    }
+
+    /// The optional parameters that could not be read, each with its text and its errors (B9). The tool gets them as
+    /// absent; defaults are filled in. Empty unless the declaration says `on_optional_error: tell`.
+    ///
+    /// A replay has the bound arguments only: a tool that is declared pure must not let its answer depend on this.
+    pub fn unreadable(&self) -> &[Unreadable] {
+        &self.unreadable
     }
 
     /// The span of this call.

@@ -119,7 +119,7 @@ pub mod unavailable;
 pub mod vault;
 mod words;
 
-pub use countersign_args::Arguments;
+pub use countersign_args::{Arguments, Unreadable};
 pub use countersign_contract as contract;
 pub use countersign_macros::ToolArgs;
 

@@ -41,6 +41,7 @@ pub(crate) struct FieldAttrs {
     pub(crate) max_items: Option<Set<u64>>,
     pub(crate) leniency: Option<Set<Leniency>>,
     pub(crate) truncate: Option<Set<()>>,
+    pub(crate) on_optional_error: Option<Set<OnOptionalError>>,
     pub(crate) sensitivity: Option<Set<Sensitivity>>,
     pub(crate) harmless: Option<Set<()>>,
     pub(crate) case: Option<Set<Case>>,
@@ -62,6 +63,12 @@ pub(crate) struct VariantAttrs {
 pub(crate) enum Case {
     Fold,
     Exact,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnOptionalError {
+    Refuse,
+    Tell,
 }
 
 #[derive(Clone, Copy)]

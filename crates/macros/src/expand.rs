@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Ident};
 
-use crate::attr::{Case, FieldAttrs, Leniency, Sensitivity, Set};
+use crate::attr::{Case, FieldAttrs, Leniency, OnOptionalError, Sensitivity, Set};
 use crate::ctxt::Ctxt;
 use crate::input::{ArgField, Declaration, Member};
 use crate::ty::{Item, Shape};
@@ -178,6 +178,15 @@ fn case_and_policy(attrs: &FieldAttrs) -> Vec<Setting> {
     if attrs.truncate.is_some() {
         settings.push(Setting::Method(quote!(truncate())));
     }
+    if let Some(rule) = &attrs.on_optional_error {
+        let rule = match rule.value {
+            OnOptionalError::Refuse => quote!(Refuse),
+            OnOptionalError::Tell => quote!(Tell),
+        };
+        settings.push(Setting::Method(quote! {
+            on_optional_error(::countersign::__private::contract::parameter::OnOptionalError::#rule)
+        }));
+    }
     if let Some(sensitivity) = &attrs.sensitivity {
         let sensitivity = match sensitivity.value {
             Sensitivity::Personal => quote!(Personal),
@@ -222,6 +231,13 @@ fn checks(field: &ArgField, ty: &Ident) -> Vec<TokenStream> {
         for bound in [&attrs.min_items, &attrs.max_items].into_iter().flatten() {
             check(&bound.at, quote!(bounds_items()));
         }
+    }
+    if let Some(rule) = &attrs.on_optional_error
+        && rule.value == OnOptionalError::Tell
+        && attrs.default.is_none()
+        && !field.is_optional
+    {
+        check(&rule.at, quote!(may_be_absent()));
     }
     if field.shape.item != Item::Unknown {
         return checks;

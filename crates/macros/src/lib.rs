@@ -48,6 +48,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `strict`, `lenient` | how far the binder may go, where it differs from the tool |
 /// | `truncate` | a decimal may be cut to an integer, with a warning |
 /// | `harmless` | a number that says nothing about a person: the permanent record shows it |
+/// | `on_optional_error = "tell"` or `"refuse"` | whether the tool runs without it where it cannot be read; for a field that may be left out |
 /// | `sensitive = "personal"` or `"secret"` | redacted before every sink |
 /// | `case = "exact"` or `"fold"` | whether spelling matters, for a field that holds an enum; also on the enum |
 ///

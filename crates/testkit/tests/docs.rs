@@ -138,6 +138,7 @@ fn every_extension_keyword_has_its_row() {
         ext::CASE,
         ext::LENIENCY,
         ext::TRUNCATE,
+        ext::ON_OPTIONAL_ERROR,
         ext::SENSITIVITY,
     ];
     let rows = keywords.map(|keyword| format!("\n| `{keyword}` | "));

@@ -4,7 +4,7 @@
 use countersign_contract::IssueCode;
 use countersign_contract::tool::UnknownKeys;
 
-use super::trail::{Cost, Event, Trail, TrailId};
+use super::trail::{Cost, Event, Trail, TrailId, Unread};
 use super::{Coercer, Outcome};
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
 use crate::tree::{Kind, NodeId, Span};
@@ -106,6 +106,11 @@ impl Coercer<'_, '_> {
 
     fn mend_by(&mut self, member: NodeId, schema: SchemaId) -> (Fate, TrailId, Cost) {
         let outcome = self.coerce(member, schema);
+        self.placed(member, outcome)
+    }
+
+    /// What became of a member, under its name.
+    fn placed(&mut self, member: NodeId, outcome: Outcome) -> (Fate, TrailId, Cost) {
         let key = self.tree.node(member).key;
         let trail = self.trail.at_key(key, outcome.trail);
         (
@@ -124,7 +129,29 @@ impl Coercer<'_, '_> {
             let leaf = self.trail.leaf(event);
             return (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code));
         }
-        self.mend_by(member, property.schema)
+        let outcome = self.coerce(member, property.schema);
+        if outcome.node.is_none()
+            && property.tells(self.policy)
+            // What goes beyond a limit was not read to its end, so nobody knows what it says.
+            && !self.trail.has(outcome.trail, IssueCode::LimitExceeded)
+        {
+            return self.tell(member, outcome.trail);
+        }
+        self.placed(member, outcome)
+    }
+
+    /// An optional member that cannot be read, where the tool asked to be told: it counts as absent.
+    fn tell(&mut self, member: NodeId, why: TrailId) -> (Fate, TrailId, Cost) {
+        let code = IssueCode::OptionalUnreadable;
+        let node = self.tree.node(member);
+        let (key, mut event) = (node.key, Event::new(code, node.span));
+        event.unread = Some(Unread {
+            member,
+            why,
+            is_decoded: self.decoding > 0,
+        });
+        let leaf = self.trail.leaf(event);
+        (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code))
     }
 
     fn counts_as_absent(&self, member: NodeId, property: &Property) -> Option<IssueCode> {

@@ -25,6 +25,18 @@ pub(crate) struct Event {
     pub(crate) came: Option<Box<Say>>,
     /// The name as it was written, where a name was changed.
     pub(crate) name: Option<Str>,
+    /// What the tool is told instead of getting the value.
+    pub(crate) unread: Option<Unread>,
+}
+
+/// An optional member that could not be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unread {
+    pub(crate) member: NodeId,
+    /// Why; paths in it begin at the member.
+    pub(crate) why: TrailId,
+    /// True if the member was decoded from a text, so that it has no place of its own in the raw text.
+    pub(crate) is_decoded: bool,
 }
 
 impl Event {
@@ -38,6 +50,7 @@ impl Event {
             suggestion: None,
             came: None,
             name: None,
+            unread: None,
         }
     }
 
@@ -142,6 +155,13 @@ impl Trail {
                 }
             }
         }
+    }
+
+    /// Whether some event under `from` has this code.
+    pub(crate) fn has(&self, from: TrailId, code: IssueCode) -> bool {
+        let mut found = false;
+        self.visit(from, |_, event| found |= event.code == code);
+        found
     }
 
     /// How many refusals there are under `from`, for choosing the branch to report.

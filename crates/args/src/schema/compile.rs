@@ -8,8 +8,8 @@ use countersign_contract::schema::ext;
 use serde_json::{Map, Value};
 
 use super::keyword::{
-    allowed, count, escape, extensions, map, names, number_rules, pattern, refuse,
-    refuse_unsupported, text_rules, types,
+    allowed, count, escape, extensions, map, names, number_rules, on_optional_error, pattern,
+    refuse, refuse_unsupported, text_rules, types,
 };
 use super::{
     Additional, Condition, Contains, ListRules, ObjectRules, Property, Rules, Schema, SchemaId,
@@ -344,9 +344,12 @@ impl<'d> Compiler<'d> {
         if let Some(properties) = map(object, "properties", path)? {
             for (name, schema) in properties {
                 let path = format!("{path}/properties/{}", escape(name));
-                let aliases = match schema {
-                    Value::Object(schema) => names(schema, ext::ALIASES, &path)?,
-                    _ => Vec::new(),
+                let (aliases, on_optional_error) = match schema {
+                    Value::Object(schema) => (
+                        names(schema, ext::ALIASES, &path)?,
+                        on_optional_error(schema, required.contains(name), &path)?,
+                    ),
+                    _ => (Vec::new(), None),
                 };
                 rules.by_name.insert(name.clone(), rules.properties.len());
                 rules.properties.push(Property {
@@ -355,6 +358,7 @@ impl<'d> Compiler<'d> {
                     schema: self.schema(schema, &path, Mode::Own, depth + 1)?,
                     required: required.contains(name),
                     aliases,
+                    on_optional_error,
                 });
             }
         }

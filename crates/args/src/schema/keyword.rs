@@ -1,7 +1,7 @@
 //! The keywords of one schema object that need no other schema.
 
 use countersign_contract::ValueKind;
-use countersign_contract::parameter::Sensitivity;
+use countersign_contract::parameter::{OnOptionalError, Sensitivity};
 use countersign_contract::schema::ext;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -228,6 +228,27 @@ pub(super) fn pattern(source: &str, path: &str) -> Result<Pattern> {
 fn replace_escape(translated: &mut String, class: &str) {
     translated.pop();
     translated.push_str(class);
+}
+
+/// What a property says about errors in it; a required one cannot be told about, because it cannot be absent.
+pub(super) fn on_optional_error(
+    property: &Map<String, Value>,
+    is_required: bool,
+    path: &str,
+) -> Result<Option<OnOptionalError>> {
+    let Some(rule) = property.get(ext::ON_OPTIONAL_ERROR) else {
+        return Ok(None);
+    };
+    let path = format!("{path}/{}", ext::ON_OPTIONAL_ERROR);
+    match rule.as_str() {
+        Some("refuse") => Ok(Some(OnOptionalError::Refuse)),
+        Some("tell") if is_required => refuse(
+            &path,
+            "an error in a required parameter refuses the call; make it optional, or leave this out",
+        ),
+        Some("tell") => Ok(Some(OnOptionalError::Tell)),
+        Some(_) | None => refuse(&path, "it is refuse or tell"),
+    }
 }
 
 pub(super) fn extensions(rules: &mut Rules, object: &Map<String, Value>, path: &str) -> Result<()> {

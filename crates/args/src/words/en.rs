@@ -146,6 +146,9 @@ pub(super) const fn sentence(code: IssueCode) -> &'static str {
         IssueCode::EmptyDropped => "an empty string for an optional parameter counts as absent",
         IssueCode::UnknownKeyDropped => "an unknown argument was left out",
         IssueCode::IntegerTruncated => "a decimal was cut to an integer",
+        IssueCode::OptionalUnreadable => {
+            "an optional parameter cannot be read and counts as absent"
+        }
         IssueCode::NotFound => "no arguments were found in the text",
         IssueCode::Ambiguous => "more than one reading fits",
         IssueCode::Incomplete => "the text ends inside something",

@@ -145,6 +145,7 @@ pub(super) const fn sentence(code: IssueCode) -> &'static str {
         IssueCode::EmptyDropped => "可选参数为空字符串，视为未提供",
         IssueCode::UnknownKeyDropped => "已删除未知参数",
         IssueCode::IntegerTruncated => "小数已截断为整数",
+        IssueCode::OptionalUnreadable => "可选参数无法读取，按未提供处理",
         IssueCode::NotFound => "文本中没有找到参数",
         IssueCode::Ambiguous => "存在不止一种解读",
         IssueCode::Incomplete => "文本没有写完",

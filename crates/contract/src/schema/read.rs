@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::ext;
 use crate::parameter::{
-    AllowedValues, Bounds, Cardinality, CaseRule, Leniency, Parameter, Sensitivity, ValueKind,
+    AllowedValues, Bounds, Cardinality, CaseRule, Leniency, OnOptionalError, Parameter,
+    Sensitivity, ValueKind,
 };
 
 /// The deepest nesting that is described; a schema may refer to itself.
@@ -82,6 +83,11 @@ impl Reader<'_> {
             _ => None,
         };
         parameter.truncate = single.get(ext::TRUNCATE) == Some(&Value::Bool(true));
+        parameter.on_optional_error = match text(&outer, ext::ON_OPTIONAL_ERROR) {
+            "refuse" => Some(OnOptionalError::Refuse),
+            "tell" => Some(OnOptionalError::Tell),
+            _ => None,
+        };
         parameter
     }
 

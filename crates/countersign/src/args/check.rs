@@ -108,6 +108,14 @@ impl FieldType {
         )
     }
 
+    /// `on_optional_error = "tell"` needs a field that may be left out.
+    pub const fn may_be_absent(&self) -> Checked {
+        require(
+            !self.cardinality.is_required(),
+            "`on_optional_error = \"tell\"` needs a field that may be left out: make it an `Option`, or give it a default",
+        )
+    }
+
     /// `case` needs an enum.
     pub const fn has_case(&self) -> Checked {
         require(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_args::{Arguments, Reading};
+use countersign_args::{Arguments, Reading, Unreadable};
 use countersign_contract::parameter::Leniency;
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
@@ -33,6 +33,8 @@ pub(super) struct Bound {
     /// With defaults.
     pub(super) arguments: Arguments,
     pub(super) issues: Vec<Issue>,
+    /// What the tool is told of instead of getting it.
+    pub(super) unreadable: Vec<Unreadable>,
     /// What the call will claim.
     pub(super) key: Option<KeyedCall>,
 }
@@ -60,7 +62,7 @@ impl Executor {
             trail.record.binding = BindSummary::new(BindStatus::Incomplete, &error.details.issues);
             return Err(error.into());
         }
-        let (arguments, issues) = bind_text(&allowed, trail)?;
+        let (arguments, issues, unreadable) = bind_text(&allowed, trail)?;
         let (canonical, value) = describe(&allowed.entry, &arguments, trail);
         let digest = Digest::of_bytes(canonical.as_bytes());
         trail.record.arguments_digest = Some(digest.to_string());
@@ -106,6 +108,7 @@ impl Executor {
             keys,
             arguments,
             issues,
+            unreadable,
             key,
         })
     }
@@ -161,7 +164,9 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
     error
 }
 
-fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Issue>), Stop> {
+type Read = (Arguments, Vec<Issue>, Vec<Unreadable>);
+
+fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
     let entry = &allowed.entry;
     let request = &allowed.request;
     let reading = Reading::new(request.locale.as_deref(), request.timezone.as_deref());
@@ -171,7 +176,9 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<(Arguments, Vec<Iss
     }
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
     match bound.arguments {
-        Some(arguments) if bound.status.is_executable() => Ok((arguments, bound.issues)),
+        Some(arguments) if bound.status.is_executable() => {
+            Ok((arguments, bound.issues, bound.unreadable))
+        }
         Some(_) | None => {
             let mut error = refusal_of(bound.issues);
             if let Some(hint) = meaning(&entry.spec().input, error.details.field.as_deref()) {

@@ -71,6 +71,7 @@ impl Executor {
             request,
             raw: call.raw,
             issues: bound.issues,
+            unreadable: bound.unreadable,
             extensions: call.extensions,
             trace: trail.trace,
             trace_state: trail.trace_state.clone(),

@@ -57,6 +57,7 @@ impl Executor {
             request,
             raw: call.raw.clone(),
             issues: bound.issues.clone(),
+            unreadable: bound.unreadable.clone(),
             extensions: std::mem::take(&mut call.extensions),
             trace: trail.trace,
             trace_state: trail.trace_state.clone(),

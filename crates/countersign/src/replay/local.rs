@@ -146,6 +146,7 @@ impl Local {
             },
             raw: call.raw.as_str().into(),
             issues: Vec::new(),
+            unreadable: Vec::new(),
             extensions: Extensions::new(),
             trace: TraceContext {
                 trace_id: self.ids.trace_id(),

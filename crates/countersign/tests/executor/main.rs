@@ -27,4 +27,5 @@ mod replay;
 mod run;
 mod state;
 mod truth;
+mod unreadable;
 mod world;

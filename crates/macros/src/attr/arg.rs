@@ -4,11 +4,13 @@ use quote::ToTokens;
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, LitInt, LitStr};
 
-use super::{Case, ContainerAttrs, FieldAttrs, Leniency, Sensitivity, Set, VariantAttrs};
+use super::{
+    Case, ContainerAttrs, FieldAttrs, Leniency, OnOptionalError, Sensitivity, Set, VariantAttrs,
+};
 use crate::ctxt::Ctxt;
 use crate::literal::{Json, Literal};
 
-const FIELD_SETTINGS: &str = "`example`, `default`, `min`, `max`, `min_length`, `max_length`, `pattern`, `min_items`, `max_items`, `strict`, `lenient`, `truncate`, `sensitive`, `harmless`, `alias`, `case`";
+const FIELD_SETTINGS: &str = "`example`, `default`, `min`, `max`, `min_length`, `max_length`, `pattern`, `min_items`, `max_items`, `strict`, `lenient`, `truncate`, `on_optional_error`, `sensitive`, `harmless`, `alias`, `case`";
 
 pub(super) fn container(cx: &Ctxt, attributes: &[Attribute], attrs: &mut ContainerAttrs) {
     each_setting(cx, attributes, |meta| {
@@ -47,6 +49,10 @@ pub(super) fn field(cx: &Ctxt, attributes: &[Attribute], attrs: &mut FieldAttrs)
             "lenient" => set_leniency(meta, &mut attrs.leniency, Leniency::Lenient),
             "truncate" => set(meta, &mut attrs.truncate, ()),
             "harmless" => set(meta, &mut attrs.harmless, ()),
+            "on_optional_error" => {
+                let rule = on_optional_error(meta)?;
+                set(meta, &mut attrs.on_optional_error, rule)
+            }
             "sensitive" => {
                 let sensitivity = sensitivity(meta)?;
                 set(meta, &mut attrs.sensitivity, sensitivity)
@@ -155,6 +161,18 @@ fn set_leniency(
         return Err(meta.error("a parameter is either `strict` or `lenient`: keep one of them"));
     }
     set(meta, slot, leniency)
+}
+
+fn on_optional_error(meta: &ParseNestedMeta<'_>) -> syn::Result<OnOptionalError> {
+    let text: LitStr = meta.value()?.parse()?;
+    match text.value().as_str() {
+        "refuse" => Ok(OnOptionalError::Refuse),
+        "tell" => Ok(OnOptionalError::Tell),
+        _ => Err(syn::Error::new_spanned(
+            text,
+            "`on_optional_error` is \"refuse\" (the call is refused) or \"tell\" (the tool runs without the value and is told)",
+        )),
+    }
 }
 
 fn sensitivity(meta: &ParseNestedMeta<'_>) -> syn::Result<Sensitivity> {

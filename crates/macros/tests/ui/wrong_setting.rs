@@ -27,6 +27,9 @@ struct Args {
     /// Unknown word.
     #[arg(case = "upper")]
     word: String,
+    /// Unknown word.
+    #[arg(on_optional_error = "ignore")]
+    since: Option<u32>,
 }
 
 #[derive(Deserialize, ToolArgs)]

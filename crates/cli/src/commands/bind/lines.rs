@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, Result, Write};
 
-use countersign::contract::parameter::Leniency;
+use countersign::contract::parameter::{Leniency, OnOptionalError};
 use countersign::contract::tool::{BindPolicy, UnknownKeys};
 use countersign::contract::{BindStatus, Issue, IssueCode, Severity};
 use countersign_args::{Binder, Bound, Reading};
@@ -19,6 +19,7 @@ pub(super) const POLICY: BindPolicy = BindPolicy {
     leniency: Leniency::Lenient,
     max_severity: Severity::Lossy,
     unknown_keys: UnknownKeys::Keep,
+    on_optional_error: OnOptionalError::Refuse,
 };
 
 /// The longest line that is read; a longer one is refused without being kept.
@@ -103,11 +104,7 @@ fn bind_line(bytes: &[u8], number: u64, schemas: &mut Schemas, reading: &Reading
 }
 
 fn refused(code: IssueCode, message: String) -> Bound {
-    Bound {
-        status: BindStatus::Refused,
-        arguments: None,
-        issues: vec![Issue::new(code, "", message)],
-    }
+    Bound::refused(vec![Issue::new(code, "", message)])
 }
 
 /// The last schema, prepared: files are mostly sorted by schema, and preparing costs more than

@@ -70,9 +70,11 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         names,
         sensitivity,
         leniency,
+        prop::option::of(Just(OnOptionalError::Tell)),
     );
     (typed(), rest).prop_map(|(mut parameter, rest)| {
-        let (cardinality, description, default, example, aliases, sensitivity, leniency) = rest;
+        let (cardinality, description, default, example, aliases, sensitivity, leniency, told) =
+            rest;
         if matches!(cardinality, Cardinality::List { .. }) {
             parameter.bounds.max_items = Some(7);
         }
@@ -84,6 +86,7 @@ fn parameter() -> impl Strategy<Value = Parameter> {
             aliases,
             sensitivity,
             leniency,
+            on_optional_error: told.filter(|_| !cardinality.is_required()),
             ..parameter
         }
     })
