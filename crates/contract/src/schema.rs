@@ -33,13 +33,14 @@ pub mod ext {
     /// `true` where a number may stand in the permanent record.
     pub const HARMLESS: &str = "x-harmless";
     /// Every one of them.
-    pub const ALL: [&str; 8] = [
+    pub const ALL: [&str; 9] = [
         KIND,
         ALIASES,
         ENUM_ALIASES,
         CASE,
         LENIENCY,
         TRUNCATE,
+        ON_OPTIONAL_ERROR,
         SENSITIVITY,
         HARMLESS,
     ];
