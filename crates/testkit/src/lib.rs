@@ -1,5 +1,5 @@
 //! What the tests of the workspace share: what every store has to pass, a store that fails
-//! when it is told to, and a PostgreSQL server for a run of the tests.
+//! when it is told to, deadlines, and a PostgreSQL server for a run of the tests.
 //!
 //! The checks on the workspace itself are in `tests/`: `tidy` holds the layers, the error codes and the
 //! source files, `docs` the pages, `contracts` the files for other languages.
@@ -10,4 +10,5 @@
 pub mod faulty;
 #[cfg(feature = "ledger")]
 pub mod ledger;
+pub mod patience;
 pub mod postgres;

@@ -87,6 +87,8 @@ fn a_server_ends_with_a_process_that_is_killed() {
     while let Ok(mut connection) = TcpStream::connect(address) {
         let outlived = started.elapsed() > Duration::from_secs(30);
         assert!(!outlived, "the server outlived its process");
+        let patience = Some(Duration::from_secs(30));
+        connection.set_read_timeout(patience).unwrap();
         let _ = connection.shutdown(Shutdown::Write);
         let _ = connection.read(&mut [0; 512]);
     }

@@ -283,6 +283,10 @@ async fn ask(store: &dyn Store, game: &Game, step: &Step) -> Result<String, Erro
 async fn sweep(store: &dyn Store) -> Result<Swept, Error> {
     let mut all = Swept::default();
     loop {
+        assert!(
+            all.removed < 100_000,
+            "there is always more to sweep: {all:?}"
+        );
         let swept = store.sweep(1_000).await?;
         if swept.is_empty() {
             return Ok(all);

@@ -347,9 +347,15 @@ async fn append_many(store: &dyn Store, numbers: std::ops::Range<usize>) -> Chec
 
 /// Integrates until nothing waits.
 pub(super) async fn integrate_all(store: &dyn Store, limit: usize) -> Result<Head, Error> {
+    let mut size = 0;
     loop {
         let (head, added) = done(store.integrate(&sequencing("the last"), limit).await?);
         assert!(added <= limit, "{added} of at most {limit}");
+        assert!(
+            added == 0 || head.size > size,
+            "{added} were added to {size}"
+        );
+        size = head.size;
         if added == 0 {
             return Ok(head);
         }

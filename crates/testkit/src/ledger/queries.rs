@@ -106,6 +106,8 @@ async fn pages(store: &dyn Store, page: usize) -> Result<Vec<LogRow>, super::Err
         };
         let next = store.records(&query).await?;
         assert!(next.len() <= page);
+        let is_new = next.iter().all(|row| !rows.contains(row));
+        assert!(is_new, "a page leads back: {next:?}");
         if next.is_empty() {
             return Ok(rows);
         }
