@@ -99,11 +99,89 @@ pub enum ActorType {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// Such as `web`, `ios`, `android`.
-    pub app: String,
+    /// Its platform.
+    pub app: App,
     /// Its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+}
+
+/// The platform of an application. The standard lists three; another name is accepted, and the reply has a warning.
+///
+/// # Example
+///
+/// ```
+/// use countersign_contract::envelope::App;
+///
+/// assert_eq!(App::from("ios"), App::Ios);
+/// assert_eq!(App::from("kiosk"), App::Other("kiosk".to_owned()));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum App {
+    /// A browser.
+    Web,
+    /// An iPhone or iPad.
+    Ios,
+    /// An Android device.
+    Android,
+    /// A name that the standard does not list.
+    Other(String),
+}
+
+impl App {
+    /// The names that the standard lists.
+    pub const LISTED: [&str; 3] = ["web", "ios", "android"];
+
+    /// The name, as it was sent.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Web => "web",
+            Self::Ios => "ios",
+            Self::Android => "android",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<&str> for App {
+    fn from(name: &str) -> Self {
+        name.to_owned().into()
+    }
+}
+
+impl From<String> for App {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "web" => Self::Web,
+            "ios" => Self::Ios,
+            "android" => Self::Android,
+            _ => Self::Other(name),
+        }
+    }
+}
+
+impl From<App> for String {
+    fn from(app: App) -> Self {
+        match app {
+            App::Other(name) => name,
+            App::Web | App::Ios | App::Android => app.as_str().to_owned(),
+        }
+    }
+}
+
+#[cfg(feature = "schemars")]
+impl schemars::JsonSchema for App {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "App".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "anyOf": [{ "enum": Self::LISTED }, { "type": "string" }],
+            "description": "One of the listed names; another one is accepted with a warning.",
+        })
+    }
 }
 
 /// The reply envelope: `ok` with `data`, or not `ok` with `error`; never both.

@@ -1,6 +1,6 @@
 //! The envelopes as they stand on the wire (A1, A2, A3, A7, A12) and the rules of an error body.
 
-use countersign_contract::envelope::{Client, Source};
+use countersign_contract::envelope::{App, Client, Source};
 use countersign_contract::trace::Trace;
 use countersign_contract::{
     Actor, ActorType, ConflictReason, ErrorBody, ErrorCode, Evidence, FaultSource, Issue,
@@ -62,6 +62,28 @@ fn a_full_request_survives_the_round_trip() {
     };
     assert_eq!(envelope, expected);
     assert_eq!(serde_json::to_value(&envelope).unwrap(), full_request());
+}
+
+/// A1: the applications that the standard lists are known; another name stays as it was sent.
+#[test]
+fn an_application_keeps_its_name() {
+    for (name, expected) in [
+        ("web", App::Web),
+        ("ios", App::Ios),
+        ("android", App::Android),
+        ("Web", App::Other("Web".into())),
+        ("kiosk", App::Other("kiosk".into())),
+        ("", App::Other(String::new())),
+    ] {
+        let client: Client = serde_json::from_value(json!({"app": name})).unwrap();
+        assert_eq!(client.app, expected);
+        assert_eq!(
+            App::LISTED.contains(&name),
+            !matches!(expected, App::Other(_))
+        );
+        assert_eq!(serde_json::to_value(&client).unwrap(), json!({"app": name}));
+    }
+    assert!(serde_json::from_str::<Client>(r#"{"app": 1}"#).is_err());
 }
 
 /// A1: clients send null for what they do not set, so null is absent, member by member.

@@ -1,6 +1,7 @@
 //! What the envelope says is bounded before anything is done with it: every member has a length, no
 //! control characters, and the form that its standard gives it.
 
+use countersign_contract::envelope::App;
 use countersign_contract::{ErrorBody, ErrorCode, RequestEnvelope};
 use jiff::tz::TimeZone;
 
@@ -15,18 +16,18 @@ pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), Stop> {
     let actor = envelope.actor.as_ref();
     let client = envelope.client.as_ref();
     let texts = [
-        ("/actor/id", actor.map(|actor| &actor.id)),
-        ("/user_id", envelope.user_id.as_ref()),
-        ("/session_id", envelope.session_id.as_ref()),
-        ("/client/app", client.map(|client| &client.app)),
+        ("/actor/id", actor.map(|actor| actor.id.as_str())),
+        ("/user_id", envelope.user_id.as_deref()),
+        ("/session_id", envelope.session_id.as_deref()),
+        ("/client/app", client.map(|client| client.app.as_str())),
         (
             "/client/version",
-            client.and_then(|client| client.version.as_ref()),
+            client.and_then(|client| client.version.as_deref()),
         ),
-        ("/idempotency_key", envelope.idempotency_key.as_ref()),
+        ("/idempotency_key", envelope.idempotency_key.as_deref()),
     ];
     for (pointer, text) in texts {
-        if !text.is_none_or(|text| is_name(text)) {
+        if !text.is_none_or(is_name) {
             let member = pointer.trim_start_matches('/').replace('/', ".");
             let most = MEMBER_CHARS_MAX.to_string();
             return Err(refusal(pointer, Say::NotAName { member, most }));
@@ -43,6 +44,17 @@ pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), Stop> {
         return Err(refusal("/timezone", Say::NotATimezone));
     }
     Ok(())
+}
+
+/// The warning about an application that the standard does not list (A1): it is accepted. The warning does not quote the name, which may say
+/// something about a person.
+pub(super) fn unlisted_app(envelope: &RequestEnvelope) -> Option<Say> {
+    match envelope.client.as_ref()?.app {
+        App::Web | App::Ios | App::Android => None,
+        App::Other(_) => Some(Say::UnlistedApp {
+            listed: App::LISTED.join(", "),
+        }),
+    }
 }
 
 /// Whether a text can be an id, a name or a key: empty counts as given, and none of them is empty.

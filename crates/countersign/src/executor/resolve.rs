@@ -39,6 +39,9 @@ impl Executor {
         trail.record.tool_version = Some(spec.version.clone());
         trail.facts.entry = Some(entry.clone());
         envelope::check(&call.envelope)?;
+        if let Some(warning) = envelope::unlisted_app(&call.envelope) {
+            trail.warn("UNKNOWN_CLIENT_APP", &warning);
+        }
         let session_id = call.envelope.session_id.clone();
         trail.record.session_id = session_id.as_deref().map(scrubbed);
         trail.facts.circumstances.session_id = session_id;

@@ -22,6 +22,9 @@ struct Generations {
     older: HashSet<RequestId>,
 }
 
+/// The code of the warning.
+pub(super) const REUSED: &str = "REQUEST_ID_REUSED";
+
 /// How many ids one generation holds. Records wait for less than a second, so two are plenty.
 const GENERATION_MAX: usize = 8_192;
 
@@ -62,7 +65,7 @@ impl Executor {
             None if is_recent => Say::RequestIdJustUsed,
             None => return Ok(()),
         };
-        trail.warn("REQUEST_ID_REUSED", &message);
+        trail.warn(REUSED, &message);
         Ok(())
     }
 }

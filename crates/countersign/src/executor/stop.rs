@@ -73,6 +73,7 @@ impl Executor {
                     request_id,
                     ..replay(*stored, parts.clock.now(), trail.language)
                 };
+                trail.warn_again(&mut reply);
                 if trail.record.dry_run {
                     let would = remark("WOULD_REPLAY", &Say::WouldReplay, trail.language);
                     reply.warnings.push(would);

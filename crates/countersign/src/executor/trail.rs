@@ -8,13 +8,16 @@ use countersign_contract::envelope::Warning;
 use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
-use countersign_contract::{CallRecord, Language, Message, RequestId, TraceContext, TraceState};
+use countersign_contract::{
+    CallRecord, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
+};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Executor;
 use super::call::CallParts;
+use super::reuse::REUSED;
 use crate::catalog::Entry;
 use crate::ledger::Scope;
 use crate::observe::Origin;
@@ -237,6 +240,17 @@ impl Trail {
             && let Some(id) = self.log_id()
         {
             tracing::Span::current().record("request_id", tracing::field::display(id));
+        }
+    }
+
+    /// Adds the warnings about this envelope to an earlier answer. That a repeat has the request id of the first call
+    /// is as it should be.
+    pub(super) fn warn_again(&self, reply: &mut ReplyEnvelope) {
+        for warning in &self.facts.warnings {
+            let is_of_repeat = matches!(warning, Warning::Remark { code, .. } if code == REUSED);
+            if !is_of_repeat && !reply.warnings.contains(warning) {
+                reply.warnings.push(warning.clone());
+            }
         }
     }
 

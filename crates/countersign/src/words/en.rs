@@ -10,6 +10,7 @@ countersign_contract::messages! {
         NotALocale => "locale of the envelope is not a BCP 47 tag such as en-US",
         NotACurrency => "currency of the envelope is not an ISO 4217 code such as USD",
         NotATimezone => "timezone of the envelope is not an IANA name such as Europe/Berlin",
+        UnlistedApp { listed } => "client.app of the envelope is none of {listed}; it was accepted as it is",
         CorrectMember => "correct it, or leave it out or send null where there is none",
         NeedsCredential { tool } => "the tool {tool} needs a credential",
         NotAllowed { tool } => "the tool {tool} may not be called with this credential",

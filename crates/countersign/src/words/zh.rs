@@ -9,6 +9,7 @@ countersign_contract::translation! {
         NotALocale => "信封中的 locale 不是 BCP 47 语言标签，例如 en-US",
         NotACurrency => "信封中的 currency 不是 ISO 4217 货币代码，例如 USD",
         NotATimezone => "信封中的 timezone 不是 IANA 时区名称，例如 Europe/Berlin",
+        UnlistedApp { listed } => "信封中的 client.app 不在 {listed} 之中；已按原值接受",
         CorrectMember => "请更正该项；若没有，请省略或填 null",
         NeedsCredential { tool } => "调用工具 {tool} 需要凭证",
         NotAllowed { tool } => "当前凭证无权调用工具 {tool}",

@@ -240,6 +240,46 @@ async fn the_tool_sees_the_envelope_and_the_raw_text() {
     check_ok(&world.execute(call).await, "r-7", &expected);
 }
 
+/// A1: the applications that the standard lists pass as they are; another one is accepted, and every reply to its
+/// calls says so once: of a tool, of a refusal, and of a stored answer.
+#[tokio::test]
+async fn an_application_that_is_not_listed_is_accepted_with_a_warning() {
+    let world = World::new(Probe::write("note.add").body(|ctx, _| {
+        let client = json!(ctx.request().client);
+        Box::pin(async move { Ok(client.into()) })
+    }));
+    let warning = json!({
+        "code": "UNKNOWN_CLIENT_APP",
+        "message": "client.app of the envelope is none of web, ios, android; it was accepted as it is",
+    });
+    for (app, expected) in [
+        ("web", json!([])),
+        ("ios", json!([])),
+        ("android", json!([])),
+        ("iOS", json!([warning])),
+        ("kiosk", json!([warning])),
+        ("web ", json!([warning])),
+    ] {
+        let envelope = json!({"client": {"app": app}, "idempotency_key": format!("k {app}")});
+        for is_repeat in [false, true] {
+            let reply = world.send("note.add", &json!({}), &envelope).await;
+            assert_eq!(reply["replayed"] == true, is_repeat, "{reply}");
+            assert_eq!(reply["data"], envelope["client"]);
+            assert_eq!(reply["warnings"], expected, "{app:?}");
+        }
+        let refused = world.send("note.add", &json!([]), &envelope).await;
+        assert_eq!(refused["error"]["code"], "INVALID_ARGUMENT", "{refused}");
+        assert_eq!(refused["warnings"], expected, "{app:?}");
+    }
+    // The stored answer is that of an application without a warning.
+    let repeat = json!({"client": {"app": "kiosk"}, "idempotency_key": "k web"});
+    let reply = world.send("note.add", &json!({}), &repeat).await;
+    assert_eq!(
+        (&reply["replayed"], &reply["warnings"]),
+        (&json!(true), &json!([warning]))
+    );
+}
+
 /// A declared default reaches the tool, and a repeat before and after it changed is the same call.
 #[tokio::test]
 async fn defaults_are_filled_in_after_binding() {

@@ -52,7 +52,32 @@ async fn a_bare_call_is_answered() {
     assert_eq!(nothing.header("x-request-id"), request_id.as_str());
 }
 
-/// B1: what a model wrote is bound, as a string or as the whole body.
+/// A1: an application that the standard does not list is accepted, and the reply says so.
+#[tokio::test]
+async fn an_application_that_is_not_listed_is_reported() {
+    let world = World::start().await;
+    let warned = async |app: &str| {
+        let body = serde_json::json!({"client": {"app": app}}).to_string();
+        let answer = post(&world, "/v1/tools/notes.list", &body).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let warnings = answer.json()["warnings"].as_array().unwrap().clone();
+        let codes = warnings.iter().map(|warning| warning["code"].to_string());
+        codes.collect::<Vec<_>>().join(" ")
+    };
+    for (app, expected) in [
+        ("web", ""),
+        ("ios", ""),
+        ("android", ""),
+        ("watchos", r#""UNKNOWN_CLIENT_APP""#),
+        ("WEB", r#""UNKNOWN_CLIENT_APP""#),
+    ] {
+        assert_eq!(warned(app).await, expected, "{app}");
+    }
+    let empty = post(&world, "/v1/tools/notes.list", r#"{"client": {"app": ""}}"#).await;
+    assert_eq!(empty.code(), "INVALID_ARGUMENT", "{empty:?}");
+}
+
+/// B6: what a model wrote is bound, as a string or as the whole body.
 #[tokio::test]
 async fn sloppy_text_is_bound() {
     let world = World::start().await;

@@ -1,6 +1,6 @@
 //! A21: known personal data goes by every way through the gateway, and then every sink is searched for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::approve::Wanted;
@@ -12,7 +12,8 @@ use countersign::contract::{Actor, ActorType, ApprovalState, Effect, RequestEnve
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{LogQuery, Store};
 use countersign::observe::{Observer, Origin, Surface};
-use countersign::sequencer::{LastStop, Sequencer};
+use countersign::redact::Detector;
+use countersign::sequencer::{LastStop, Sequencer, Tick};
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::identity::Identity;
@@ -20,6 +21,7 @@ use countersign_gateway::metrics::Metrics;
 use countersign_gateway::telemetry::{Options, Traces};
 use countersign_gateway::{Gateway, Server, Settings};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_testkit::patience::until;
 use serde_json::json;
 
 use crate::captured::CAPTURED;
@@ -30,7 +32,7 @@ mod personal;
 mod wire;
 
 use courier::{Courier, Legacy, MODES};
-use personal::{PASSPORT, PERSONAL, USER, as_request_id, everything, found_in};
+use personal::{NEEDLES, PASSPORT, PERSONAL, USER, as_request_id, everything, found_in};
 use wire::Wire;
 
 struct World {
@@ -41,6 +43,8 @@ struct World {
     collector: Collector,
     traces: Arc<Traces>,
     wire: Wire,
+    /// What the user was answered: everything that is looked for has to be in it.
+    replies: Mutex<Vec<u8>>,
 }
 
 impl World {
@@ -96,6 +100,7 @@ impl World {
             collector,
             traces,
             wire,
+            replies: Mutex::default(),
         }
     }
 
@@ -106,7 +111,9 @@ impl World {
             surface: Surface::Provider,
             call_id: Some(everything().into()),
         };
-        self.gateway.call(call.origin(origin)).await;
+        let reply = self.gateway.call(call.origin(origin)).await;
+        let reply = serde_json::to_vec(&reply).unwrap();
+        self.replies.lock().unwrap().extend(reply);
     }
 
     /// A call that the user has to confirm: asked, answered with a reason, and made.
@@ -154,10 +161,8 @@ impl World {
 
     /// Everything that leaves the process or stays behind of it, but the store itself.
     async fn sinks(&mut self) -> Vec<(&'static str, Vec<u8>)> {
-        while matches!(
-            self.sequencer.tick().await.unwrap(),
-            countersign::sequencer::Tick::Grown { .. }
-        ) {}
+        let sequencer = &mut self.sequencer;
+        until(async || !matches!(sequencer.tick().await.unwrap(), Tick::Grown { .. })).await;
         assert!(self.traces.flush(Duration::from_secs(30)).await);
         let metrics = self.metrics().await;
         let (leaves, bundle) = self.evidence().await;
@@ -280,7 +285,7 @@ fn envelopes(text: &str) -> Vec<RequestEnvelope> {
         RequestEnvelope {
             session_id: Some(text.to_owned()),
             client: Some(Client {
-                app: text.to_owned(),
+                app: text.into(),
                 version: Some(text.to_owned()),
             }),
             ..keyed(text.to_owned())
@@ -335,6 +340,15 @@ async fn personal_data_reaches_no_sink() {
         world.wire.mcp(text, &arguments(text, "remark")).await;
         world.wire.provider(text, &arguments(text, "error")).await;
     }
+    // It went through the tools, so it was there to be found.
+    let found = found_in(&world.replies.lock().unwrap());
+    let missing: Vec<_> = NEEDLES
+        .into_iter()
+        .filter(|needle| !found.contains(needle))
+        .collect();
+    // Nobody sends the card without its spaces.
+    assert_eq!(missing, ["4111111111111111"]);
+    assert!(world.wire.answered() > 100, "{}", world.wire.answered());
     let mut leaks = Vec::new();
     leaks.extend(leak_of("others' replies", &world.replies_to_others().await));
     for (sink, bytes) in world.sinks().await {

@@ -1,6 +1,7 @@
 //! Personal data in every part of a request: path, query, headers, body, messages of MCP.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -26,18 +27,31 @@ const HEADERS: [&str; 12] = [
 pub(crate) struct Wire {
     pub(crate) url: String,
     http: reqwest::Client,
+    /// How many requests were answered with success.
+    answered: AtomicUsize,
 }
 
 impl Wire {
     pub(crate) fn new(url: String) -> Self {
         let http = reqwest::Client::new();
-        Self { url, http }
+        let answered = AtomicUsize::new(0);
+        Self {
+            url,
+            http,
+            answered,
+        }
+    }
+
+    pub(crate) fn answered(&self) -> usize {
+        self.answered.load(Ordering::SeqCst)
     }
 
     async fn post(&self, path: &str, headers: HeaderMap, body: String) {
         let request = self.http.post(format!("{}{path}", self.url));
         // Refused or not, there is an answer.
-        request.headers(headers).body(body).send().await.unwrap();
+        let answer = request.headers(headers).body(body).send().await.unwrap();
+        let is_answered = usize::from(answer.status().is_success());
+        self.answered.fetch_add(is_answered, Ordering::SeqCst);
     }
 
     /// By plain HTTP.

@@ -51,7 +51,7 @@ async fn a_call_answers_with_text_data_and_evidence() {
     "#);
 }
 
-/// B5, B7: a text in the place of an object, and what is wrong in it, is the binder's to read.
+/// B6, B7: a text in the place of an object, and what is wrong in it, is the binder's to read.
 #[tokio::test]
 async fn arguments_as_text_are_bound() {
     let world = World::start().await;
@@ -111,7 +111,7 @@ async fn the_text_of_arguments_is_kept() {
     assert_eq!(data["raw_bytes"], arguments.len(), "{message}");
 }
 
-/// A12, B15: what went wrong is a result that the model reads, its code first.
+/// A10, B15: what went wrong is a result that the model reads, its code first.
 #[tokio::test]
 async fn a_refusal_is_a_result() {
     let world = World::start().await;
@@ -216,7 +216,7 @@ async fn an_unknown_tool_is_an_error_of_the_protocol() {
     "#);
 }
 
-/// A2, A4, A5, A6: the envelope in `_meta`.
+/// A1, A2, A5, A18: the envelope in `_meta`.
 #[tokio::test]
 async fn the_envelope_travels_in_meta() {
     let world = World::start().await;
@@ -249,6 +249,31 @@ async fn the_envelope_travels_in_meta() {
     let (_, listed) = client.ask("tools/call", params).await;
     let notes = listed["result"]["content"][0]["text"].as_str().unwrap();
     assert_eq!(notes.matches("buy milk").count(), 1, "{notes}");
+}
+
+/// A1: an application that the standard does not list is accepted, and the result says so.
+#[tokio::test]
+async fn an_application_that_is_not_listed_is_reported() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    for (app, expected) in [
+        ("web", None),
+        ("ios", None),
+        ("android", None),
+        ("tvos", Some("UNKNOWN_CLIENT_APP")),
+        ("Android", Some("UNKNOWN_CLIENT_APP")),
+    ] {
+        let meta = json!({ "dev.countersign/client": { "app": app, "version": "1" } });
+        let params = json!({ "name": "notes_list", "_meta": meta });
+        let (_, message) = client.ask("tools/call", params).await;
+        let result = &message["result"];
+        assert_eq!(result["isError"], false, "{message}");
+        let warnings = &result["_meta"]["dev.countersign/warnings"];
+        assert_eq!(warnings[0]["code"].as_str(), expected, "{app}: {message}");
+        assert!(warnings[1].is_null(), "{message}");
+        let told = result["content"].to_string().contains("UNKNOWN_CLIENT_APP");
+        assert_eq!(told, expected.is_some(), "{message}");
+    }
 }
 
 #[tokio::test]
