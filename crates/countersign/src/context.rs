@@ -238,6 +238,16 @@ impl CallContext {
         self.trace_state.as_ref().map(TraceState::as_str)
     }
 
+    /// The headers that carry the trace on (A6): `traceparent`, and `tracestate` if the caller sent one. A tool adds all
+    /// of them to every HTTP request that it makes.
+    pub fn trace_headers(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let parent = ("traceparent", self.traceparent());
+        let state = self
+            .tracestate()
+            .map(|state| ("tracestate", state.to_owned()));
+        [parent].into_iter().chain(state)
+    }
+
     /// The time of day. For a tool that is declared pure it stands still while the tool runs.
     pub fn now(&self) -> Timestamp {
         self.frozen_at.unwrap_or_else(|| self.clock.now())
