@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::Value;
 
 /// A server that ends with the test.
@@ -55,6 +56,7 @@ fn commands(page: &str) -> String {
 /// A13, A18: from a search to a payment that waits for the user, with nothing but what the page shows.
 #[test]
 fn the_page_leads_to_a_draft_order() {
+    let _watchdog = Watchdog::start();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commerce.md");
     let page = std::fs::read_to_string(page).unwrap();
     let folder = tempfile::tempdir().unwrap();

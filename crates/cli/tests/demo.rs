@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use countersign_evidence::bundle::Bundle;
+use countersign_testkit::patience::Watchdog;
 use serde_json::Value;
 
 /// The steps in their order.
@@ -21,6 +22,7 @@ const STEPS: [&str; 15] = [
 ];
 
 fn run(args: &[&str], data: &Path) -> Output {
+    let _watchdog = Watchdog::start();
     Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(args)
         // The demo has nothing to do with what the environment names.
@@ -249,6 +251,7 @@ fn another_rate_is_no_failure() {
 /// Who stops it in the middle leaves no folder behind, in which there would be keys.
 #[test]
 fn nothing_is_left_behind_when_it_is_stopped() {
+    let _watchdog = Watchdog::start();
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))

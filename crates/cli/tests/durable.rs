@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -26,6 +27,7 @@ impl Place {
     }
 
     fn run(&self, args: &[&str]) -> Output {
+        let _watchdog = Watchdog::start();
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
         command
             .args(args)
@@ -46,7 +48,10 @@ impl Place {
     fn ask(&self, code: i32, args: &[&str]) -> Value {
         let output = self.run(&[args, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
+        if output.stdout.is_empty() {
+            return Value::Null;
+        }
+        serde_json::from_slice(&output.stdout).expect("it is JSON")
     }
 
     /// What a command that ends with this code says on stderr.

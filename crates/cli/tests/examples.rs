@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use countersign_testkit::patience::Watchdog;
+
 /// The commands whose help has examples, in an order in which they work in one folder.
 const COMMANDS: [&str; 16] = [
     "call",
@@ -30,6 +32,7 @@ const COMMANDS: [&str; 16] = [
 const NEEDS_MORE: [&str; 5] = [" ev_01", "$NEW", "| jq", "--rules new-rules", "curl "];
 
 fn shell(folder: &Path, line: &str) -> Output {
+    let _watchdog = Watchdog::start();
     let bin = Path::new(env!("CARGO_BIN_EXE_countersign"));
     let path = std::env::var("PATH").unwrap();
     Command::new("sh")

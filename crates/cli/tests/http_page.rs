@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::Value;
 
 /// What stands for anything at all.
@@ -12,10 +13,12 @@ const ANY: &str = "…";
 struct Server {
     child: Child,
     url: String,
+    _watchdog: Watchdog,
 }
 
 impl Server {
     fn start(folder: &std::path::Path) -> Self {
+        let watchdog = Watchdog::start();
         let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(["serve", "--json", "--listen", "127.0.0.1:0"])
             .env("COUNTERSIGN_DATA", folder)
@@ -30,7 +33,11 @@ impl Server {
         let said: Value = serde_json::from_str(&line).expect("JSON");
         let url = said.get("url").and_then(Value::as_str);
         let url = url.expect("it says where it listens").to_owned();
-        Self { child, url }
+        Self {
+            child,
+            url,
+            _watchdog: watchdog,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 
 fn countersign(data: &Path, words: &[&str], input: &str) -> Output {
@@ -24,6 +25,7 @@ fn countersign(data: &Path, words: &[&str], input: &str) -> Output {
         .unwrap()
         .write_all(input.as_bytes())
         .unwrap();
+    let _watchdog = Watchdog::start();
     child.wait_with_output().unwrap()
 }
 
@@ -67,10 +69,12 @@ struct Client {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    _watchdog: Watchdog,
 }
 
 impl Client {
     fn start(data: &Path) -> Self {
+        let watchdog = Watchdog::start();
         let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
             .arg("--data")
             .arg(data)
@@ -85,6 +89,7 @@ impl Client {
             child,
             input,
             output,
+            _watchdog: watchdog,
         }
     }
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -36,6 +37,7 @@ impl Place {
     }
 
     fn run(&self, args: &[&str]) -> Output {
+        let _watchdog = Watchdog::start();
         Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(args)
             .env("COUNTERSIGN_DATA", self.data())
@@ -146,8 +148,9 @@ fn a_damaged_kept_file_is_told_and_not_used() {
         "{point}"
     );
     let versions = place.versions("fx", &[]);
+    let is_of_program = |one: &Value| one["from"] == "program";
     assert!(
-        versions.iter().all(|one| one["from"] == "program"),
+        !versions.is_empty() && versions.iter().all(is_of_program),
         "{versions:?}"
     );
 

@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -22,6 +23,7 @@ struct Running {
     folder: TempDir,
     child: Child,
     address: String,
+    _watchdog: Watchdog,
 }
 
 fn command(folder: &TempDir, words: &[&str]) -> Command {
@@ -42,6 +44,7 @@ impl Running {
     }
 
     fn start_in(folder: TempDir, words: &[&str]) -> Self {
+        let watchdog = Watchdog::start();
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = command(&folder, &words)
             .stdout(Stdio::piped())
@@ -61,6 +64,7 @@ impl Running {
             folder,
             child,
             address,
+            _watchdog: watchdog,
         }
     }
 

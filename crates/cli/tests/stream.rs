@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
+use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 
 fn start() -> Child {
@@ -37,6 +38,7 @@ fn line(number: usize) -> String {
 #[test]
 fn every_line_is_answered_in_order() {
     const LINES: usize = 5_000;
+    let _watchdog = Watchdog::start();
     let mut child = start();
     let mut input = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || {
@@ -84,6 +86,7 @@ fn every_line_is_answered_in_order() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
+    let _watchdog = Watchdog::start();
     let mut child = start();
     let mut input = child.stdin.take().unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
@@ -115,6 +118,7 @@ fn a_text_that_is_not_utf8_is_told_in_plain_words() {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(b"\xff{}").unwrap();
+    let _watchdog = Watchdog::start();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_eq!(

@@ -2,9 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
+use countersign_testkit::patience::{PATIENCE, Watchdog};
 use serde_json::Value;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -20,7 +22,8 @@ fn collector() -> (String, mpsc::Receiver<Vec<u8>>) {
         let mut length = 0;
         loop {
             let mut line = String::new();
-            reader.read_line(&mut line).expect("a head has lines");
+            let bytes = reader.read_line(&mut line).expect("a head has lines");
+            assert_ne!(bytes, 0, "the request ends in its head");
             let lower = line.to_lowercase();
             if let Some(text) = lower.strip_prefix("content-length:") {
                 length = text.trim().parse().expect("it is a number");
@@ -38,6 +41,19 @@ fn collector() -> (String, mpsc::Receiver<Vec<u8>>) {
     (url, received)
 }
 
+fn files_under(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("it is listed").path());
+    let found = paths.flat_map(|path| {
+        if path.is_dir() {
+            files_under(&path)
+        } else {
+            vec![path]
+        }
+    });
+    found.collect()
+}
+
 fn ask(address: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let length = body.len();
@@ -52,6 +68,7 @@ fn ask(address: &str, head: &str, body: &str) -> String {
 /// ended, and no sink has what the caller sent.
 #[test]
 fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
+    let _watchdog = Watchdog::start();
     let folder = tempfile::tempdir().expect("a folder can be made");
     let (collector, received) = collector();
     let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
@@ -89,7 +106,7 @@ fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
     let log = String::from_utf8(ended.stderr).expect("a log is text");
     let events = log
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        .map(|line| serde_json::from_str::<Value>(line).expect("every line is JSON"));
     let events: Vec<_> = events.collect();
     let call = events
         .iter()
@@ -105,13 +122,16 @@ fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
         "not_found"
     );
 
-    let span = received.recv().expect("it was sent before the end");
+    let span = received
+        .recv_timeout(PATIENCE)
+        .expect("it was sent before the end");
     let text = String::from_utf8_lossy(&span);
     assert!(text.contains("execute_tool notes.add"), "{text}");
     let mut sinks = vec![("the log", log.into_bytes()), ("the span", span)];
-    for entry in folder.path().read_dir().expect("the folder is there") {
-        let path = entry.expect("it is listed").path();
-        sinks.push(("a file", std::fs::read(path).unwrap_or_default()));
+    let files = files_under(folder.path());
+    assert!(files.len() > 2, "{files:?}");
+    for path in files {
+        sinks.push(("a file", std::fs::read(path).expect("it can be read")));
     }
     for (sink, bytes) in sinks {
         let text = String::from_utf8_lossy(&bytes);

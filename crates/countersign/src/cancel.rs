@@ -88,13 +88,16 @@ impl Cancellation {
 
 #[cfg(test)]
 mod tests {
+    use countersign_testkit::patience::within;
+
     use super::*;
 
     #[tokio::test]
     async fn it_is_heard_before_and_after_it_was_thrown() {
         let cancellation = Cancellation::new();
         let (waiting, thrower) = (cancellation.clone(), cancellation.clone());
-        tokio::join!(waiting.cancelled(), async move { thrower.cancel() });
-        cancellation.cancelled().await;
+        let thrown = async { tokio::join!(waiting.cancelled(), async move { thrower.cancel() }) };
+        within(thrown).await;
+        within(cancellation.cancelled()).await;
     }
 }

@@ -103,7 +103,7 @@ fn other_shapes_of_arguments_are_taken() {
     );
 }
 
-/// B15: what has been parsed before it reaches us says that its text is not the model's own.
+/// B7: what has been parsed before it reaches us says that its text is not the model's own.
 #[test]
 fn a_parsed_message_says_so() {
     let message = json!([{ "type": "tool_use", "id": "t", "name": "a", "input": { "b": 1 } }]);

@@ -84,27 +84,55 @@ proptest! {
         }
     }
 
-    /// Whatever a manifest brings as a schema is shown or refused; a second look changes nothing.
+    /// Whatever a manifest brings as a schema is shown or refused.
     #[test]
     fn schemas_never_panic(value in json_of(SCHEMA_WORDS), strict: bool, openapi: bool) {
-        let name = ToolName::new("a").unwrap();
-        let spec = ToolSpec::new(name.clone(), "A. B.").input(Input::Schema(value));
+        let options = ToolListOptions { strict, openapi, max_tokens: None };
         for dialect in Dialect::ALL {
-            let options = ToolListOptions { strict, openapi, max_tokens: None };
-            let Ok(list) = dialect.tools(&[&spec], &options) else { continue };
-            let tight = ToolListOptions { max_tokens: Some(list.tokens - 1), ..options };
-            if let Ok(shorter) = dialect.tools(&[&spec], &tight) {
-                prop_assert!(shorter.tokens < list.tokens);
-                prop_assert!(!shorter.trimmed.is_empty());
-            }
-            if dialect == Dialect::OpenAi && !strict {
-                let shown = list.json[0]["function"]["parameters"].clone();
-                let again = ToolSpec::new(name.clone(), "A. B.").input(Input::Schema(shown.clone()));
-                let again = dialect.tools(&[&again], &options).unwrap();
-                prop_assert_eq!(&again.json[0]["function"]["parameters"], &shown);
-            }
+            let _ = dialect.tools(&[&with_schema(value.clone())], &options);
         }
     }
+
+    /// A list within a smaller budget is shorter, and the report says what was cut.
+    #[test]
+    fn a_tighter_list_is_shorter(
+        value in object_of(SCHEMA_WORDS),
+        dialect in prop::sample::select(Dialect::ALL.to_vec()),
+    ) {
+        let (spec, options) = (with_schema(value), ToolListOptions::default());
+        let list = dialect.tools(&[&spec], &options);
+        prop_assume!(list.is_ok());
+        let list = list.unwrap();
+        let tight = ToolListOptions { max_tokens: Some(list.tokens - 1), ..options };
+        let shorter = dialect.tools(&[&spec], &tight);
+        prop_assume!(shorter.is_ok());
+        let shorter = shorter.unwrap();
+        prop_assert!(shorter.tokens < list.tokens);
+        prop_assert!(!shorter.trimmed.is_empty());
+    }
+
+    /// A schema that is shown once is shown the second time as it is.
+    #[test]
+    fn a_schema_is_brought_into_shape_once(value in object_of(SCHEMA_WORDS), openapi: bool) {
+        let options = ToolListOptions { openapi, ..ToolListOptions::default() };
+        let list = Dialect::OpenAi.tools(&[&with_schema(value)], &options);
+        prop_assume!(list.is_ok());
+        let shown = list.unwrap().json[0]["function"]["parameters"].clone();
+        let again = Dialect::OpenAi.tools(&[&with_schema(shown.clone())], &options).unwrap();
+        prop_assert_eq!(&again.json[0]["function"]["parameters"], &shown);
+    }
+}
+
+fn with_schema(schema: Value) -> ToolSpec {
+    ToolSpec::new(ToolName::new("a").unwrap(), "A. B.").input(Input::Schema(schema))
+}
+
+/// The schema of an object, whose parameters are such JSON.
+fn object_of(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    let parameters = prop::collection::btree_map("[a-c]", json_of(words), 0..3);
+    parameters.prop_map(|parameters| {
+        json!({ "type": "object", "description": "One. Two.", "properties": parameters })
+    })
 }
 
 const PROVIDER_WORDS: &[&str] = &[

@@ -72,6 +72,7 @@ where
 mod tests {
     use std::sync::Arc;
 
+    use countersign_testkit::patience::within;
     use tokio::sync::{Notify, oneshot};
 
     use super::*;
@@ -96,7 +97,7 @@ mod tests {
         assert!(futures_util::poll!(running.as_mut()).is_pending());
         drop(running);
         open.notify_one();
-        is_done.await.unwrap();
+        within(is_done).await.unwrap();
     }
 
     #[tokio::test]

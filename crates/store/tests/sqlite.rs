@@ -30,13 +30,13 @@ impl Fixture for Sqlite {
 
 ledger_contract!(Sqlite);
 
-/// A4, A17: the same calls get the same answers as in the model.
+/// A17, A18, A19: the same calls get the same answers as in the model.
 #[test]
 fn the_store_and_the_model_agree() {
     lockstep(&Sqlite, 64);
 }
 
-/// A15: a record that somebody has put in beyond the end of the log, or before its beginning, is not taken
+/// A16: a record that somebody has put in beyond the end of the log, or before its beginning, is not taken
 /// for the next one and signed.
 #[test]
 fn a_record_out_of_place_is_not_continued() {

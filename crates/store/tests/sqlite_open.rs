@@ -138,7 +138,7 @@ async fn what_is_damaged_is_not_opened() {
     }
 }
 
-/// A9: a page that the disk has spoilt is told when it is read, and by a check of the whole file.
+/// A16: a page that the disk has spoilt is told when it is read, and by a check of the whole file.
 #[tokio::test]
 async fn a_spoilt_page_is_told() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -82,7 +82,7 @@ fn counts(path: &Path) -> rusqlite::Result<(String, [u32; 4])> {
     Ok((checked, counts))
 }
 
-/// A4: at every sector, cut off or zeroed, from the end of the log to before the first commit.
+/// A18: at every sector, cut off or zeroed, from the end of the log to before the first commit.
 #[tokio::test]
 async fn a_torn_log_keeps_what_was_acknowledged() {
     let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));

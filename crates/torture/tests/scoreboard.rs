@@ -2,6 +2,7 @@
 //! real processes and a ledger of effects outside of them.
 
 use anyhow::Result;
+use countersign_testkit::patience::Watchdog;
 use countersign_testkit::postgres::shared_postgres;
 use countersign_torture::driver::{Arena, Start, Tally};
 use countersign_torture::point::Point;
@@ -12,6 +13,7 @@ use countersign_torture::worker::{self, Job};
 struct Board {
     arena: Arena,
     _folder: tempfile::TempDir,
+    _watchdog: Watchdog,
 }
 
 impl Board {
@@ -26,6 +28,7 @@ impl Board {
                 ledger: folder.path().join("effects"),
             },
             _folder: folder,
+            _watchdog: Watchdog::start(),
         }
     }
 

@@ -1,10 +1,18 @@
 //! Small numbers of what `cargo xtask torture` does in large ones.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use countersign_testkit::patience::Watchdog;
 use countersign_testkit::postgres::{TempPostgres, shared_postgres};
 use countersign_torture::driver::{Arena, Kills, Race, kills, race};
 use countersign_torture::server;
 use countersign_torture::tools::Kind;
+
+/// No worker is waited for longer than this.
+fn watchdog() -> Watchdog {
+    Watchdog::after(Duration::from_mins(9))
+}
 
 fn arena(store: String, folder: &tempfile::TempDir) -> Arena {
     Arena {
@@ -33,6 +41,7 @@ fn check_kills(arena: &Arena, kind: Kind, count: u32, expire_leases: &dyn Fn() -
 /// where it is not known, the key says so. One SQLite file.
 #[test]
 fn killed_processes_on_sqlite() {
+    let _watchdog = watchdog();
     for kind in Kind::ALL {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let file = folder.path().join("torture.db");
@@ -44,6 +53,7 @@ fn killed_processes_on_sqlite() {
 /// The same on PostgreSQL.
 #[test]
 fn killed_processes_on_postgres() {
+    let _watchdog = watchdog();
     let server = shared_postgres();
     for kind in Kind::ALL {
         let folder = tempfile::tempdir().expect("a folder for the test");
@@ -57,6 +67,7 @@ fn killed_processes_on_postgres() {
 /// of another user are other keys.
 #[test]
 fn processes_that_race() {
+    let _watchdog = watchdog();
     let server = shared_postgres();
     let folder = tempfile::tempdir().expect("a folder for the test");
     let arena = arena(server.fresh_database(), &folder);
@@ -86,6 +97,7 @@ fn processes_that_race() {
 /// 20 parallel adds by four processes make 20: no update is lost.
 #[test]
 fn parallel_adds_add_up() {
+    let _watchdog = watchdog();
     let server = shared_postgres();
     let folder = tempfile::tempdir().expect("a folder for the test");
     let arena = arena(server.fresh_database(), &folder);
@@ -114,6 +126,7 @@ fn parallel_adds_add_up() {
 /// that a retry is safe.
 #[test]
 fn a_server_that_restarts() {
+    let _watchdog = watchdog();
     let server = TempPostgres::start();
     let folder = tempfile::tempdir().expect("a folder for the test");
     let url = server.fresh_database();

@@ -277,6 +277,7 @@ async fn the_record_of_a_draft_order_reaches_all_five() {
                 link["leaf"].clone(),
             );
             if !reached.contains(&found) {
+                assert_eq!(found.1, json!(world.leaf_of(&found.0).await), "{id}");
                 open.push(found.0.clone());
                 reached.push(found);
             }

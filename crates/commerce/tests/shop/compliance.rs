@@ -325,7 +325,9 @@ async fn the_rules_know_the_whole_shop() {
             }
             let arguments = json!({"items": items, "destination": to});
             let reply = world.call(TOOL, arguments).await;
-            for line in ok(&reply)["lines"].as_array().unwrap() {
+            let lines = ok(&reply)["lines"].as_array().unwrap();
+            assert_eq!(lines.len(), skus.len());
+            for line in lines {
                 let findings = line["findings"].as_array().into_iter().flatten();
                 for finding in findings {
                     assert_eq!(finding["missing"], Value::Null, "{line:#} to {country}");

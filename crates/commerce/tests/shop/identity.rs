@@ -7,6 +7,7 @@ use countersign::ledger::{Log, MemoryStore};
 use countersign::sequencer::{LastStop, Sequencer, Tick};
 use countersign_evidence::note::SigningKey;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_testkit::patience::until;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 
@@ -302,7 +303,7 @@ async fn no_address_is_readable_in_what_is_kept() {
     let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
     let sequencer = Sequencer::builder(store.clone(), key);
     let mut sequencer = sequencer.start(LastStop::default()).await.unwrap();
-    while matches!(sequencer.tick().await.unwrap(), Tick::Grown { .. }) {}
+    until(async || !matches!(sequencer.tick().await.unwrap(), Tick::Grown { .. })).await;
     let size = store.head().await.unwrap().size;
     let leaves = store.leaves(0, size as usize).await.unwrap();
     let mut kept: Vec<u8> = leaves.into_iter().flat_map(|leaf| leaf.bytes).collect();

@@ -440,6 +440,7 @@ fn any_question_gets_citations_that_hold() {
         ..ProptestConfig::with_cases(48)
     };
     let question = "(\\PC|[a-z\"'*():^%\\-&|!<>\\\\ \u{0}]|tax |battery |关税|电池|NEAR|OR ){1,60}";
+    let cited = std::cell::Cell::new(0);
     proptest!(config, |(question in question, limit in 1..=20_u32)| {
         let reply = runtime.block_on(world.call(SEARCH, json!({"query": question, "limit": limit})));
         let hits = ok(&reply)["hits"].as_array().unwrap().clone();
@@ -448,7 +449,9 @@ fn any_question_gets_citations_that_hold() {
         for hit in &hits {
             check_citation(&library, hit);
         }
+        cited.set(cited.get() + hits.len());
     });
+    assert!(cited.get() > 50, "{} citations in all", cited.get());
 }
 
 /// The same answers, digit for digit, from memory, SQLite and PostgreSQL.

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use countersign::approve::Wanted;
 use countersign::clock::ManualClock;
-use countersign::contract::{Approval, ApprovalState, RequestEnvelope};
+use countersign::contract::{Approval, ApprovalState, Digest, RequestEnvelope};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{RandomIds, SequentialIds};
 use countersign::ledger::{MemoryStore, Store};
@@ -12,6 +12,7 @@ use countersign::rules::Rules;
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use countersign_commerce::rulebook::RuleFiles;
 use countersign_evidence::seal::MasterKey;
+use countersign_evidence::tree::leaf_hash;
 use serde_json::{Value, json};
 
 /// Read once for all tests.
@@ -95,6 +96,13 @@ impl World {
             .await
             .unwrap();
         serde_json::from_slice(&stored.unwrap().leaf).unwrap()
+    }
+
+    /// The hash of a record's leaf, as links name it.
+    pub(crate) async fn leaf_of(&self, snapshot_id: &str) -> Digest {
+        let id = snapshot_id.parse().unwrap();
+        let stored = self.store.record(&id).await.unwrap().unwrap();
+        Digest(leaf_hash(&stored.leaf))
     }
 
     /// The whole reply to a call of user `u_1`.

@@ -69,7 +69,7 @@ async fn a_bundle_is_opened_only_for_those_who_may() {
     );
 }
 
-/// A22: nothing leaves that was tampered with, and nothing that no signature covers.
+/// A16: nothing leaves that was tampered with, and nothing that no signature covers.
 #[tokio::test]
 async fn what_cannot_be_proved_does_not_leave() {
     let (shop, day) = Shop::busy().await;

@@ -21,7 +21,7 @@ fn accesses() -> LogQuery {
     }
 }
 
-/// A15, A16: what was sent and answered comes back, it is what the log commits to, and the log says who
+/// A16, A22: what was sent and answered comes back, it is what the log commits to, and the log says who
 /// has looked.
 #[tokio::test]
 async fn an_opened_record_is_what_was_said_and_leaves_a_trace() {
@@ -96,7 +96,7 @@ async fn nothing_is_opened_that_was_not_written_down_first() {
     assert!(matches!(exported, Err(Error::Store(_))), "{exported:?}");
 }
 
-/// A22: every byte of a payload and of a leaf counts when it is opened.
+/// A16: a payload or a leaf in which a byte was changed is not opened.
 #[tokio::test]
 async fn what_was_tampered_with_is_not_opened() {
     let (shop, day) = Shop::busy().await;

@@ -62,7 +62,7 @@ async fn a_checkpoint_that_is_not_kept_is_not_published() {
     assert_eq!(shop.newest.get().unwrap().size, 1);
 }
 
-/// A22: a store that was rolled back or rewritten gets no signature.
+/// A16: a store that was rolled back or rewritten gets no signature.
 #[tokio::test]
 async fn only_a_log_that_has_grown_is_signed() {
     let (shop, _) = Shop::busy().await;

@@ -32,7 +32,7 @@ async fn faults(shop: &Shop, store: Tampered, held: Option<&str>) -> Vec<String>
     names.collect()
 }
 
-/// A15, A16: a log that nobody touched verifies whole.
+/// A16: a log that nobody touched verifies whole.
 #[tokio::test]
 async fn a_sound_log_verifies() {
     let (shop, _) = Shop::busy().await;
@@ -70,7 +70,7 @@ async fn a_sound_log_verifies() {
     "#);
 }
 
-/// A22: every byte of every leaf, as the leaf and as the row have it.
+/// A16: every byte of every leaf, as the leaf and as the row have it.
 #[tokio::test]
 async fn every_byte_of_a_leaf_counts() {
     let (shop, _) = Shop::busy().await;
@@ -118,7 +118,7 @@ async fn every_byte_of_a_leaf_counts() {
     }
 }
 
-/// A22: every byte of every sealed payload.
+/// A16: every byte of every sealed payload.
 #[tokio::test]
 async fn every_byte_of_a_payload_counts() {
     let (shop, _) = Shop::busy().await;
@@ -145,7 +145,7 @@ async fn every_byte_of_a_payload_counts() {
     }
 }
 
-/// A22: every byte of the checkpoint that is a text at all afterwards.
+/// A16: every byte of the checkpoint that is a text at all afterwards.
 #[tokio::test]
 async fn every_byte_of_the_checkpoint_counts() {
     let (shop, _) = Shop::busy().await;
@@ -166,7 +166,7 @@ async fn every_byte_of_the_checkpoint_counts() {
     }
 }
 
-/// A22: every byte of the tree as it is kept, and its root.
+/// A16: every byte of the tree as it is kept, and its root.
 #[tokio::test]
 async fn every_byte_of_a_tile_counts() {
     let (shop, _) = Shop::busy().await;
@@ -188,7 +188,7 @@ async fn every_byte_of_a_tile_counts() {
     assert_eq!(faults(&shop, head, None).await, ["root_differs"]);
 }
 
-/// A22: rows that were moved, doubled, taken out or put in.
+/// A16: rows that were moved, doubled, taken out or put in.
 #[tokio::test]
 async fn leaves_that_were_moved_are_named() {
     let (shop, _) = Shop::busy().await;
@@ -232,7 +232,7 @@ async fn leaves_that_were_moved_are_named() {
     .await;
 }
 
-/// A22: a log that was cut and looks whole is caught by whoever kept a checkpoint; so is an old one that
+/// A16: a log that was cut and looks whole is caught by whoever kept a checkpoint; so is an old one that
 /// is shown as the newest, and a log that was written anew.
 #[tokio::test]
 async fn cuts_and_forks_are_caught_against_a_kept_checkpoint() {
@@ -268,7 +268,7 @@ async fn cuts_and_forks_are_caught_against_a_kept_checkpoint() {
     assert_eq!(found, ["root_differs"]);
 }
 
-/// A15: rows and links have to be what the record says.
+/// A16: rows and links have to be what the record says.
 #[tokio::test]
 async fn rows_and_links_that_were_changed_are_named() {
     let (shop, day) = Shop::busy().await;

@@ -15,6 +15,7 @@ use countersign::state::Collection;
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal, ToolError};
 use countersign_testkit::faulty::{Op, When};
+use countersign_testkit::patience::until;
 use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call, call_as, check_error, check_ok};
@@ -656,16 +657,21 @@ async fn a_retry_after_a_crash_needs_no_second_answer() {
             .with(|behaviour| behaviour.recovery = Recovery::Retry)
     };
     for asks_in_between in [false, true] {
-        let hanging = probe().body(|_, _| Box::pin(std::future::pending()));
+        let begun = Arc::new(tokio::sync::Notify::new());
+        let begins = begun.clone();
+        let hanging = probe().body(move |_, _| {
+            begins.notify_one();
+            Box::pin(std::future::pending())
+        });
         let world = World::logging([hanging]);
         let send = |envelope: Value| call("mail.send", &json!({}), &envelope);
         world.execute(send(key("k1"))).await;
         world.approve("ap_1").await;
         // Dropped while the tool runs, as by a crash.
-        let dying = world.execute(send(key("k1")));
-        tokio::time::timeout(Duration::from_millis(20), dying)
-            .await
-            .unwrap_err();
+        tokio::select! {
+            reply = world.execute(send(key("k1"))) => panic!("it hangs: {reply}"),
+            () = begun.notified() => {}
+        }
         assert_eq!(world.asked().await[0].state, ApprovalState::Used);
         world.advance_seconds(60 * 60);
         let replica = world.replica([probe()]);
@@ -859,9 +865,7 @@ async fn a_caller_may_wait_for_the_answer() {
             .wait_for_approval(Duration::from_mins(1));
         let answer = async {
             // The question is there as soon as the caller waits.
-            while world.asked().await.is_empty() {
-                tokio::task::yield_now().await;
-            }
+            until(async || !world.asked().await.is_empty()).await;
             world.advance_seconds(40);
             answering.approve("ap_1").await;
         };
@@ -902,9 +906,7 @@ async fn patience_ends() {
         .wait_for_approval(Duration::from_mins(1))
         .patience(patience.clone());
     let lose = async {
-        while world.asked().await.is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until(async || !world.asked().await.is_empty()).await;
         patience.cancel();
     };
     let begun = tokio::time::Instant::now();

@@ -85,7 +85,7 @@ async fn all_callers_of_one_key_get_one_answer() {
     }
 }
 
-/// A18: the same key of two users is two keys, also when they call at the same moment.
+/// A17: the same key of two users is two keys, also when they call at the same moment.
 #[tokio::test]
 async fn one_key_of_two_users_is_two_keys() {
     let world = World::logging([making(Effect::Write)]);

@@ -206,15 +206,15 @@ async fn an_owner_that_was_overtaken_gets_the_answer_that_counts() {
     });
     tokio::task::yield_now().await;
     world.advance_seconds(LEASE_SECONDS);
-    let other = world.replica([Probe::external("pay.send").with(|behaviour| {
-        behaviour.recovery = Recovery::Retry;
-    })]);
-    assert_eq!(again(&other).await["data"], json!({"run": 1}));
+    let other = world.replica([Probe::external("pay.send")
+        .with(|behaviour| behaviour.recovery = Recovery::Retry)
+        .body(|_, _| Box::pin(async { Ok(json!("of the other").into()) }))]);
+    assert_eq!(again(&other).await["data"], "of the other");
     open.add_permits(1);
     let reply = slow.await.unwrap();
     assert_eq!(
         (&reply["replayed"], &reply["data"]),
-        (&json!(true), &json!({"run": 1}))
+        (&json!(true), &json!("of the other"))
     );
     let attempts: Vec<_> = world
         .log()

@@ -250,7 +250,7 @@ mod tests {
         asked.arguments.into_owned()
     }
 
-    /// B1: whatever the arguments look like, the binder sees what was sent.
+    /// B7: whatever the arguments look like, the binder sees what was sent.
     #[test]
     fn arguments_reach_the_binder_byte_for_byte() {
         for raw in [

@@ -6,6 +6,7 @@ use countersign::sample::ClearNotes;
 use countersign::{Catalog, Principal};
 use countersign_gateway::caller::LOCAL_USER;
 use countersign_gateway::identity::{Identity, NewKey, SCOPE_KEYS};
+use countersign_testkit::patience::until;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -103,13 +104,9 @@ async fn a_caller_may_prefer_to_wait() {
     let user = Principal::user(LOCAL_USER);
     let answering = async {
         let approvals = world.gateway.executor().approvals();
-        let id = loop {
-            let open = approvals.list(&user, &Wanted::default()).await.unwrap();
-            match open.into_iter().next() {
-                Some(approval) => break approval.id,
-                None => tokio::task::yield_now().await,
-            }
-        };
+        let open = async || approvals.list(&user, &Wanted::default()).await.unwrap();
+        until(async || !open().await.is_empty()).await;
+        let id = open().await.remove(0).id;
         approvals.approve(&id, &user, None).await.unwrap();
     };
     let headers = [("prefer", "respond-async, wait=25")];

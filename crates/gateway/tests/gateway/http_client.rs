@@ -1,16 +1,13 @@
 //! A request on a socket of its own, byte for byte as the test writes it, and what came back.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
+use countersign_testkit::patience::within;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::world::World;
-
-/// Longer than anything takes that works; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An answer.
 #[derive(Debug)]
@@ -106,15 +103,19 @@ fn settle(value: &mut Value) {
     }
 }
 
+/// What is on the wire until the connection ends; how it ends is up to the server.
+pub(crate) async fn to_the_end(stream: &mut TcpStream) -> Vec<u8> {
+    let mut wire = Vec::new();
+    let _ = within(stream.read_to_end(&mut wire)).await;
+    wire
+}
+
 /// Sends these bytes and reads to the end of the connection.
 pub(crate) async fn raw(world: &World, bytes: impl AsRef<[u8]>) -> Option<Answer> {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     // The server may answer and hang up before everything was sent.
     let _ = stream.write_all(bytes.as_ref()).await;
-    let mut wire = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut wire)).await;
-    let _ = read.expect("the server answers or hangs up");
-    Answer::parse(&wire)
+    Answer::parse(&to_the_end(&mut stream).await)
 }
 
 /// One request in the usual form.

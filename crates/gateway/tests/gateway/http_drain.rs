@@ -7,13 +7,14 @@ use countersign::sample::ClearNotes;
 use countersign::{CallContext, Catalog, Tool, ToolError};
 use countersign_gateway::server::Stopped;
 use countersign_gateway::{Gateway, Server, Settings};
+use countersign_testkit::patience::{until, within};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::http_client::Answer;
+use crate::http_client::{Answer, to_the_end};
 use crate::world::World;
 
 /// A tool that answers when the test lets it.
@@ -63,7 +64,7 @@ async fn in_a_call(settings: Settings) -> Running {
     let request =
         "POST /v1/tools/test.gate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
-    entered.notified().await;
+    within(entered.notified()).await;
     Running {
         gateway,
         stream,
@@ -79,21 +80,16 @@ async fn a_call_that_has_begun_is_answered() {
     let address = running.stream.peer_addr().unwrap();
     running.stop.send(()).unwrap();
     // Nothing new: the socket is closed soon, and until then whoever asks is told.
-    while TcpStream::connect(address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
-    while !running.gateway.health().is_draining() {
-        tokio::task::yield_now().await;
-    }
+    until(async || TcpStream::connect(address).await.is_err()).await;
+    until(async || running.gateway.health().is_draining()).await;
     running.open.add_permits(1);
-    let mut wire = Vec::new();
-    running.stream.read_to_end(&mut wire).await.unwrap();
+    let wire = to_the_end(&mut running.stream).await;
     let answer = Answer::parse(&wire).unwrap();
     assert_eq!(
         (answer.status, &answer.json()["data"]),
         (200, &json!("done"))
     );
-    assert_eq!(running.ended.await.unwrap(), Stopped::Drained);
+    assert_eq!(within(running.ended).await.unwrap(), Stopped::Drained);
 }
 
 /// A client that has gone does not take its call with it.
@@ -102,11 +98,9 @@ async fn a_call_whose_client_has_gone_is_waited_for() {
     let running = in_a_call(Settings::default()).await;
     drop(running.stream);
     running.stop.send(()).unwrap();
-    while !running.gateway.health().is_draining() {
-        tokio::task::yield_now().await;
-    }
+    until(async || running.gateway.health().is_draining()).await;
     running.open.add_permits(1);
-    assert_eq!(running.ended.await.unwrap(), Stopped::Drained);
+    assert_eq!(within(running.ended).await.unwrap(), Stopped::Drained);
 }
 
 #[tokio::test]
@@ -117,7 +111,7 @@ async fn a_call_that_does_not_end_is_cut_off() {
     };
     let running = in_a_call(settings).await;
     running.stop.send(()).unwrap();
-    assert_eq!(running.ended.await.unwrap(), Stopped::CutOff);
+    assert_eq!(within(running.ended).await.unwrap(), Stopped::CutOff);
 }
 
 /// One call more than may run is told when to come back, and the others are not disturbed.
@@ -133,8 +127,7 @@ async fn one_call_too_many_is_refused() {
         .unwrap();
     let request = "POST /v1/tools/test.gate HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     second.write_all(request.as_bytes()).await.unwrap();
-    let mut wire = Vec::new();
-    second.read_to_end(&mut wire).await.unwrap();
+    let wire = to_the_end(&mut second).await;
     let refused = Answer::parse(&wire).unwrap();
     assert_eq!(
         (refused.status, refused.code().as_str()),
@@ -143,8 +136,7 @@ async fn one_call_too_many_is_refused() {
     assert_eq!(refused.header("retry-after"), Some("1"));
     running.open.add_permits(1);
     running.stop.send(()).unwrap();
-    let mut wire = Vec::new();
-    running.stream.read_to_end(&mut wire).await.unwrap();
+    let wire = to_the_end(&mut running.stream).await;
     assert_eq!(Answer::parse(&wire).unwrap().status, 200);
 }
 
@@ -162,9 +154,8 @@ async fn in_a_wait() -> (Gateway, TcpStream, oneshot::Sender<()>, JoinHandle<Sto
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = "POST /v1/tools/notes.clear HTTP/1.1\r\nhost: localhost\r\nprefer: wait=300\r\ncontent-length: 0\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
-    while gateway.executor().approvals().pending(1).await.unwrap() == 0 {
-        tokio::task::yield_now().await;
-    }
+    let approvals = gateway.executor().approvals();
+    until(async || approvals.pending(1).await.unwrap() > 0).await;
     (gateway, stream, stop, ended)
 }
 
@@ -174,13 +165,7 @@ async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
     let (gateway, stream, _stop, _ended) = in_a_wait().await;
     assert_eq!(gateway.calls_running(), 1);
     drop(stream);
-    let free = async {
-        while gateway.calls_running() > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    let freed = tokio::time::timeout(Duration::from_mins(1), free).await;
-    assert!(freed.is_ok(), "the call waits on");
+    until(async || gateway.calls_running() == 0).await;
 }
 
 /// Who waits for a person when the server stops is told to come back.
@@ -188,12 +173,11 @@ async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
 async fn a_wait_for_a_person_ends_with_the_server() {
     let (_gateway, mut stream, stop, ended) = in_a_wait().await;
     stop.send(()).unwrap();
-    let mut wire = Vec::new();
-    stream.read_to_end(&mut wire).await.unwrap();
+    let wire = to_the_end(&mut stream).await;
     let answer = Answer::parse(&wire).unwrap();
     assert_eq!(
         (answer.status, &*answer.code()),
         (428, "NEEDS_USER_CONFIRMATION")
     );
-    assert_eq!(ended.await.unwrap(), Stopped::Drained);
+    assert_eq!(within(ended).await.unwrap(), Stopped::Drained);
 }

@@ -168,7 +168,7 @@ async fn processes_on_one_store_have_the_same_keys() {
 async fn keys_end_and_are_rotated() {
     let parts = Parts::new();
     let keys = parts.api_keys();
-    let expires_at = "2026-11-16T13:00:00Z".parse().ok();
+    let expires_at = Some("2026-11-16T13:00:00Z".parse().unwrap());
     let new = NewKey {
         expires_at,
         ..key_of(ActorType::Agent, "a_1")
@@ -183,7 +183,7 @@ async fn keys_end_and_are_rotated() {
         second.key.rotated_from.as_deref(),
         Some(first.key.id.as_str())
     );
-    let expected = "2026-11-16T13:30:00Z".parse().ok();
+    let expected = Some("2026-11-16T13:30:00Z".parse().unwrap());
     assert_eq!(
         second.key.expires_at, expected,
         "for as long as the first one"

@@ -19,6 +19,7 @@ use countersign_gateway::recorder::Recorder;
 use countersign_gateway::{Gateway, Settings, routes};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_testkit::patience::within;
 use serde_json::Value;
 
 pub(crate) struct Parts {
@@ -52,16 +53,17 @@ impl Server {
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let answer = request.send().await.unwrap();
+        let answer = within(request.send()).await.unwrap();
         let challenge = answer.headers().get("www-authenticate");
         let challenge = challenge.map(|value| value.to_str().unwrap().to_owned());
         let status = answer.status().as_u16();
         let body = answer.bytes().await.unwrap();
-        (
-            status,
-            challenge,
-            serde_json::from_slice(&body).unwrap_or_default(),
-        )
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&body).unwrap()
+        };
+        (status, challenge, body)
     }
 }
 

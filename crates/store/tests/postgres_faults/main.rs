@@ -24,6 +24,7 @@ use countersign_testkit::ledger::build::{
     HOUR, commit, document, entry, has_succeeded, lost, ours, reading, request, scope, settle,
     stands, succeeded, take, writing,
 };
+use countersign_testkit::patience::until;
 use countersign_testkit::postgres::{TempPostgres, shared_postgres};
 use tokio_postgres::{Client, NoTls};
 
@@ -105,6 +106,7 @@ async fn a_fence_whose_answer_was_lost_is_still_a_fence() {
     let url = shared_postgres().fresh_database();
     let proxy = Proxy::start(&url).await;
     let store = open(&proxy.url(&url)).await;
+    let mut cuts = 0;
     for messages in 0..MESSAGES {
         let scope = scope(&format!("k{messages}"));
         let first = ours(store.claim(&lost(&scope, Recovery::Retry)).await.unwrap());
@@ -114,10 +116,11 @@ async fn a_fence_whose_answer_was_lost_is_still_a_fence() {
         let late = settle(&first, succeeded("late"), &format!("ev_{messages}"));
         let answer = store.commit(late).await.unwrap();
         assert_eq!(answer, CommitAnswer::Fenced, "{messages}");
-        proxy.has_cut();
+        cuts += u32::from(proxy.has_cut());
         let held = store.lookup(&scope).await.unwrap().expect("a claim");
         assert!(matches!(held.state, HeldState::Running { .. }), "{held:?}");
     }
+    assert!(cuts >= 5, "{cuts} cuts");
 }
 
 /// A claim whose answer was lost is ours, and nobody else's.
@@ -127,14 +130,17 @@ async fn a_claim_whose_answer_was_lost_is_ours() {
     let proxy = Proxy::start(&url).await;
     let store = open(&proxy.url(&url)).await;
     for side in [Side::Store, Side::Server] {
+        let mut cuts = 0;
         for messages in 0..8 {
             let scope = scope(&format!("k{messages}{side:?}"));
             proxy.cut_after(messages, side);
             let claim = ours(store.claim(&request(&scope)).await.unwrap());
             assert_eq!(claim.attempt, 1, "{messages} of {side:?}");
+            cuts += u32::from(proxy.has_cut());
             let again = store.claim(&request(&scope)).await.unwrap();
             assert!(matches!(again, ClaimAnswer::Held(_)), "{again:?}");
         }
+        assert!(cuts >= 2, "{cuts} cuts of {side:?}");
     }
 }
 
@@ -240,6 +246,7 @@ async fn an_integration_is_cut_at_every_message() {
     };
     let mut records = 0;
     for side in [Side::Store, Side::Server] {
+        let mut cuts = 0;
         for messages in 0..MESSAGES {
             for _ in 0..3 {
                 let draft = entry(&format!("ev_{records:03}"), "u_1").into();
@@ -248,9 +255,12 @@ async fn an_integration_is_cut_at_every_message() {
             }
             direct.flush().await.unwrap();
             proxy.cut_after(messages, side);
-            let _ = store.integrate(&sequencing, 2).await;
-            proxy.has_cut();
+            let integrated = store.integrate(&sequencing, 2).await;
+            let has_cut = proxy.has_cut();
+            assert!(has_cut || integrated.is_ok(), "{integrated:?}");
+            cuts += u32::from(has_cut);
         }
+        assert!(cuts >= 5, "{cuts} cuts of {side:?}");
     }
     all_in_the_tree(&store, records).await;
 }
@@ -440,12 +450,16 @@ async fn all_in_the_tree(store: &PostgresStore, records: u64) {
         lease: HOUR,
     };
     // The server may not have noticed yet that somebody who integrated is gone.
-    let head = loop {
+    let mut whole = None;
+    until(async || {
         match store.integrate(&sequencing, 10_000).await.unwrap() {
-            Integration::Done { head, .. } => break head,
-            Integration::NotOurs => tokio::task::yield_now().await,
+            Integration::Done { head, .. } => whole = Some(head),
+            Integration::NotOurs => {}
         }
-    };
+        whole.is_some()
+    })
+    .await;
+    let head = whole.unwrap();
     assert_eq!(head.size, records);
     let leaves = store.leaves(0, 10_000).await.unwrap();
     let mut frontier = Frontier::new();
@@ -463,11 +477,9 @@ async fn all_in_the_tree(store: &PostgresStore, records: u64) {
 async fn someone_waits(watcher: &Client) {
     let waiting = "SELECT count(*) FROM pg_stat_activity \
          WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    loop {
+    until(async || {
         let row = watcher.query_one(waiting, &[]).await.unwrap();
-        if row.get::<_, i64>(0) > 0 {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
+        row.get::<_, i64>(0) > 0
+    })
+    .await;
 }

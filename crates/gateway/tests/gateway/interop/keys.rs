@@ -1,10 +1,11 @@
 //! What becomes of keys: none, a short or long one, the same again, for something else, and twice at once.
 
+use countersign_testkit::patience::within;
 use insta::assert_snapshot;
 
 use super::*;
 
-/// A5, A18: every `POST` has a key, and it is one.
+/// A5: every `POST` has a key, and it is one.
 #[tokio::test]
 async fn a_call_without_a_proper_key_is_not_made() {
     let place = Place::default();
@@ -35,7 +36,7 @@ async fn a_call_without_a_proper_key_is_not_made() {
     assert_eq!((answer.status, place.runs()), (200, 3));
 }
 
-/// A18, A20: the same call again gets the first answer and says so; the status is the first one as well.
+/// A18: the same call again gets the first answer and says so; the status is the first one as well.
 #[tokio::test]
 async fn the_same_again_is_the_first_answer() {
     for path in ["/acp/tools/orders.place", "/ucp/tools/orders.place"] {
@@ -123,12 +124,12 @@ async fn a_call_that_runs_is_not_run_again() {
         let arguments = r#"{"sku": "a", "waits": true}"#;
         let first = call(&world, path, UUID, arguments);
         let second = async {
-            place.begun.notified().await;
+            within(place.begun.notified()).await;
             let second = call(&world, path, UUID, arguments).await;
             place.go_on.notify_one();
             second
         };
-        let (first, second) = tokio::join!(first, second);
+        let (first, second) = within(async { tokio::join!(first, second) }).await;
         assert_eq!((first.status, second.status), (200, 409), "{second:?}");
         assert_eq!(second.body, body);
         let seconds: u64 = second.header("retry-after").unwrap().parse().unwrap();

@@ -2,6 +2,7 @@
 
 use countersign_gateway::caller::Caller;
 use countersign_gateway::mcp;
+use countersign_testkit::patience::within;
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream,
@@ -71,7 +72,7 @@ impl Lines {
     /// The next message, whatever it is.
     pub(crate) async fn next(&mut self) -> Value {
         let mut line = String::new();
-        self.stream.read_line(&mut line).await.unwrap();
+        within(self.stream.read_line(&mut line)).await.unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
@@ -89,8 +90,8 @@ impl Lines {
     pub(crate) async fn close(mut self) -> Vec<Value> {
         self.stream.shutdown().await.unwrap();
         let mut text = String::new();
-        self.stream.read_to_string(&mut text).await.unwrap();
-        self.served.await.unwrap().unwrap();
+        within(self.stream.read_to_string(&mut text)).await.unwrap();
+        within(self.served).await.unwrap().unwrap();
         let parse = |line: &str| serde_json::from_str(line).unwrap();
         text.lines().map(parse).collect()
     }

@@ -8,6 +8,7 @@ mod lines;
 mod stdio;
 mod streams;
 
+use countersign_testkit::patience::within;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ impl<'a> Modern<'a> {
             .header("mcp-method", method)
             .header("mcp-name", name)
             .body(body.to_owned());
-        let answer = request.send().await.unwrap();
+        let answer = within(request.send()).await.unwrap();
         let status = answer.status();
         assert_eq!(
             answer.headers()["content-type"],

@@ -9,6 +9,7 @@ use countersign_gateway::caller::Caller;
 use countersign_gateway::identity::{Identity, NewKey, SCOPE_KEYS};
 use countersign_gateway::server::Stopped;
 use countersign_gateway::{Server, Settings};
+use countersign_testkit::patience::{until, within};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,6 +18,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::clients::Count;
 use super::lines::Lines;
+use crate::http_client::to_the_end;
 use crate::identity::{actor, policy};
 use crate::parts::Parts;
 use crate::world::World;
@@ -146,9 +148,9 @@ async fn a_connection_that_is_closed_stops_its_call() {
         .header("content-type", "application/json")
         .body(body.to_string());
     let sent = tokio::spawn(request.send());
-    begun.notified().await;
+    within(begun.notified()).await;
     sent.abort();
-    stopped.notified().await;
+    within(stopped.notified()).await;
 }
 
 /// A server that is told to stop does not wait for those who only listen.
@@ -171,12 +173,12 @@ async fn a_client_stops_its_call_by_saying_so() {
     lines.initialize(json!({})).await;
     let params = json!({ "name": "test_wait", "arguments": {} });
     let id = lines.send("tools/call", params).await;
-    begun.notified().await;
+    within(begun.notified()).await;
     let cancelled = json!({ "requestId": id, "reason": "the user left" });
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled });
     lines.write(&cancelled).await;
-    stopped.notified().await;
+    within(stopped.notified()).await;
 }
 
 /// A client of the newer era that listens over HTTP.
@@ -194,7 +196,13 @@ async fn listen(url: String, credential: Option<&str>) -> reqwest::Response {
     if let Some(credential) = credential {
         request = request.bearer_auth(credential);
     }
-    request.send().await.unwrap()
+    within(request.send()).await.unwrap()
+}
+
+/// The next piece of a stream; none where it has ended.
+async fn next(stream: &mut reqwest::Response) -> Option<String> {
+    let chunk = within(stream.chunk()).await.unwrap();
+    chunk.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whoever listens holds a connection, so nobody gets more than a few, and all together not all.
@@ -210,7 +218,7 @@ async fn streams_are_bounded() {
         let world = World::with(settings).await;
         let mut first = listen(world.url("/mcp"), None).await;
         assert_eq!(first.status(), 200);
-        first.chunk().await.unwrap().unwrap();
+        next(&mut first).await.unwrap();
         let second = listen(world.url("/mcp"), None).await;
         assert_eq!(second.status(), 200);
         let refused = listen(world.url("/mcp"), None).await;
@@ -222,9 +230,7 @@ async fn streams_are_bounded() {
         let health = reqwest::get(world.url("/healthz")).await.unwrap();
         assert_eq!(health.status(), 200);
         drop(second);
-        while listen(world.url("/mcp"), None).await.status() != 200 {
-            tokio::task::yield_now().await;
-        }
+        until(async || listen(world.url("/mcp"), None).await.status() == 200).await;
     }
 }
 
@@ -249,10 +255,10 @@ async fn a_stream_ends_with_its_credential() {
     let url = format!("http://{}/mcp", server.address);
     let mut stream = listen(url, Some(&issued.token)).await;
     assert_eq!(stream.status(), 200);
-    stream.chunk().await.unwrap().unwrap();
+    next(&mut stream).await.unwrap();
     keys.revoke(&issued.key.id, &operator).await.unwrap();
     // Its end, after what was still on the way.
-    while stream.chunk().await.unwrap().is_some() {}
+    until(async || next(&mut stream).await.is_none()).await;
 }
 
 /// A server that is told to stop is not held up by those who listen over HTTP.
@@ -268,15 +274,14 @@ async fn a_stream_does_not_hold_up_the_end() {
         let _ = stopped.await;
     }));
     let mut stream = listen(url, None).await;
-    stream.chunk().await.unwrap().unwrap();
+    next(&mut stream).await.unwrap();
     stop.send(()).unwrap();
-    let mut last = Vec::new();
-    while let Some(chunk) = stream.chunk().await.unwrap() {
-        last.extend_from_slice(&chunk);
+    let mut last = String::new();
+    while let Some(piece) = next(&mut stream).await {
+        last.push_str(&piece);
     }
-    let last = String::from_utf8(last).unwrap();
     assert!(last.contains("\"result\""), "{last}");
-    assert_eq!(ended.await.unwrap(), Stopped::Drained);
+    assert_eq!(within(ended).await.unwrap(), Stopped::Drained);
 }
 
 /// Connections that only wait make room when all are taken; those with a request stay.
@@ -289,32 +294,30 @@ async fn idle_connections_make_room() {
     };
     let world = World::with(settings).await;
     let mut listener = listen(world.url("/mcp"), None).await;
-    listener.chunk().await.unwrap().unwrap();
+    next(&mut listener).await.unwrap();
     let silent = TcpStream::connect(world.address).await.unwrap();
     let mut in_its_head = TcpStream::connect(world.address).await.unwrap();
     in_its_head.write_all(b"GET /v1/to").await.unwrap();
     let mut answered = TcpStream::connect(world.address).await.unwrap();
     let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     answered.write_all(request).await.unwrap();
-    answered.read_u8().await.unwrap();
+    within(answered.read_u8()).await.unwrap();
     let other = TcpStream::connect(world.address).await.unwrap();
 
     // Each of these keeps its connection, so each needs one of those.
     let mut clients = Vec::new();
     for _ in 0..4 {
         let client = reqwest::Client::new();
-        let health = client.get(world.url("/healthz")).send();
-        let health = tokio::time::timeout(Duration::from_mins(1), health).await;
-        assert_eq!(health.expect("nobody made room").unwrap().status(), 200);
+        let health = within(client.get(world.url("/healthz")).send()).await;
+        assert_eq!(health.unwrap().status(), 200);
         clients.push(client);
     }
     for mut closed in [silent, in_its_head, answered, other] {
-        let mut rest = Vec::new();
         // Whether it was closed or reset, it has ended.
-        let _ = closed.read_to_end(&mut rest).await;
+        to_the_end(&mut closed).await;
     }
     let catalog = world.gateway.executor().catalog();
     catalog.add(tool::erase(Count).unwrap()).unwrap();
-    let told = listener.chunk().await.unwrap().unwrap();
-    assert!(String::from_utf8_lossy(&told).contains("list_changed"));
+    let told = next(&mut listener).await.unwrap();
+    assert!(told.contains("list_changed"), "{told}");
 }

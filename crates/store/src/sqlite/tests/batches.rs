@@ -9,7 +9,7 @@ use countersign_testkit::ledger::build::{commit, entry, scope, succeeded, take};
 use super::*;
 use crate::sqlite::log::entry::{Sealed, keep};
 
-/// A4: a job that fails, or takes back what it did, leaves the others of its batch alone; places in the
+/// A job that fails, or takes back what it did, leaves the others of its batch alone; places in the
 /// log have no gaps.
 #[tokio::test]
 async fn jobs_of_a_batch_fail_alone() {
@@ -38,7 +38,7 @@ async fn jobs_of_a_batch_fail_alone() {
     assert_eq!(integrated(&store).await, ["ev_1", "ev_2", "ev_3"]);
 }
 
-/// A4: nobody of a batch that could not be committed is told that it was, and what is in memory goes back
+/// Nobody of a batch that could not be committed is told that it was, and what is in memory goes back
 /// to what the file has.
 #[tokio::test]
 async fn a_failed_commit_is_nobodys_success() {

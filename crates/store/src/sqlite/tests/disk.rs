@@ -8,7 +8,7 @@ use countersign_testkit::ledger::build::{
 use super::*;
 use crate::sqlite::checkpointer::{JOBS_BETWEEN_LOOKS, PAGES_IN_LOG_MAX};
 
-/// A22: with too little room nothing is written and reading goes on; with room again, writing does.
+/// With too little room nothing is written and reading goes on; with room again, writing does.
 #[tokio::test]
 async fn a_disk_that_is_nearly_full_stops_writes_only() {
     let folder = folder();

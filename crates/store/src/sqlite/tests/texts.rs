@@ -32,6 +32,7 @@ fn rows(store: &SqliteStore) -> Vec<i64> {
 #[tokio::test]
 async fn half_a_corpus_is_never_seen_and_goes() {
     let corpora = [corpus(b"1", 50), corpus(b"2", 50)];
+    let mut unseen = 0;
     // The first job makes the corpus, the second one writes its chunks, the third makes it complete.
     for jobs in 0..4 {
         let folder = folder();
@@ -57,10 +58,12 @@ async fn half_a_corpus_is_never_seen_and_goes() {
         assert!(seen.is_none_or(|seen| seen == 50), "{jobs}: {seen:?}");
         store.keep_corpus(&corpora[1]).await.expect("it is kept");
         assert_eq!(found(&store, &corpora[1]).await, Some(50));
+        unseen += u32::from(seen.is_none());
         let kept = if seen.is_some() { 2 } else { 1 };
         assert_eq!(rows(&store), [kept, 50 * kept, 50 * kept], "{jobs}");
         store.keep_corpus(&corpora[0]).await.expect("it is kept");
         assert_eq!(found(&store, &corpora[0]).await, Some(50));
         store.check().await.expect("the file is whole");
     }
+    assert!(unseen > 0, "no corpus was left half written");
 }
