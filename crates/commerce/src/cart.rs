@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
 use crate::item::Basket;
+use crate::words::Say;
 
 mod change;
 mod view;
@@ -52,9 +53,10 @@ impl Cart {
     pub async fn of(ctx: &CallContext, cart_id: &str) -> Result<Self, ToolError> {
         let kept = ctx.state().get(&CARTS, cart_id).await?;
         kept.ok_or_else(|| {
-            ToolError::not_found(format!("there is no cart {cart_id:?} of this user"))
+            let cart_id = cart_id.to_owned();
+            ToolError::not_found(Say::NoCart { cart_id })
                 .field("/cart_id")
-                .hint("cart.create makes one and answers its cart_id")
+                .hint(Say::CreateCart)
         })
     }
 

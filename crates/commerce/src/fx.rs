@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::money::{Money, MoneyError};
 use crate::rulebook::{Book, RuleData, RuleFile};
+use crate::words::Say;
 
 /// The files of this area, oldest first.
 pub(crate) const RULES: &[RuleFile] = &[
@@ -104,10 +105,11 @@ impl Rates {
         }
         self.rates.get(currency).copied().ok_or_else(|| {
             let known: Vec<&str> = self.rates.keys().map(String::as_str).collect();
-            let message = format!("there is no exchange rate for {currency}");
-            ToolError::new(ErrorCode::InvalidArgument, message)
+            let values = format!("{}, {}", self.base, known.join(", "));
+            let currency = currency.to_owned();
+            ToolError::new(ErrorCode::InvalidArgument, Say::NoExchangeRate { currency })
                 .field("/currency")
-                .hint(format!("one of {}, {}", self.base, known.join(", ")))
+                .hint(Say::OneOf { values })
         })
     }
 }

@@ -4,6 +4,7 @@
 //! from there: of the same user, of the right tool, a real one and no dry run. The link becomes part of the
 //! record, so that a decision can be walked back to what it rests on.
 
+use crate::words::Say;
 use std::collections::BTreeMap;
 
 use countersign::contract::{Parameter, RecordKind, SnapshotId, ValueKind};
@@ -71,19 +72,22 @@ pub async fn read<T: DeserializeOwned>(
     id: &EvidenceId,
     tool: &str,
 ) -> Result<Ground<T>, ToolError> {
-    let hint = format!("call {tool} and give evidence.snapshot_id of its reply");
-    let (id, mut linked) = look_at(ctx, pointer, id, &hint).await?;
+    let named = || tool.to_owned();
+    let hint = || Say::CallAndGive { tool: named() };
+    let (id, mut linked) = look_at(ctx, pointer, id, hint()).await?;
     let of = tool_of(&linked);
     if of != Some(tool) {
-        let of = of.unwrap_or("no call");
-        let message = format!("this is evidence of {of}, not of {tool}");
-        return Err(ToolError::invalid(pointer, message).hint(hint));
+        let message = match of.map(str::to_owned) {
+            Some(of) => Say::EvidenceOfOther { of, tool: named() },
+            None => Say::EvidenceOfNoCall { tool: named() },
+        };
+        return Err(ToolError::invalid(pointer, message).hint(hint()));
     }
     let data = std::mem::take(&mut linked.data);
     let answer = serde_json::from_value(data).map_err(|error| {
-        ToolError::not_found("what this call answered is no longer kept")
+        ToolError::not_found(Say::AnswerGone)
             .field(pointer)
-            .hint(format!("call {tool} again"))
+            .hint(Say::CallAgain { tool: named() })
             .with_source(error)
     })?;
     Ok(Ground {
@@ -101,24 +105,24 @@ pub async fn look_at(
     ctx: &CallContext,
     pointer: &str,
     id: &EvidenceId,
-    hint: &str,
+    hint: impl Into<Wording>,
 ) -> Result<(SnapshotId, Linked), ToolError> {
-    let refused = |message: &str| ToolError::invalid(pointer, message).hint(hint);
+    let hint = hint.into();
+    let refused = |message: Say| ToolError::invalid(pointer, message).hint(hint.clone());
     let id: SnapshotId = id
         .as_str()
         .parse()
-        .map_err(|_| refused("this is no name of evidence"))?;
+        .map_err(|_| refused(Say::NoEvidenceName))?;
     // Whether it is somebody else's or nobody's is not said.
     let linked = ctx.link(&id).await;
-    let linked = linked.map_err(|error| error.field(pointer).hint(hint))?;
+    let linked = linked.map_err(|error| error.field(pointer).hint(hint.clone()))?;
     let record = &linked.record;
     if record.kind != RecordKind::Call {
-        return Err(refused("this is no evidence of a call"));
+        return Err(refused(Say::NotOfACall));
     }
     let reply = record.reply.as_ref();
     if record.dry_run || reply.is_none_or(|reply| reply.code.is_some()) {
-        let message = "this call did not succeed, or was a dry run; nothing can rest on it";
-        return Err(refused(message));
+        return Err(refused(Say::NothingRestsOnIt));
     }
     Ok((id, linked))
 }

@@ -1,5 +1,6 @@
 //! What is bought: items as arguments, and a basket that can be compared.
 
+use crate::words::Say;
 use std::collections::BTreeMap;
 
 use countersign::contract::{Digest, ErrorBody, ErrorCode, FaultSource};
@@ -33,15 +34,19 @@ impl Basket {
     /// From a list of arguments at this JSON pointer; the same thing twice is added up.
     pub fn of(items: &[Item], pointer: &str) -> Result<Self, ToolError> {
         if items.is_empty() || items.len() > ITEMS_MAX {
-            let message = format!("between 1 and {ITEMS_MAX} items are needed");
-            return Err(ToolError::invalid(pointer, message));
+            let most = ITEMS_MAX.to_string();
+            return Err(ToolError::invalid(pointer, Say::ItemCount { most }));
         }
         let mut basket = Self::default();
         for (at, item) in items.iter().enumerate() {
             basket.add(&item.sku, item.quantity).map_err(|quantity| {
-                let message = format!("{quantity} of {:?} are too many", item.sku);
+                let message = Say::TooMany {
+                    quantity: quantity.to_string(),
+                    sku: item.sku.clone(),
+                };
+                let most = QUANTITY_MAX.to_string();
                 ToolError::invalid(format!("{pointer}/{at}/quantity"), message)
-                    .hint(format!("at most {QUANTITY_MAX} of one thing"))
+                    .hint(Say::AtMostOfOne { most })
             })?;
         }
         Ok(basket)
@@ -93,7 +98,7 @@ impl Basket {
     pub fn digest(&self) -> Result<Digest, ToolError> {
         Digest::of_canonical(&json!(self.0)).map_err(|error| {
             // Names and numbers have a canonical form, so this never happens.
-            let body = ErrorBody::new(ErrorCode::UpstreamError, "the basket has no canonical form");
+            let body = ErrorBody::new(ErrorCode::UpstreamError, Say::NoCanonicalBasket);
             ToolError::from(body.source(FaultSource::Tool)).with_source(error)
         })
     }

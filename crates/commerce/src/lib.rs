@@ -38,6 +38,7 @@ pub mod shipping;
 pub mod shop;
 pub mod stock;
 pub mod tax;
+mod words;
 
 use countersign::catalog::CatalogBuilder;
 

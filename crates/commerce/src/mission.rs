@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::money::{CurrencyCode, MinorUnits, Money, exponent};
+use crate::words::Say;
 
 mod create;
 mod get;
@@ -138,9 +139,10 @@ impl Mission {
     async fn of(ctx: &CallContext, mission_id: &str) -> Result<Self, ToolError> {
         let kept = ctx.state().get(&MISSIONS, mission_id).await?;
         kept.ok_or_else(|| {
-            ToolError::not_found(format!("there is no mission {mission_id:?} of this user"))
+            let mission_id = mission_id.to_owned();
+            ToolError::not_found(Say::NoMission { mission_id })
                 .field("/mission_id")
-                .hint("mission.get without a mission_id lists those that are open")
+                .hint(Say::ListMissions)
         })
     }
 
@@ -153,14 +155,14 @@ impl Mission {
         if self.version == expected {
             return Ok(());
         }
-        let message = format!(
-            "the mission is at version {}, the change was made from {expected}",
-            self.version
-        );
+        let message = Say::MissionVersion {
+            version: self.version.to_string(),
+            expected: expected.to_string(),
+        };
         Err(ToolError::conflict(ConflictReason::Version, message)
             .field("/expected_version")
             .detail("version", self.version)
-            .hint("read it with mission.get, and make the change from what is there now"))
+            .hint(Say::ReadMission))
     }
 }
 
@@ -208,9 +210,9 @@ fn check_deadline(ctx: &CallContext, deadline: Option<Timestamp>) -> Result<(), 
     let now = ctx.now();
     match deadline {
         Some(deadline) if deadline <= now => {
-            let message = format!("the deadline {deadline} has passed; it is {now}");
-            Err(ToolError::invalid("/deadline", message)
-                .hint("name a moment that is still to come"))
+            let (deadline, now) = (deadline.to_string(), now.to_string());
+            let message = Say::DeadlinePassed { deadline, now };
+            Err(ToolError::invalid("/deadline", message).hint(Say::LaterDeadline))
         }
         Some(_) | None => Ok(()),
     }

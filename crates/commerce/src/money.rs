@@ -1,6 +1,7 @@
 //! Amounts, exactly: whole numbers of the smallest unit on the wire, decimals inside, and one rule for
 //! rounding in one place.
 
+use crate::words::Say;
 use std::fmt;
 
 use countersign::budget::Currency;
@@ -162,8 +163,12 @@ impl fmt::Display for Money {
 
 impl From<MoneyError> for ToolError {
     fn from(error: MoneyError) -> Self {
-        ToolError::new(ErrorCode::InvalidArgument, error.to_string())
-            .hint("amounts are whole numbers of the smallest unit, in one currency, below 2^53")
+        let message = match error {
+            MoneyError::Currencies { left, right } => Say::MixedCurrencies { left, right },
+            MoneyError::TooLarge => Say::AmountTooLarge,
+            MoneyError::Currency(code) => Say::NotACurrency { code },
+        };
+        ToolError::new(ErrorCode::InvalidArgument, message).hint(Say::AmountForm)
     }
 }
 

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::behaviour;
+use crate::words::Say;
 
 /// How many events a user's agents may leave within [`WINDOW_SECONDS`].
 pub const EVENTS_MAX: u32 = 120;
@@ -115,10 +116,7 @@ impl Tool for LogEvent {
         count(ctx).await?;
         let (attributes, redacted) = scrubbed(attributes);
         if !redacted.is_empty() {
-            ctx.remark(
-                "PERSONAL_DATA_REPLACED",
-                "what looked like personal data or a credential was replaced in the event",
-            );
+            ctx.remark("PERSONAL_DATA_REPLACED", Say::PersonalDataReplaced);
         }
         Ok(LoggedEvent {
             name: args.name,
@@ -133,29 +131,30 @@ impl Tool for LogEvent {
 /// Everything that arrives is bounded, and flat: what is nested is data, not an event.
 fn check_attributes(attributes: &Map<String, Value>) -> Result<(), ToolError> {
     if attributes.len() > ATTRIBUTES_MAX {
-        let message = format!(
-            "{} attributes are too many: at most {ATTRIBUTES_MAX}",
-            attributes.len()
-        );
+        let message = Say::TooManyAttributes {
+            count: attributes.len().to_string(),
+            most: ATTRIBUTES_MAX.to_string(),
+        };
         return Err(ToolError::invalid("/attributes", message));
     }
     for (name, value) in attributes {
         // The name may itself be something personal, so the answer does not repeat it.
         if !is_name(name) {
-            let message = "a name of an attribute is small letters, digits, _ and dots, at most 64";
-            return Err(ToolError::invalid("/attributes", message));
+            return Err(ToolError::invalid("/attributes", Say::AttributeName));
         }
+        let attribute = || name.clone();
         let problem = match value {
-            Value::Array(_) | Value::Object(_) => Some("is not a text, a number or a flag"),
-            Value::String(text) if text.chars().count() > TEXT_MAX => {
-                Some("is longer than 256 characters")
-            }
+            Value::Array(_) | Value::Object(_) => Some(Say::AttributeKind { name: attribute() }),
+            Value::String(text) if text.chars().count() > TEXT_MAX => Some(Say::AttributeLength {
+                name: attribute(),
+                most: TEXT_MAX.to_string(),
+            }),
             Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => None,
         };
-        if let Some(problem) = problem {
-            let message = format!("the attribute {name} {problem}");
-            return Err(ToolError::invalid(format!("/attributes/{name}"), message)
-                .hint("an event says what happened; leave the data where it is, and name its id"));
+        if let Some(message) = problem {
+            return Err(
+                ToolError::invalid(format!("/attributes/{name}"), message).hint(Say::EventSaysWhat)
+            );
         }
     }
     Ok(())
@@ -197,9 +196,11 @@ async fn count(ctx: &CallContext) -> Result<(), ToolError> {
     if pace.count >= EVENTS_MAX {
         let left = window - now.duration_since(pace.since);
         let wait_ms = u64::try_from(left.as_millis()).unwrap_or(0);
-        let message = format!("{EVENTS_MAX} events within {WINDOW_SECONDS} seconds are enough");
-        return Err(ToolError::rate_limited(wait_ms, message)
-            .hint("sum up what happened in one event, later"));
+        let message = Say::EventsFull {
+            most: EVENTS_MAX.to_string(),
+            seconds: WINDOW_SECONDS.to_string(),
+        };
+        return Err(ToolError::rate_limited(wait_ms, message).hint(Say::SumUpEvents));
     }
     pace.count += 1;
     ctx.state().put(&PACE, "all", &pace).await

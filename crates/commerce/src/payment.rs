@@ -13,6 +13,7 @@ use crate::behaviour;
 use crate::checkout::{Grounds, Kept, Pointers};
 use crate::id::Id;
 use crate::money::{CurrencyCode, MinorUnits, Money};
+use crate::words::Say;
 
 /// A payment that a person can make, as long as the things are held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,10 +101,9 @@ impl Tool for CreatePaymentIntent {
         )?;
         recompute(ctx, &kept).await?;
         let Some(lock) = kept.held(now) else {
-            let message = "nothing is held for this draft order, or not any more";
-            return Err(ToolError::conflict(ConflictReason::Stock, message)
+            return Err(ToolError::conflict(ConflictReason::Stock, Say::NothingHeld)
                 .field("/draft_order_id")
-                .hint("call checkout.lock_price_and_stock for it, then this again"));
+                .hint(Say::LockFirst));
         };
         if let Some(intent) = kept.payable(now) {
             return Ok(intent.clone());
@@ -134,10 +134,13 @@ fn same_total(kept: &Kept, confirmed: &Money) -> Result<(), ToolError> {
     } else {
         "/currency"
     };
-    let message = format!("the order costs {total}, not {confirmed}");
+    let message = Say::OrderCosts {
+        total: total.to_string(),
+        confirmed: confirmed.to_string(),
+    };
     Err(ToolError::new(ErrorCode::PriceChanged, message)
         .field(field)
-        .hint("show the user the total of the order and let the user confirm that")
+        .hint(Say::LetUserConfirmTotal)
         .detail("old", json!(confirmed))
         .detail("new", json!(total)))
 }
@@ -152,12 +155,13 @@ async fn recompute(ctx: &CallContext, kept: &Kept) -> Result<(), ToolError> {
     if again == order.pricing_breakdown {
         return Ok(());
     }
-    let message = "the total of the order does not follow from what it rests on";
-    Err(ToolError::new(ErrorCode::PriceChanged, message)
-        .field("/draft_order_id")
-        .hint("make a new draft order")
-        .detail("old", json!(order.pricing_breakdown))
-        .detail("new", json!(again)))
+    Err(
+        ToolError::new(ErrorCode::PriceChanged, Say::OrderDoesNotFollow)
+            .field("/draft_order_id")
+            .hint(Say::NewOrder)
+            .detail("old", json!(order.pricing_breakdown))
+            .detail("new", json!(again)),
+    )
 }
 
 /// Adds the tools of this area.

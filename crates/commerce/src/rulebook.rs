@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::knowledge::{self, Library};
 use crate::shop;
+use crate::words::Say;
 
 mod folder;
 mod read;
@@ -63,10 +64,10 @@ impl<T: RuleData> Book<T> {
             return Ok(rules.clone());
         }
         let rules = T::deserialize(&set.data).map_err(|error| {
-            let message = format!("the rule set {} cannot be read", T::NAME);
-            let mut body = ErrorBody::new(ErrorCode::UpstreamError, message)
+            let name = T::NAME.to_owned();
+            let mut body = ErrorBody::new(ErrorCode::UpstreamError, Say::RulesUnread { name })
                 .source(FaultSource::Tool)
-                .hint("the operator has to mend the rules");
+                .hint(Say::OperatorMendsRules);
             // They are the same the next time.
             body.details.retryable = false;
             ToolError::from(body).with_source(error)

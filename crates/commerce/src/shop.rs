@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use countersign::contract::{Language, Message, Wording};
 use countersign::rules::RulesBuilder;
 use countersign::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::money::{AMOUNT_MAX, Money, exponent};
 use crate::rulebook::{Book, RuleData};
+use crate::words::Say;
 
 mod generate;
 mod kinds;
@@ -257,16 +259,17 @@ impl Shop {
     /// The same, or the error that says which argument names nothing.
     pub fn known(&self, sku: &str, pointer: &str) -> Result<(&Offer, &Variant), ToolError> {
         self.variant(sku).ok_or_else(|| {
-            let error = ToolError::not_found(format!("there is no item {sku:?}")).field(pointer);
+            let message = Say::NoItem {
+                sku: sku.to_owned(),
+            };
+            let error = ToolError::not_found(message).field(pointer);
             match self.nearest_sku(sku) {
                 Some(near) => error
-                    .hint(format!(
-                        "is {near} meant? catalog.get_offer_variants lists items"
-                    ))
+                    .hint(Say::IsItemMeant {
+                        near: near.to_string(),
+                    })
                     .detail("suggestion", near),
-                None => error.hint(
-                    "catalog.search_offers finds offers, catalog.get_offer_variants their items",
-                ),
+                None => error.hint(Say::FindItems),
             }
         })
     }
@@ -274,13 +277,15 @@ impl Shop {
     /// An offer by its name, or the error that says which argument names nothing and what may be meant.
     pub fn known_offer(&self, offer_id: &str, pointer: &str) -> Result<&Offer, ToolError> {
         self.offer(offer_id).ok_or_else(|| {
-            let error =
-                ToolError::not_found(format!("there is no offer {offer_id:?}")).field(pointer);
+            let message = Say::NoOffer {
+                offer_id: offer_id.to_owned(),
+            };
+            let error = ToolError::not_found(message).field(pointer);
             match self.nearest_offer(offer_id) {
                 Some(near) => error
-                    .hint(format!("is {} meant, {:?}?", near.offer_id, near.title.en))
+                    .hint(is_meant(near))
                     .detail("suggestion", near.offer_id.as_str()),
-                None => error.hint("catalog.search_offers finds offers"),
+                None => error.hint(Say::FindOffers),
             }
         })
     }
@@ -345,12 +350,27 @@ impl Offer {
 impl Text {
     /// The text for a locale: Chinese where it starts with `zh`, else English.
     pub fn for_locale(&self, locale: Option<&str>) -> &str {
-        if is_chinese(locale) {
-            &self.zh
-        } else {
-            &self.en
+        match Language::of(locale) {
+            Language::Chinese => &self.zh,
+            Language::English => &self.en,
         }
     }
+}
+
+/// The hint that an offer may be meant, with its title in the reader's language.
+fn is_meant(offer: &Offer) -> Wording {
+    let [english, chinese] = Language::ALL.map(|language| {
+        let title = match language {
+            Language::English => &offer.title.en,
+            Language::Chinese => &offer.title.zh,
+        };
+        let meant = Say::IsOfferMeant {
+            near: offer.offer_id.clone(),
+            title: title.clone(),
+        };
+        meant.text(language)
+    });
+    Wording::new(english, chinese)
 }
 
 /// Whether a category is this one or below it: `electronics/power` is within `electronics`, `electronics_used` is not.
@@ -361,10 +381,7 @@ pub fn is_within(category: &str, ancestor: &str) -> bool {
 
 /// Whether messages for people are to be Chinese.
 pub fn is_chinese(locale: Option<&str>) -> bool {
-    locale.is_some_and(|locale| {
-        let language = locale.split(['-', '_']).next().unwrap_or_default();
-        language.eq_ignore_ascii_case("zh")
-    })
+    Language::of(locale) == Language::Chinese
 }
 
 #[cfg(test)]

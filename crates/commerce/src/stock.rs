@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::shop::Variant;
+use crate::words::Say;
 
 const STOCK: Collection = Collection::shared("stock");
 
@@ -96,22 +97,31 @@ impl Stock {
                 .detail("available", available)
         };
         if quantity > self.on_hand {
-            let message = format!("{quantity} of {sku} are wanted, {available} are there");
+            let message = Say::OutOfStock {
+                quantity: quantity.to_string(),
+                sku: sku.to_owned(),
+                available: available.to_string(),
+            };
             let error = ToolError::new(ErrorCode::OutOfStock, message);
-            return Err(with(
-                error.hint("take fewer, or catalog.search_offers for something alike"),
-            ));
+            return Err(with(error.hint(Say::TakeFewerOrSearch)));
         }
         let mut without_own = self.clone();
         without_own.release(own_ids);
         let own = self.held().saturating_sub(without_own.held());
-        let (holder, hint) = if quantity <= without_own.available() {
-            let hint = "pay for the order of the other cart, or try again when its lock has ended";
-            ("orders of other carts of this user", hint)
+        let (count, sku) = (quantity.to_string(), sku.to_owned());
+        let (message, hint) = if quantity <= without_own.available() {
+            let message = Say::HeldByOwn {
+                quantity: count,
+                sku,
+            };
+            (message, Say::PayOther)
         } else {
-            ("others", "try again when a lock has ended, or take fewer")
+            let message = Say::HeldByOthers {
+                quantity: count,
+                sku,
+            };
+            (message, Say::WaitOrFewer)
         };
-        let message = format!("{quantity} of {sku} are wanted, and {holder} hold some of them now");
         let mut body = ToolError::conflict(ConflictReason::Stock, message)
             .body()
             .clone();

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use countersign::archive::Archive;
 use countersign::cancel::Cancellation;
-use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId};
+use countersign::contract::{
+    ErrorBody, ErrorCode, FaultSource, Language, ReplyEnvelope, RequestId,
+};
 use countersign::ids::IdSource;
 use countersign::{Executor, ToolCall};
 use tokio::sync::Semaphore;
@@ -17,6 +19,7 @@ use crate::http::interop::View;
 use crate::identity::Identity;
 use crate::metrics::{Metrics, Refusal};
 use crate::settings::Settings;
+use crate::words::Say;
 
 /// The server's parts. Clones share everything.
 #[derive(Clone)]
@@ -133,12 +136,13 @@ impl Gateway {
     /// Runs a call to its end, whether or not the one who asked stays to hear the answer. Whoever wants
     /// it stopped throws the call's [`Cancellation`].
     pub async fn call(&self, call: ToolCall) -> ReplyEnvelope {
+        let language = call.language();
         let chosen = call.request_id().cloned();
         let is_chosen = chosen.is_some();
         let request_id = chosen.unwrap_or_else(|| self.parts.ids.request_id());
         let Ok(slot) = self.parts.slots.clone().try_acquire_owned() else {
             self.metrics().refused(Refusal::Overloaded);
-            return overloaded(request_id);
+            return overloaded(request_id, language);
         };
         let patience = call.waits_for_approval().then(Patience::default);
         let mut call = if is_chosen {
@@ -174,13 +178,10 @@ impl Gateway {
                 request_id = id,
                 "a call was lost: a part of the gateway panicked"
             );
-            let message = "the gateway could not complete the call";
-            let body = ErrorBody::new(ErrorCode::UpstreamError, message)
+            let body = ErrorBody::new(ErrorCode::UpstreamError, Say::CallLost)
                 .source(FaultSource::Gateway)
-                .hint(
-                    "send the same call again later, with the same idempotency_key if it has one",
-                );
-            ReplyEnvelope::failure(request_id, body)
+                .hint(Say::SameLaterWithKey);
+            ReplyEnvelope::failure(request_id, body.in_language(language))
         })
     }
 
@@ -210,14 +211,11 @@ impl Drop for Patience {
     }
 }
 
-fn overloaded(request_id: RequestId) -> ReplyEnvelope {
-    let body = ErrorBody::new(
-        ErrorCode::RateLimited,
-        "the gateway has no room for more calls",
-    )
-    .retry_after_ms(OVERLOAD_RETRY_MS)
-    .hint("wait for retry_after_ms, then send the same call again");
-    ReplyEnvelope::failure(request_id, body)
+fn overloaded(request_id: RequestId, language: Language) -> ReplyEnvelope {
+    let body = ErrorBody::new(ErrorCode::RateLimited, Say::Overloaded)
+        .retry_after_ms(OVERLOAD_RETRY_MS)
+        .hint(Say::WaitThenSame);
+    ReplyEnvelope::failure(request_id, body.in_language(language))
 }
 
 impl fmt::Debug for Gateway {

@@ -40,6 +40,7 @@ pub mod server;
 pub mod settings;
 mod strict;
 pub mod telemetry;
+mod words;
 
 pub use caller::Caller;
 pub use gateway::Gateway;

@@ -12,6 +12,8 @@ use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
 
+use crate::words::Say;
+
 mod error;
 mod file;
 mod issuer;
@@ -211,12 +213,12 @@ impl Policy {
         let name = tool.name.as_str();
         let defaults = &self.file.defaults;
         if defaults.unlisted == Unlisted::Deny && self.rules_of(name).next().is_none() {
-            return forbid("no rule of the policy names this tool; add a [[tools]] entry for it");
+            return forbid(Say::NoRule);
         }
         let agents = std::iter::once(&principal.actor).chain(&principal.chain);
         for agent in agents.filter(|actor| actor.kind == ActorType::Agent) {
             if !self.allows_agent(agent, name) {
-                return forbid("the policy does not let this agent call this tool");
+                return forbid(Say::AgentDenied);
             }
         }
         if let Some(scopes) = self.missing_scopes(principal, name).first() {
@@ -228,7 +230,7 @@ impl Policy {
         // Who acts for others names the user with each call, which the call itself checks.
         let is_for_nobody = !principal.has_user && !principal.may_act_for_others;
         if defaults.writes_need_user && is_for_nobody && tool.behaviour.effect.changes_something() {
-            return forbid("this tool changes something: use a credential that names a user");
+            return forbid(Say::WritesNeedUser);
         }
         Verdict::Allow
     }
@@ -255,7 +257,7 @@ fn any(globs: &[Glob], tool: &str) -> bool {
     globs.iter().any(|glob| glob.matches(tool))
 }
 
-fn forbid(hint: &str) -> Verdict {
+fn forbid(hint: Say) -> Verdict {
     Verdict::Forbid { hint: hint.into() }
 }
 

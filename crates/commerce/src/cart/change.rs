@@ -10,6 +10,7 @@ use crate::id::Id;
 use crate::item::{ITEMS_MAX, QUANTITY_MAX};
 use crate::money::{CurrencyCode, Money};
 use crate::shop::Shop;
+use crate::words::Say;
 use crate::{behaviour, fx};
 
 /// `cart.create`: a new cart of the user.
@@ -85,17 +86,18 @@ impl Tool for AddItem {
         Shop::of(ctx)?.known(&args.sku, "/sku")?;
         let before = cart.basket.quantity(&args.sku);
         if before == 0 && cart.basket.len() >= ITEMS_MAX {
-            let message = format!("{ITEMS_MAX} different things are in the cart already");
-            return Err(ToolError::invalid("/sku", message).hint("remove one, or use another cart"));
+            let most = ITEMS_MAX.to_string();
+            return Err(ToolError::invalid("/sku", Say::CartFull { most }).hint(Say::RemoveOne));
         }
         let after = before.saturating_add(args.quantity);
         if after > QUANTITY_MAX {
-            let message = format!(
-                "{before} of {} are there, {after} would be too many",
-                args.sku
-            );
-            return Err(ToolError::invalid("/quantity", message)
-                .hint(format!("at most {QUANTITY_MAX} of one thing")));
+            let message = Say::TooManyInCart {
+                before: before.to_string(),
+                sku: args.sku.to_string(),
+                after: after.to_string(),
+            };
+            let most = QUANTITY_MAX.to_string();
+            return Err(ToolError::invalid("/quantity", message).hint(Say::AtMostOfOne { most }));
         }
         cart.refill(|basket| basket.set(&args.sku, after));
         cart.keep(ctx, &args.cart_id).await?;
@@ -187,10 +189,14 @@ fn in_cart(cart: &Cart, sku: &str) -> Result<(), ToolError> {
     }
     let there: Vec<&str> = cart.basket.lines().map(|(sku, _)| sku).collect();
     let hint = if there.is_empty() {
-        "the cart is empty".to_owned()
+        Say::CartIsEmpty
     } else {
-        format!("there are {}", there.join(", "))
+        Say::InCart {
+            skus: there.join(", "),
+        }
     };
-    let message = format!("there is no {sku:?} in this cart");
+    let message = Say::NotInCart {
+        sku: sku.to_owned(),
+    };
     Err(ToolError::not_found(message).field("/sku").hint(hint))
 }

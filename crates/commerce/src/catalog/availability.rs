@@ -8,6 +8,7 @@ use crate::behaviour;
 use crate::item::{Basket, Item};
 use crate::shop::Shop;
 use crate::stock::Stock;
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct GetAvailability;
@@ -150,13 +151,9 @@ fn asked(args: AvailabilityArgs) -> Result<Vec<(Item, String)>, ToolError> {
                 .map(|(at, item)| (item, format!("/skus/{at}")))
                 .collect())
         }
-        (Some(_), Some(_)) => {
-            let message = "items and skus ask for the same";
-            Err(ToolError::invalid("/skus", message).hint("give one of them"))
-        }
+        (Some(_), Some(_)) => Err(ToolError::invalid("/skus", Say::AskedTwice).hint(Say::GiveOne)),
         (None, None) => {
-            let message = "nothing is asked for";
-            Err(ToolError::invalid("/items", message).hint("give items or skus"))
+            Err(ToolError::invalid("/items", Say::NothingAsked).hint(Say::GiveItemsOrSkus))
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::fx;
 use crate::money::{CurrencyCode, MinorUnits};
 use crate::pricing::{PriceRules, Pricer, PromotionApplied};
 use crate::shop::{Offer, Shop, is_within};
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct SearchOffers;
@@ -102,7 +103,8 @@ impl Tool for SearchOffers {
         if let (Some(min), Some(max)) = (least, most)
             && min > max
         {
-            let message = format!("no price is at least {min} and at most {max}");
+            let (min, max) = (min.to_string(), max.to_string());
+            let message = Say::NoPriceBetween { min, max };
             return Err(ToolError::invalid("/max_price", message));
         }
         let rules = PriceRules::of(ctx)?;
@@ -150,8 +152,7 @@ fn country(ctx: &CallContext, named: &str) -> Result<String, ToolError> {
     if Policy::of(ctx)?.knows_country(&country) {
         return Ok(country);
     }
-    let message = format!("there is no country {country}");
-    Err(ToolError::invalid("/ships_to", message).hint("two letters, ISO 3166-1, for example DE"))
+    Err(ToolError::invalid("/ships_to", Say::NoCountry { country }).hint(Say::TwoLetters))
 }
 
 /// The offers that a query finds, the best first; all of them in the order of their names where there is none.
@@ -163,7 +164,10 @@ fn found<'a>(ctx: &CallContext, shop: &'a Shop, query: Option<&str>) -> Vec<&'a 
     for (word, near) in &hits.corrected {
         ctx.remark(
             "WORD_CORRECTED",
-            format!("{word:?} is not in the shop; {near:?} was taken"),
+            Say::WordCorrected {
+                word: word.to_string(),
+                near: near.to_string(),
+            },
         );
     }
     let offers = hits.offers.iter();
@@ -175,15 +179,19 @@ fn category<'a>(shop: &'a Shop, name: Option<&str>) -> Result<Option<&'a str>, T
         return Ok(None);
     };
     shop.category(name).map(Some).map_err(|near| {
-        let error =
-            ToolError::not_found(format!("there is no category {name:?}")).field("/category");
+        let name = name.to_owned();
+        let error = ToolError::not_found(Say::NoCategory { name }).field("/category");
         if let Some(near) = near {
-            let error = error.hint(format!("is {near} meant?"));
+            let error = error.hint(Say::IsCategoryMeant {
+                near: near.to_string(),
+            });
             return error.detail("suggestion", near);
         }
         let top = shop.categories().filter(|path| !path.contains('/'));
         let top: Vec<&str> = top.collect();
-        error.hint(format!("a path that starts with one of {}", top.join(", ")))
+        error.hint(Say::CategoryPath {
+            top: top.join(", "),
+        })
     })
 }
 

@@ -11,6 +11,7 @@ use crate::fx;
 use crate::money::{CurrencyCode, Money};
 use crate::pricing::{PriceRules, Pricer};
 use crate::shop::{Offer, Variant, means};
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct GetOfferVariants;
@@ -128,16 +129,19 @@ fn wanted(
         let found = known.find(|(known, _)| means(&name, known));
         let Some((known_name, values)) = found else {
             let names: Vec<&str> = options.keys().map(String::as_str).collect();
-            let message = format!("the variants do not differ by {name:?}");
-            return Err(ToolError::invalid(pointer(&name), message)
-                .hint(format!("they differ by: {}", names.join(", "))));
+            let (pointer, names) = (pointer(&name), names.join(", "));
+            return Err(ToolError::invalid(pointer, Say::NoSuchOption { name })
+                .hint(Say::DifferBy { names }));
         };
         let known = values.iter().find(|known| means(&value, known));
         let Some(known) = known else {
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            let message = format!("no variant has the {known_name} {value:?}");
-            return Err(ToolError::invalid(pointer(&name), message)
-                .hint(format!("one of {}", values.join(", "))));
+            let values = values.join(", ");
+            let message = Say::NoVariant {
+                option: known_name.clone(),
+                value,
+            };
+            return Err(ToolError::invalid(pointer(&name), message).hint(Say::OneOf { values }));
         };
         wanted.insert(known_name.clone(), known.clone());
     }

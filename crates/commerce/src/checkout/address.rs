@@ -6,6 +6,7 @@ use countersign::{CallContext, ToolError};
 use super::grounds;
 use crate::destination::Destination;
 use crate::identity::KeptAddress;
+use crate::words::Say;
 
 /// Whether this address of the user is where the shipping options are for; the pointer names the argument. Its
 /// version is answered.
@@ -17,21 +18,19 @@ pub(super) async fn check(
 ) -> Result<u32, ToolError> {
     let kept = KeptAddress::load(ctx, address_id, pointer).await?;
     let address = kept.destination();
-    let problem = if address.country() != quoted.country() {
-        "country"
+    let (problem, message) = if address.country() != quoted.country() {
+        ("country", Say::OtherCountryThanAddress)
     } else if is_other_region(&address, quoted) {
-        "region"
+        ("region", Say::OtherRegionThanAddress)
     } else if !grounds::has_code_of(&address, quoted) {
-        "postal_code"
+        ("postal_code", Say::OtherCodeThanAddress)
     } else {
         return Ok(kept.version);
     };
     // Which part, and not what it says: that is personal.
-    let message =
-        format!("the shipping options were asked for another {problem} than this address has");
     Err(ToolError::new(ErrorCode::AddressInvalid, message)
         .field(pointer)
-        .hint("call shipping.quote_options with the country, region and postal code of the address")
+        .hint(Say::QuoteForAddress)
         .detail("differs", problem))
 }
 
@@ -43,12 +42,9 @@ pub(super) async fn version(ctx: &CallContext, address_id: &str) -> Result<Optio
 
 /// The refusal of an order whose address has changed: its prices, taxes and rules are those of the old one.
 pub(super) fn moved() -> ToolError {
-    let message = "the address of this order was changed after the order was made";
-    ToolError::new(ErrorCode::AddressInvalid, message)
+    ToolError::new(ErrorCode::AddressInvalid, Say::AddressMoved)
         .field("/draft_order_id")
-        .hint(
-            "ask for shipping, taxes and compliance of the new address, and make a new draft order",
-        )
+        .hint(Say::AskForNewAddress)
 }
 
 /// Regions are often left out, where the postal code says it.

@@ -8,6 +8,7 @@ use crate::item::Basket;
 use crate::pricing::{self, Priced};
 use crate::shipping;
 use crate::tax::{self, Incoterm};
+use crate::words::Say;
 
 /// What is asked for again.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +41,11 @@ impl Again {
         let offered = shipping::quote(ctx, basket, destination, currency, None)?;
         let mut options = offered.options.iter();
         let option = options.find(|option| option.option_id == option_id);
-        let option = option
-            .ok_or_else(|| ToolError::not_found(format!("{option_id} is not offered any more")))?;
+        let option = option.ok_or_else(|| {
+            ToolError::not_found(Say::NotOffered {
+                option_id: option_id.to_owned(),
+            })
+        })?;
         let tax = tax::again(ctx, &priced, option, destination, incoterm)?;
         let breakdown = total::breakdown(&priced.lines, &priced.subtotal, option, &tax)?;
         Ok(Self { priced, breakdown })

@@ -12,6 +12,7 @@ use super::part::Part;
 use super::total::Breakdown;
 use crate::cart::Cart;
 use crate::pricing::QuoteLine;
+use crate::words::Say;
 
 /// What was promised, and what has become of it.
 pub(super) struct Changed<'a> {
@@ -39,7 +40,7 @@ impl<'a> Changed<'a> {
                 option_id: &chosen.option_id,
                 incoterm: grounds.tax.answer.incoterm,
             };
-            Again::of(ctx, &wanted)
+            Again::of(ctx, &wanted).map_err(|error| error.in_language(ctx.language()))
         });
         Self {
             old,
@@ -110,7 +111,7 @@ pub(super) fn order_expired(ctx: &CallContext, order: &DraftOrder) -> ToolError 
             option_id: &order.shipping_option_id,
             incoterm: order.tax_summary.incoterm,
         };
-        Again::of(ctx, &wanted)
+        Again::of(ctx, &wanted).map_err(|error| error.in_language(ctx.language()))
     });
     refusal(&order.pricing_breakdown, Some(&now), "/draft_order_id")
         .detail("expired", json!([Part::DraftOrder]))
@@ -122,14 +123,21 @@ fn refusal(old: &Breakdown, now: Option<&Result<Again, ToolError>>, pointer: &st
     let again = now.and_then(|now| now.as_ref().ok());
     let was = &old.total;
     let message = match again.map(|again| &again.breakdown.total) {
-        Some(is) if is != was => format!("the total was {was} and is {is} now"),
-        Some(_) => format!("the total of {was} was promised for a time that is over"),
-        None => format!("the total of {was} does not hold any more"),
+        Some(is) if is != was => Say::TotalIsNow {
+            was: was.to_string(),
+            is: is.to_string(),
+        },
+        Some(_) => Say::TotalLapsed {
+            was: was.to_string(),
+        },
+        None => Say::TotalGone {
+            was: was.to_string(),
+        },
     };
     let new = again.map_or(Value::Null, |again| json!(again.breakdown));
     let error = ToolError::new(ErrorCode::PriceChanged, message)
         .field(pointer)
-        .hint(ASK_AGAIN)
+        .hint(Say::AskAgain)
         .detail("old", json!(old))
         .detail("new", new);
     match now {
@@ -137,7 +145,3 @@ fn refusal(old: &Breakdown, now: Option<&Result<Again, ToolError>>, pointer: &st
         Some(Ok(_)) | None => error,
     }
 }
-
-/// What an agent has to do about it.
-const ASK_AGAIN: &str = "ask for what is in details.expired and details.moved again, compute the total, \
-    show the user the old and the new one, and let the user confirm";

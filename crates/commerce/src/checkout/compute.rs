@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changed::Changed;
 use super::gate;
-use super::grounds::{CHOOSE, Grounds, Pointers, Subject};
+use super::grounds::{Grounds, Pointers, Subject};
 use super::part::{GroundIds, Part};
 use super::total::Breakdown;
 use crate::behaviour::{self, TOTAL_SECONDS};
@@ -17,6 +17,7 @@ use crate::destination::Destination;
 use crate::ground::EvidenceId;
 use crate::id::Id;
 use crate::tax::Incoterm;
+use crate::words::Say;
 
 /// What a cart costs, for as long as the reply's window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,14 +96,11 @@ impl Tool for ComputeTotal {
         let now = ctx.now();
         let cart = Cart::of(ctx, &args.cart_id).await?;
         if cart.basket.is_empty() {
-            return Err(
-                ToolError::invalid("/cart_id", "there is nothing in this cart")
-                    .hint("cart.add_item puts something into it"),
-            );
+            return Err(ToolError::invalid("/cart_id", Say::NothingInCart).hint(Say::AddItem));
         }
         let Some(chosen) = &cart.shipping else {
-            let message = "no shipping option is chosen for this cart as it is now";
-            return Err(ToolError::invalid("/cart_id", message).hint(CHOOSE));
+            let message = Say::NoShippingChosen;
+            return Err(ToolError::invalid("/cart_id", message).hint(Say::ChooseShipping));
         };
         let ids = GroundIds {
             quote_snapshot_id: named(&args.quote_snapshot_id, AT.quote, Part::Quote)?,
@@ -177,7 +175,7 @@ fn named(
     part: Part,
 ) -> Result<countersign::contract::SnapshotId, ToolError> {
     id.as_str().parse().map_err(|_| {
-        let hint = format!("give evidence.snapshot_id of a reply of {}", part.tool());
-        ToolError::invalid(pointer, "this is no name of evidence").hint(hint)
+        let tool = part.tool().to_owned();
+        ToolError::invalid(pointer, Say::NoEvidenceName).hint(Say::GiveEvidenceOf { tool })
     })
 }

@@ -26,6 +26,7 @@ use crate::ground::{self, EvidenceId, Ground};
 use crate::id::Id;
 use crate::item::Basket;
 use crate::shop::Shop;
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct CreateDraftOrder;
@@ -147,10 +148,7 @@ impl Basis {
         let total: Ground<Total> =
             ground::read(ctx, POINTER, &EvidenceId::from(&total), Part::Total.tool()).await?;
         if total.answer.grounds != ids {
-            let message = "the total rests on other answers than those in the snapshot";
-            return Err(ToolError::invalid(POINTER, message).hint(
-                "bundle the very quote, shipping, taxes and compliance that the total was computed from",
-            ));
+            return Err(ToolError::invalid(POINTER, Say::OtherGrounds).hint(Say::BundleGrounds));
         }
         Ok(Self {
             bundle: bundle.id,
@@ -163,9 +161,8 @@ impl Basis {
     fn check(&self, cart_id: &str) -> Result<(), ToolError> {
         let total = &self.total.answer;
         if total.cart_id != cart_id {
-            let message = "this is the total of another cart";
-            return Err(ToolError::invalid(POINTER, message)
-                .hint("call checkout.compute_total for this cart"));
+            let message = Say::TotalOfOtherCart;
+            return Err(ToolError::invalid(POINTER, message).hint(Say::TotalForCart));
         }
         let subject = Subject {
             cart_id,
@@ -185,8 +182,7 @@ impl Basis {
         if again == total.breakdown {
             return Ok(again);
         }
-        let message = "the total does not follow from what it rests on";
-        Err(ToolError::invalid(POINTER, message).hint("call checkout.compute_total again"))
+        Err(ToolError::invalid(POINTER, Say::TotalDoesNotFollow).hint(Say::ComputeTotalAgain))
     }
 
     /// Rests the order on all of it; what may no longer be relied on.
@@ -318,9 +314,7 @@ fn check_purpose(purpose: Purpose) -> Result<(), ToolError> {
     match purpose {
         Purpose::DraftOrder => Ok(()),
         Purpose::Dispute | Purpose::Review => {
-            let message = "this snapshot was made for something else than a draft order";
-            Err(ToolError::invalid(POINTER, message)
-                .hint("call evidence.create_snapshot with the purpose draft_order"))
+            Err(ToolError::invalid(POINTER, Say::OtherPurpose).hint(Say::SnapshotForOrder))
         }
     }
 }
@@ -335,11 +329,12 @@ fn only(snapshot: &EvidenceSnapshot, part: Part) -> Result<SnapshotId, ToolError
     match ids.as_slice() {
         [id] => Ok((*id).clone()),
         others => {
-            let (count, tool) = (others.len(), part.tool());
-            let message = format!("the snapshot names {count} answers of {tool}, and it takes one");
-            Err(ToolError::invalid(POINTER, message)
-                .hint("call evidence.create_snapshot with the five answers that the order rests on")
-                .detail("part", json!(part)))
+            let (count, tool) = (others.len().to_string(), part.tool().to_owned());
+            Err(
+                ToolError::invalid(POINTER, Say::SnapshotNames { count, tool })
+                    .hint(Say::SnapshotOfFive)
+                    .detail("part", json!(part)),
+            )
         }
     }
 }

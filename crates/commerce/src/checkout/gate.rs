@@ -10,6 +10,7 @@ use crate::compliance::{ComplianceReport, Decision, Finding};
 use crate::item::Basket;
 use crate::shop::{Offer, Shop, Variant};
 use crate::stock::{Stock, Wanted};
+use crate::words::Say;
 
 /// How many alternatives are offered.
 const ALTERNATIVES_MAX: usize = 5;
@@ -27,7 +28,10 @@ pub(super) fn may_go(report: &ComplianceReport, pointer: &str) -> Result<(), Too
     let blocked = blocked.filter(|line| line.decision == Decision::Blocked);
     let skus: Vec<&str> = blocked.clone().map(|line| line.sku.as_str()).collect();
     let country = report.destination.country();
-    let message = format!("{} may not be sent to {country}", skus.join(", "));
+    let message = Say::MayNotBeSent {
+        skus: skus.join(", "),
+        country: country.to_string(),
+    };
     let findings: Vec<Found<'_>> = blocked
         .flat_map(|line| {
             let sku = line.sku.as_str();
@@ -44,7 +48,7 @@ pub(super) fn may_go(report: &ComplianceReport, pointer: &str) -> Result<(), Too
     }
     Err(ToolError::new(ErrorCode::ComplianceBlocked, message)
         .field(pointer)
-        .hint("tell the user what was found and what can be done about it")
+        .hint(Say::TellTheUser)
         .detail("skus", json!(skus))
         .detail("findings", json!(findings))
         .detail("mitigations", json!(mitigations))

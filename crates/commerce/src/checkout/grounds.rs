@@ -14,6 +14,7 @@ use crate::pricing::Quote;
 use crate::shipping::address::postal_key;
 use crate::shipping::{ShippingOption, ShippingQuote};
 use crate::tax::{Incoterm, TaxEstimate};
+use crate::words::Say;
 
 /// The answers.
 #[derive(Debug, Clone)]
@@ -156,8 +157,9 @@ impl Grounds {
         let mut options = self.shipping.answer.options.iter();
         let option = options.find(|option| option.option_id == option_id);
         option.ok_or_else(|| {
-            let message = format!("the answer does not offer {option_id:?}");
-            ToolError::invalid(at.shipping, message).hint(CHOOSE)
+            let option_id = option_id.to_owned();
+            ToolError::invalid(at.shipping, Say::OptionNotInAnswer { option_id })
+                .hint(Say::ChooseShipping)
         })
     }
 
@@ -191,7 +193,7 @@ impl Grounds {
             return Err(differs(
                 Part::Quote,
                 at.quote,
-                "the currency of the cart",
+                |tool| Say::NotTheCurrencyOfCart { tool },
                 of_cart,
                 wanted,
             ));
@@ -205,7 +207,7 @@ impl Grounds {
                 return Err(differs(
                     part,
                     pointer,
-                    "the currency of the quote",
+                    |tool| Say::NotTheCurrencyOfQuote { tool },
                     wanted,
                     currency,
                 ));
@@ -217,23 +219,28 @@ impl Grounds {
     /// Whether duties and taxes were computed on what this quote and this way cost.
     fn check_tax(&self, option: &ShippingOption, at: &Pointers) -> Result<(), ToolError> {
         let (quote, tax) = (&self.quote.answer, &self.tax.answer);
-        let differs =
-            |what, wanted: &str, found: &str| Err(differs(Part::Tax, at.tax, what, wanted, found));
+        let differs = |what: fn(String) -> Say, wanted: &str, found: &str| {
+            Err(differs(Part::Tax, at.tax, what, wanted, found))
+        };
         if tax.goods_value != quote.subtotal {
             let (wanted, found) = (quote.subtotal.to_string(), tax.goods_value.to_string());
-            return differs("the value of the quote", &wanted, &found);
+            return differs(|tool| Say::NotTheValueOfQuote { tool }, &wanted, &found);
         }
         let found = tax.shipping_option_id.as_deref().unwrap_or("none");
         if found != option.option_id {
-            return differs("the shipping option of the cart", &option.option_id, found);
+            return differs(
+                |tool| Say::NotTheOptionOfCart { tool },
+                &option.option_id,
+                found,
+            );
         }
         if tax.shipping_cost != option.price {
             let (wanted, found) = (option.price.to_string(), tax.shipping_cost.to_string());
-            return differs("the price of the shipping option", &wanted, &found);
+            return differs(|tool| Say::NotThePriceOfOption { tool }, &wanted, &found);
         }
         if !option.incoterms.contains(&tax.incoterm) {
             return differs(
-                "the ways to pay duties of the shipping option",
+                |tool| Say::NotTheIncotermOfOption { tool },
                 &Incoterm::listed(&option.incoterms),
                 tax.incoterm.as_str(),
             );
@@ -241,10 +248,6 @@ impl Grounds {
         Ok(())
     }
 }
-
-/// What to do where no way was chosen, or another one.
-pub(super) const CHOOSE: &str =
-    "call shipping.quote_options for the items of the cart, then checkout.select_shipping_option";
 
 /// What tells a destination from the one that is wanted, as far as rates and rules tell places apart.
 fn difference(wanted: &Destination, found: &Destination) -> Option<&'static str> {
@@ -274,9 +277,11 @@ fn check_cart(
     basket: Digest,
 ) -> Result<(), ToolError> {
     if cart_id.is_some_and(|cart_id| cart_id != subject.cart_id) {
-        let message = format!("this answer of {} counts for another cart", part.tool());
-        let hint = format!("call {} for this cart", part.tool());
-        return Err(ToolError::invalid(pointer, message).hint(hint));
+        let tool = || part.tool().to_owned();
+        return Err(
+            ToolError::invalid(pointer, Say::OfOtherCart { tool: tool() })
+                .hint(Say::CallForCart { tool: tool() }),
+        );
     }
     if basket == subject.basket {
         return Ok(());
@@ -285,7 +290,7 @@ fn check_cart(
     Err(differs(
         part,
         pointer,
-        "the items of the cart",
+        |tool| Say::NotTheItemsOfCart { tool },
         &wanted,
         &found,
     ))
@@ -302,23 +307,24 @@ fn check_destination(
     };
     // Countries, and not what the rest says: that is personal.
     let (wanted, found) = (subject.destination.country(), found.country());
-    let what = "the destination of the cart";
+    let what = |tool| Say::NotTheDestinationOfCart { tool };
     Err(differs(part, pointer, what, &wanted, &found).detail("differs", difference))
 }
 
 /// An answer about something else than it has to be about.
-fn differs(part: Part, pointer: &str, what: &str, wanted: &str, found: &str) -> ToolError {
-    let tool = part.tool();
-    ToolError::invalid(
-        pointer,
-        format!("this answer of {tool} is not about {what}"),
-    )
-    .hint(format!(
-        "call {tool} again and use the new evidence.snapshot_id"
-    ))
-    .detail("part", part.as_str())
-    .detail("wanted", wanted)
-    .detail("found", found)
+fn differs(
+    part: Part,
+    pointer: &str,
+    what: fn(String) -> Say,
+    wanted: &str,
+    found: &str,
+) -> ToolError {
+    let tool = || part.tool().to_owned();
+    ToolError::invalid(pointer, what(tool()))
+        .hint(Say::CallAgainAndUse { tool: tool() })
+        .detail("part", part.as_str())
+        .detail("wanted", wanted)
+        .detail("found", found)
 }
 
 #[cfg(test)]

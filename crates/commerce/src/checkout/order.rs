@@ -19,6 +19,7 @@ use crate::payment::PaymentIntent;
 use crate::shipping::Sla;
 use crate::shop::Returns;
 use crate::tax::{Confidence, Incoterm};
+use crate::words::Say;
 
 /// Each user has their own; nobody else finds them.
 const ORDERS: Collection = Collection::of_user("draft_order");
@@ -207,9 +208,10 @@ impl Kept {
     pub(crate) async fn of(ctx: &CallContext, id: &str) -> Result<Self, ToolError> {
         let kept = ctx.state().get(&ORDERS, id).await?;
         kept.ok_or_else(|| {
-            ToolError::not_found(format!("there is no draft order {id:?} of this user"))
+            let draft_order_id = id.to_owned();
+            ToolError::not_found(Say::NoOrder { draft_order_id })
                 .field("/draft_order_id")
-                .hint("checkout.create_draft_order makes one and answers its draft_order_id")
+                .hint(Say::CreateOrder)
         })
     }
 

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::address;
-use super::grounds::CHOOSE;
 use crate::behaviour;
 use crate::cart::{Cart, CartView, Shipping};
 use crate::ground::{self, EvidenceId, Ground};
 use crate::id::Id;
 use crate::shipping::{SHIPPING_TOOL, ShippingQuote};
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct SelectShippingOption;
@@ -63,29 +63,28 @@ impl Tool for SelectShippingOption {
         let quote = &offered.answer;
         let of_cart = quote.cart_id.as_deref();
         if of_cart.is_some_and(|of_cart| of_cart != *args.cart_id) {
-            let message = "these shipping options count for another cart";
-            return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
+            let message = Say::OptionsOfOtherCart;
+            return Err(ToolError::invalid(pointer, message).hint(Say::ChooseShipping));
         }
         if quote.basket != cart.basket.digest()? {
-            let message = "these shipping options are for other items than the cart has now";
-            return Err(ToolError::invalid(pointer, message).hint(CHOOSE));
+            let message = Say::OptionsOfOtherItems;
+            return Err(ToolError::invalid(pointer, message).hint(Say::ChooseShipping));
         }
         let mut options = quote.options.iter();
         let option = options.find(|option| option.option_id == args.shipping_option_id);
         let Some(option) = option else {
             let ids = quote.options.iter().map(|option| option.option_id.as_str());
             let ids: Vec<&str> = ids.collect();
-            let message = format!("there is no shipping option {:?}", args.shipping_option_id);
-            return Err(ToolError::not_found(message)
+            let values = ids.join(", ");
+            let option_id = args.shipping_option_id;
+            return Err(ToolError::not_found(Say::NoShippingOption { option_id })
                 .field("/shipping_option_id")
-                .hint(format!("one of {}", ids.join(", "))));
+                .hint(Say::OneOf { values }));
         };
         if !offered.rests(ctx) {
-            let message =
-                "the answer of shipping.quote_options is too old, its prices may have changed";
-            return Err(ToolError::new(ErrorCode::PriceChanged, message)
+            return Err(ToolError::new(ErrorCode::PriceChanged, Say::QuoteTooOld)
                 .field(pointer)
-                .hint(CHOOSE)
+                .hint(Say::ChooseShipping)
                 .detail("expired", json!([super::Part::Shipping]))
                 .detail("old", json!(option.price)));
         }

@@ -9,6 +9,7 @@ use crate::money::{Money, MoneyError};
 use crate::pricing::QuoteLine;
 use crate::shipping::ShippingOption;
 use crate::tax::TaxEstimate;
+use crate::words::Say;
 
 /// What everything costs, in one currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +36,12 @@ pub(crate) enum TotalError {
     /// Amounts that cannot be added.
     #[error(transparent)]
     Money(#[from] MoneyError),
-    /// An answer whose parts do not make its sum.
-    #[error("the parts of the {0} do not make its sum")]
-    Sum(&'static str),
+    /// A quote whose parts do not make its sum.
+    #[error("the parts of the quote do not make its sum")]
+    Quote,
+    /// Duties and taxes whose parts do not.
+    #[error("the parts of the duties and taxes do not make its sum")]
+    Tax,
 }
 
 /// Adds up. Every sum that an answer claims is made again.
@@ -50,17 +54,17 @@ pub(crate) fn breakdown(
     let currency = &subtotal.currency;
     for line in lines {
         if line.unit_price.times(line.quantity)? != line.line_total {
-            return Err(TotalError::Sum("quote"));
+            return Err(TotalError::Quote);
         }
     }
     let items = Money::sum(lines.iter().map(|line| &line.line_total), currency)?;
     if items != *subtotal {
-        return Err(TotalError::Sum("quote"));
+        return Err(TotalError::Quote);
     }
     let charges = Money::sum([&tax.duty, &tax.tax, &tax.fees], currency)?;
     let shared = tax.due_to_seller.plus(&tax.due_on_delivery)?;
     if charges != tax.total || charges != shared {
-        return Err(TotalError::Sum("duties and taxes"));
+        return Err(TotalError::Tax);
     }
     Ok(Breakdown {
         total: Money::sum([&items, &option.price, &tax.due_to_seller], currency)?,
@@ -77,12 +81,15 @@ impl From<TotalError> for ToolError {
     fn from(error: TotalError) -> Self {
         match error {
             TotalError::Money(error) => error.into(),
-            TotalError::Sum(_) => {
-                let body = ErrorBody::new(ErrorCode::UpstreamError, error.to_string());
-                body.source(FaultSource::Tool).into()
-            }
+            TotalError::Quote => unsound(Say::QuoteSums),
+            TotalError::Tax => unsound(Say::TaxSums),
         }
     }
+}
+
+fn unsound(message: Say) -> ToolError {
+    let body = ErrorBody::new(ErrorCode::UpstreamError, message);
+    body.source(FaultSource::Tool).into()
 }
 
 #[cfg(test)]

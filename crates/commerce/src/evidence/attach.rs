@@ -11,6 +11,7 @@ use crate::behaviour;
 use crate::checkout::Kept;
 use crate::ground::{self, EvidenceId};
 use crate::id::Id;
+use crate::words::Say;
 
 /// The documents themselves, sealed under the user's key and erased with it.
 const DOCUMENTS: Collection = Collection::of_user("draft_order_attachment");
@@ -105,15 +106,15 @@ impl Tool for AttachToDraftOrder {
     async fn call(&self, ctx: &CallContext, args: AttachArgs) -> Result<Attached, ToolError> {
         let mut kept = Kept::of(ctx, &args.draft_order_id).await?;
         if kept.attached.len() >= ATTACHED_MAX {
-            let message = format!("{ATTACHED_MAX} things are attached to this order already");
+            let most = ATTACHED_MAX.to_string();
+            let message = Say::AttachmentsFull { most };
             return Err(ToolError::invalid("/draft_order_id", message));
         }
         let attached = match (args.snapshot_id, args.attachment) {
             (Some(id), None) => answer(ctx, args.draft_order_id.into(), &id).await?,
             (None, Some(document)) => keep(ctx, args.draft_order_id.into(), document).await?,
             (Some(_), Some(_)) | (None, None) => {
-                let message = "either snapshot_id or attachment is needed, and not both";
-                return Err(ToolError::invalid("/attachment", message));
+                return Err(ToolError::invalid("/attachment", Say::AttachOne));
             }
         };
         kept.attached.push(attached.clone());
@@ -128,8 +129,7 @@ async fn answer(
     draft_order_id: String,
     id: &EvidenceId,
 ) -> Result<Attached, ToolError> {
-    let hint = "give evidence.snapshot_id of a reply to this user";
-    let (id, linked) = ground::look_at(ctx, "/snapshot_id", id, hint).await?;
+    let (id, linked) = ground::look_at(ctx, "/snapshot_id", id, Say::GiveEvidence).await?;
     Ok(Attached {
         attachment_id: ctx.new_id("att_"),
         draft_order_id,
@@ -151,8 +151,8 @@ async fn keep(
     let pointer = "/attachment/text";
     match kind {
         AttachmentKind::Evidence => {
-            let message = "evidence is attached by its name, not as a text";
-            return Err(ToolError::invalid("/attachment/kind", message).hint("use snapshot_id"));
+            let message = Say::EvidenceByName;
+            return Err(ToolError::invalid("/attachment/kind", message).hint(Say::UseSnapshotId));
         }
         AttachmentKind::CheckoutMandate
         | AttachmentKind::PaymentMandate
@@ -161,9 +161,10 @@ async fn keep(
         | AttachmentKind::Other => {}
     }
     if text.len() > ATTACHMENT_BYTES_MAX {
-        let message = format!("the document has {} bytes", text.len());
-        return Err(ToolError::invalid(pointer, message)
-            .hint(format!("at most {ATTACHMENT_BYTES_MAX} bytes")));
+        let bytes = text.len().to_string();
+        let most = ATTACHMENT_BYTES_MAX.to_string();
+        return Err(ToolError::invalid(pointer, Say::DocumentBytes { bytes })
+            .hint(Say::BytesAtMost { most }));
     }
     let attached = Attached {
         attachment_id: ctx.new_id("att_"),

@@ -6,6 +6,7 @@ use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 
 use crate::ground::{self, EvidenceId};
+use crate::words::Say;
 
 /// Answers that belong together. Nothing is copied: each is named, with the hash of its leaf in the log, so that
 /// none can be exchanged for another later.
@@ -97,8 +98,7 @@ impl Tool for CreateSnapshot {
         let mut until = None;
         for (at, id) in args.snapshot_ids.iter().enumerate() {
             let pointer = format!("/snapshot_ids/{at}");
-            let hint = "give evidence.snapshot_id of a reply to this user";
-            let (id, linked) = ground::look_at(ctx, &pointer, id, hint).await?;
+            let (id, linked) = ground::look_at(ctx, &pointer, id, Say::GiveEvidence).await?;
             if entries.iter().any(|entry| entry.snapshot_id == id) {
                 continue;
             }
@@ -116,9 +116,7 @@ impl Tool for CreateSnapshot {
             });
         }
         if until.is_some_and(|until| until <= ctx.now()) {
-            let message =
-                "some of these answers are no longer fresh; no draft order can rest on them";
-            ctx.remark("EVIDENCE_EXPIRED", message);
+            ctx.remark("EVIDENCE_EXPIRED", Say::EvidenceExpired);
         }
         Ok(EvidenceSnapshot {
             purpose: args.purpose,

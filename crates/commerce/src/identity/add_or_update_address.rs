@@ -10,6 +10,7 @@ use crate::behaviour;
 use crate::destination::Destination;
 use crate::id::Id;
 use crate::shipping::address::{self, Address, Checked};
+use crate::words::Say;
 
 /// Keeps an address, or changes one.
 pub(super) struct AddOrUpdateAddress;
@@ -73,7 +74,7 @@ impl Tool for AddOrUpdateAddress {
             }
             None => match known(ctx, &checked).await? {
                 Some(kept) => {
-                    ctx.remark("ADDRESS_KNOWN", "this address is kept already");
+                    ctx.remark("ADDRESS_KNOWN", Say::AddressKnown);
                     (Some(kept), false)
                 }
                 None => (None, true),
@@ -102,9 +103,9 @@ async fn known(ctx: &CallContext, checked: &Checked) -> Result<Option<KeptAddres
         return Ok(Some(all.swap_remove(at)));
     }
     if all.len() >= ADDRESSES_MAX {
-        let message = format!("a user can keep {ADDRESSES_MAX} addresses, and there are as many");
-        return Err(ToolError::invalid("/address", message)
-            .hint("change one that is no longer needed, by its address_id"));
+        let most = ADDRESSES_MAX.to_string();
+        let message = Say::AddressesFull { most };
+        return Err(ToolError::invalid("/address", message).hint(Say::ChangeAddress));
     }
     Ok(None)
 }
@@ -118,11 +119,12 @@ fn next(
 ) -> Result<KeptAddress, ToolError> {
     let held = before.as_ref().map_or(0, |kept| kept.version);
     if args.version.is_some_and(|version| version != held) {
-        let message = "the address has another version by now";
-        return Err(ToolError::conflict(ConflictReason::Version, message)
-            .field("/version")
-            .hint("read it again with identity.get_user_addresses and decide anew")
-            .detail("current_version", held));
+        return Err(
+            ToolError::conflict(ConflictReason::Version, Say::AddressVersion)
+                .field("/version")
+                .hint(Say::ReadAddressAgain)
+                .detail("current_version", held),
+        );
     }
     let label = args.label.clone();
     Ok(match before {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
 use crate::shipping::address::Address;
+use crate::words::Say;
 
 const ADDRESSES: Collection = Collection::of_user("address").scanned();
 
@@ -43,9 +44,9 @@ impl KeptAddress {
     ) -> Result<Self, ToolError> {
         let kept = Self::get(ctx, address_id).await?;
         kept.ok_or_else(|| {
-            ToolError::not_found("there is no such address of this user")
+            ToolError::not_found(Say::NoAddress)
                 .field(pointer)
-                .hint("identity.get_user_addresses lists them")
+                .hint(Say::ListAddresses)
         })
     }
 

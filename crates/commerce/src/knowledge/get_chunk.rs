@@ -11,6 +11,7 @@ use super::citation::{Citation, verify};
 use super::document::{Chunk, Document};
 use super::library::Library;
 use super::{NAME, SEARCH_TOOL};
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct GetChunk;
@@ -108,10 +109,10 @@ pub(super) fn source(ctx: &CallContext, document: &Document) -> Source {
 }
 
 fn fault(chunk_id: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ToolError {
-    let message = format!("the text of {chunk_id:?} does not agree with its document");
-    let mut body = ErrorBody::new(ErrorCode::UpstreamError, message)
+    let chunk_id = chunk_id.to_owned();
+    let mut body = ErrorBody::new(ErrorCode::UpstreamError, Say::TextMismatch { chunk_id })
         .source(FaultSource::Gateway)
-        .hint("nothing of this may be cited; tell the operator");
+        .hint(Say::TellOperator);
     body.details.retryable = false;
     ToolError::from(body).with_source(cause).without_effect()
 }
@@ -122,33 +123,37 @@ fn check_unchanged(document: &Document, expected: &str) -> Result<(), ToolError>
     if expected.parse::<Digest>() == Ok(found) {
         return Ok(());
     }
-    let message = format!(
-        "the document {:?} has changed since it was cited",
-        document.id
-    );
+    let message = Say::DocumentChanged {
+        document_id: document.id.clone(),
+    };
     Err(ToolError::conflict(ConflictReason::Version, message)
         .field("/expected_document_digest")
         .detail("expected_document_digest", expected)
         .detail("document_digest", found.to_string())
-        .hint(format!(
-            "call {SEARCH_TOOL} again and cite what it finds now"
-        )))
+        .hint(Say::CiteAnew {
+            tool: SEARCH_TOOL.to_owned(),
+        }))
 }
 
 fn unknown(library: &Library, chunk_id: &str) -> ToolError {
-    let error = ToolError::not_found(format!("there is no part {chunk_id:?}")).field("/chunk_id");
+    let message = Say::NoPart {
+        chunk_id: chunk_id.to_owned(),
+    };
+    let error = ToolError::not_found(message).field("/chunk_id");
     let document = chunk_id
         .rsplit_once('#')
         .map_or(chunk_id, |(document, _)| document);
     if let Some(document) = library.document(document) {
-        let count = document.chunks().len();
-        let hint = format!("{} has the parts {0}#1 to {0}#{count}", document.id);
-        return error.hint(hint);
+        return error.hint(Say::PartsOf {
+            document_id: document.id.clone(),
+            count: document.chunks().len().to_string(),
+        });
     }
     let nearest = nearest(library, document);
-    let hint = match nearest.first() {
-        Some(first) => format!("did you mean {first:?}? {SEARCH_TOOL} finds chunk_ids"),
-        None => format!("{SEARCH_TOOL} finds chunk_ids"),
+    let tool = SEARCH_TOOL.to_owned();
+    let hint = match nearest.first().cloned() {
+        Some(near) => Say::IsPartMeant { near, tool },
+        None => Say::FindParts { tool },
     };
     error.detail("nearest", nearest).hint(hint)
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::answer::{CorpusUsed, Hit, SearchAnswer};
 use super::library::Library;
 use super::{NAME, cited, get_chunk};
-use crate::shop::Text;
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct Search;
@@ -94,9 +94,9 @@ fn wanted(library: &Library, language: Option<&str>) -> Result<Option<String>, T
         return Ok(Some(primary));
     }
     let known: Vec<&str> = known.into_iter().collect();
-    let message = format!("there are no texts in {asked:?}");
-    let hint = format!("one of {}; or leave it out", known.join(", "));
-    Err(ToolError::invalid("/language", message).hint(hint))
+    let (language, values) = (asked.to_owned(), known.join(", "));
+    Err(ToolError::invalid("/language", Say::NoTextsIn { language })
+        .hint(Say::OneOfOrNone { values }))
 }
 
 /// The language of the request, else that of the question, where there are texts in it.
@@ -134,15 +134,7 @@ fn merged(all: Vec<TextHit>, own: Vec<TextHit>, language: &str, limit: usize) ->
 }
 
 fn nothing_found(ctx: &CallContext) {
-    let text = Text {
-        en: "no text has any of these words; ask with other words, or in the other language"
-            .to_owned(),
-        zh: "没有文档包含这些词；请换个说法，或换一种语言再查".to_owned(),
-    };
-    ctx.remark(
-        "NOTHING_FOUND",
-        text.for_locale(ctx.request().locale.as_deref()),
-    );
+    ctx.remark("NOTHING_FOUND", Say::NothingFound);
 }
 
 fn hit(library: &Library, words: &[String], found: TextHit) -> Result<Hit, ToolError> {

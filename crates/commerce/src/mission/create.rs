@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{BudgetArgs, Country, MISSIONS, MISSIONS_MAX, Mission, Status, check_deadline};
 use crate::behaviour;
+use crate::words::Say;
 
 pub(super) struct Create;
 
@@ -84,7 +85,6 @@ async fn check_room(ctx: &CallContext) -> Result<(), ToolError> {
     if there < MISSIONS_MAX {
         return Ok(());
     }
-    let message = format!("{MISSIONS_MAX} missions of this user are open or paused");
-    Err(ToolError::invalid("/goal", message)
-        .hint("mission.get lists them; set those that are over to done or cancelled"))
+    let most = MISSIONS_MAX.to_string();
+    Err(ToolError::invalid("/goal", Say::MissionsFull { most }).hint(Say::EndMissions))
 }

@@ -10,6 +10,7 @@ use crate::behaviour;
 use crate::cart::Cart;
 use crate::checkout::Kept;
 use crate::id::Id;
+use crate::words::Say;
 
 pub(super) struct Update;
 
@@ -78,10 +79,9 @@ impl Tool for Update {
         let mut mission = Mission::of(ctx, &args.mission_id).await?;
         mission.check_version(args.expected_version)?;
         if mission.status.next().is_empty() {
-            let message = format!("the mission is {} and stays so", mission.status.name());
-            return Err(
-                ToolError::invalid("/mission_id", message).hint("mission.create makes a new one")
-            );
+            let status = mission.status.name().to_owned();
+            let message = Say::MissionOver { status };
+            return Err(ToolError::invalid("/mission_id", message).hint(Say::NewMission));
         }
         check_deadline(ctx, args.deadline)?;
         if let Some(cart_id) = &args.cart_id {
@@ -93,10 +93,7 @@ impl Tool for Update {
         let before = mission.clone();
         mission.change(ctx, args)?;
         if mission == before {
-            let message = "nothing would change";
-            return Err(
-                ToolError::invalid("", message).hint("name what is to be changed, or a note")
-            );
+            return Err(ToolError::invalid("", Say::NothingChanges).hint(Say::NameChange));
         }
         mission.version = mission.version.saturating_add(1);
         mission.updated_at = ctx.now();
@@ -146,9 +143,12 @@ impl Mission {
         let next = self.status.next();
         if status != self.status && !next.contains(&status) {
             let names: Vec<&str> = next.iter().map(|status| status.name()).collect();
-            let message = format!("{} cannot become {}", self.status.name(), status.name());
-            let hint = format!("it can become {}", names.join(", "));
-            return Err(ToolError::invalid("/status", message).hint(hint));
+            let message = Say::CannotBecome {
+                from: self.status.name().to_owned(),
+                to: status.name().to_owned(),
+            };
+            let names = names.join(", ");
+            return Err(ToolError::invalid("/status", message).hint(Say::CanBecome { names }));
         }
         self.status = status;
         Ok(())
@@ -156,9 +156,8 @@ impl Mission {
 
     fn note(&mut self, at: Timestamp, text: String) -> Result<(), ToolError> {
         if self.notes.len() >= NOTES_MAX {
-            let message = format!("{NOTES_MAX} notes are there, and no more are kept");
-            return Err(ToolError::invalid("/note", message)
-                .hint("sum them up in the goal, or go on with a new mission"));
+            let most = NOTES_MAX.to_string();
+            return Err(ToolError::invalid("/note", Say::NotesFull { most }).hint(Say::SumUpNotes));
         }
         self.notes.push(Note { at, text });
         Ok(())

@@ -14,6 +14,7 @@ use crate::id::Id;
 use crate::item::{Basket, Item};
 use crate::money::CurrencyCode;
 use crate::shop::Shop;
+use crate::words::Say;
 
 /// The tool.
 pub(super) struct GetRealtimeQuote;
@@ -82,10 +83,10 @@ fn remark_ends(ctx: &CallContext, priced: &Priced, expires_at: Timestamp) {
                 .is_ok_and(|until: Timestamp| until < expires_at)
         });
         if let Some(until) = ends {
-            let message = format!(
-                "the promotion of {} ends at {until}, the price moves then",
-                line.sku
-            );
+            let message = Say::PromotionEnds {
+                sku: line.sku.clone(),
+                until: until.to_string(),
+            };
             ctx.remark("PROMOTION_ENDS", message);
         }
     }

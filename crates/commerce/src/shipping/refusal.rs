@@ -12,6 +12,7 @@ use super::options::Question;
 use super::tariff::Service;
 use super::weigh::{Line, Over};
 use crate::shop::is_chinese;
+use crate::words::Say;
 
 impl Question<'_> {
     pub(super) fn refused(&self, service: &Service, rule: &str, skus: Vec<String>) -> Excluded {
@@ -109,12 +110,9 @@ impl Question<'_> {
 
     pub(super) fn unserved(&self) -> ToolError {
         let served: Vec<&str> = self.tariff.served().into_iter().collect();
-        let served = served.join(", ");
-        let message = self.words(
-            "no carrier goes to this country",
-            "没有承运商送达该国家或地区",
-        );
-        ToolError::invalid("/destination/country", message).hint(format!("one of {served}"))
+        let values = served.join(", ");
+        ToolError::invalid("/destination/country", Say::NoCarrierToCountry)
+            .hint(Say::OneOf { values })
     }
 
     /// What a seller does not send to a country, no carrier takes there for them.
@@ -123,23 +121,18 @@ impl Question<'_> {
             .iter()
             .map(|line| line.variant.sku.as_str())
             .collect();
-        let message = self.words(
-            "the seller does not send these items to this country",
-            "卖家不向该国家或地区发送这些商品",
-        );
         // Where all of them are sent: what is left of the lists of all.
         let mut everywhere = self.tariff.served();
         everywhere.retain(|country| unsent.iter().all(|line| line.offer.is_sent_to(country)));
         let everywhere: Vec<&str> = everywhere.into_iter().collect();
         let hint = if everywhere.is_empty() {
-            "take the named items out".to_owned()
+            Say::TakeOut
         } else {
-            format!(
-                "take the named items out, or send them to one of {}",
-                everywhere.join(", ")
-            )
+            Say::TakeOutOrSendTo {
+                countries: everywhere.join(", "),
+            }
         };
-        ToolError::invalid("/destination/country", message)
+        ToolError::invalid("/destination/country", Say::SellerDoesNotSend)
             .hint(hint)
             .detail("cause", "not_sent_there")
             .detail("skus", json!(skus))
@@ -154,17 +147,8 @@ impl Question<'_> {
             |excluded: &Excluded| excluded.cause == Cause::Limit && excluded.skus.is_empty();
         let is_too_much = excluded.iter().any(is_parcel);
         let error = if could_go_apart {
-            let message = self.words(
-                "no service takes the parcels of all senders",
-                "没有服务可承运所有发货方的包裹",
-            );
-            ToolError::invalid("/items", message)
-                .hint("order the things of each sender for themselves")
+            ToolError::invalid("/items", Say::NoServiceForAll).hint(Say::OrderApart)
         } else if has(Cause::Goods) && !is_too_much {
-            let message = self.words(
-                "no carrier takes these goods to this destination",
-                "没有承运商可将这些商品运往该目的地",
-            );
             let rules: BTreeSet<&str> = excluded
                 .iter()
                 .filter_map(|excluded| excluded.rule.as_deref())
@@ -174,23 +158,15 @@ impl Question<'_> {
                 .flat_map(|goods| &goods.mitigations)
                 .map(|mitigation| mitigation.for_locale(self.locale).to_owned())
                 .collect();
-            ToolError::new(ErrorCode::ComplianceBlocked, message)
+            ToolError::new(ErrorCode::ComplianceBlocked, Say::NoCarrierForGoods)
                 .field("/items")
-                .hint("take the named items out, or see details.mitigations")
+                .hint(Say::TakeOutOrMitigate)
                 .detail("mitigations", json!(mitigations))
         } else if has(Cause::Limit) {
-            let message = self.words(
-                "the items are too heavy or too large for every carrier",
-                "商品对所有承运商而言过重或过大",
-            );
-            ToolError::invalid("/items", message)
-                .hint("take fewer of them, or send them in several orders")
+            ToolError::invalid("/items", Say::TooHeavy).hint(Say::TakeFewer)
         } else if has(Cause::RemoteArea) {
-            let message = self.words(
-                "no carrier goes to this postal code",
-                "没有承运商送达该邮政编码",
-            );
-            ToolError::invalid("/destination/postal_code", message).hint("take another address")
+            ToolError::invalid("/destination/postal_code", Say::NoCarrierToCode)
+                .hint(Say::OtherAddress)
         } else {
             return self.unserved();
         };

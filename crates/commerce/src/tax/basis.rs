@@ -15,6 +15,7 @@ use crate::money::CurrencyCode;
 use crate::pricing::{self, QUOTE_TOOL, Quote, QuoteLine};
 use crate::shipping::{Parcel, SHIPPING_TOOL, ShippingOption, ShippingQuote};
 use crate::shop::{Offer, Shop};
+use crate::words::Say;
 
 /// What is bought, and for how much.
 pub(super) struct Priced {
@@ -39,16 +40,13 @@ impl Priced {
                 }
                 Self::quoted(ctx, args, quote.answer)
             }
-            (Some(_), Some(_)) => Err(ToolError::invalid(
-                "/items",
-                "items and quote_snapshot_id are both given",
-            )
-            .hint("give one of them; a quote has its own items")),
-            (None, None) => Err(ToolError::invalid(
-                "/items",
-                "neither items nor quote_snapshot_id are given",
-            )
-            .hint("give items, or evidence.snapshot_id of pricing.get_realtime_quote")),
+            (Some(_), Some(_)) => {
+                Err(ToolError::invalid("/items", Say::ItemsAndQuote).hint(Say::QuoteHasItems))
+            }
+            (None, None) => {
+                Err(ToolError::invalid("/items", Say::NeitherItemsNorQuote)
+                    .hint(Say::GiveItemsOrQuote))
+            }
         }
     }
 
@@ -91,11 +89,16 @@ impl Priced {
     fn quoted(ctx: &CallContext, args: &EstimateArgs, quote: Quote) -> Result<Self, ToolError> {
         let asked = args.currency.as_ref().map(CurrencyCode::code);
         if asked.is_some_and(|asked| asked != quote.currency) {
-            let message = format!("the quote is in {}", quote.currency);
-            return Err(ToolError::invalid("/currency", message)
-                .hint("leave it out, or quote again in the other currency"));
+            let currency = quote.currency;
+            return Err(
+                ToolError::invalid("/currency", Say::QuoteIsIn { currency }).hint(Say::QuoteAgain)
+            );
         }
-        let cart_id = same_cart(args.cart_id.as_deref(), quote.cart_id.as_ref(), "the quote")?;
+        let cart_id = same_cart(
+            args.cart_id.as_deref(),
+            quote.cart_id.as_ref(),
+            Say::QuoteOfOtherCart,
+        )?;
         let goods = goods(ctx, &quote.lines, "/quote_snapshot_id")?;
         Ok(Self {
             cart_id,
@@ -188,31 +191,36 @@ impl Shipping {
                 .detail("expired_at", quote.expires_at.as_str()));
         }
         if quote.basket != priced.basket {
-            let message = "this shipping is for other items";
-            return Err(ToolError::invalid(pointer, message)
-                .hint(format!("call {SHIPPING_TOOL} with the same items")));
+            return Err(ToolError::invalid(pointer, Say::ShippingOfOtherItems)
+                .hint(Say::CallWithSameItems { tool: shipping() }));
         }
         if quote.destination.country() != args.destination.country() {
-            let message = format!("this shipping goes to {}", quote.destination.country());
+            let country = quote.destination.country().to_string();
+            let message = Say::ShippingGoesTo { country };
             return Err(ToolError::invalid("/destination/country", message)
-                .hint(format!("call {SHIPPING_TOOL} for the same destination")));
+                .hint(Say::CallForDestination { tool: shipping() }));
         }
         let Some(option) = option else {
             let known = quote.options.iter().map(|option| option.option_id.as_str());
             let known: Vec<&str> = known.collect();
-            let message = format!("there is no shipping option {option_id:?}");
-            return Err(ToolError::invalid("/shipping_option_id", message)
-                .hint(format!("one of {}", known.join(", "))));
+            let (option_id, values) = (option_id.clone(), known.join(", "));
+            let message = Say::NoShippingOption { option_id };
+            return Err(
+                ToolError::invalid("/shipping_option_id", message).hint(Say::OneOf { values })
+            );
         };
         if !option.incoterms.contains(&args.incoterm) {
-            let message = format!("{option_id} cannot be sent {}", args.incoterm.as_str());
-            return Err(ToolError::invalid("/incoterm", message)
-                .hint(format!("one of {}", Incoterm::listed(&option.incoterms))));
+            let message = Say::CannotBeSent {
+                option_id: option_id.clone(),
+                incoterm: args.incoterm.as_str().to_owned(),
+            };
+            let values = Incoterm::listed(&option.incoterms);
+            return Err(ToolError::invalid("/incoterm", message).hint(Say::OneOf { values }));
         }
         let cart_id = same_cart(
             priced.cart_id.as_ref(),
             quote.cart_id.as_ref(),
-            "this shipping",
+            Say::ShippingOfOtherCart,
         )?;
         let (price, rate) = Rates::of(ctx)?.convert(&option.price, &priced.currency)?;
         let freight = Freight {
@@ -235,16 +243,20 @@ fn named(args: &EstimateArgs) -> Result<Option<(&EvidenceId, &String)>, ToolErro
         (None, None) => Ok(None),
         (Some(id), Some(option_id)) => Ok(Some((id, option_id))),
         (Some(_), None) => {
-            let message = "shipping_snapshot_id needs shipping_option_id";
-            Err(ToolError::invalid("/shipping_option_id", message)
-                .hint("give option_id of one of its options"))
+            let message = Say::SnapshotNeedsOption;
+            Err(ToolError::invalid("/shipping_option_id", message).hint(Say::GiveOption))
         }
         (None, Some(_)) => {
-            let message = "shipping_option_id needs shipping_snapshot_id";
+            let message = Say::OptionNeedsSnapshot;
             Err(ToolError::invalid("/shipping_snapshot_id", message)
-                .hint(format!("give evidence.snapshot_id of {SHIPPING_TOOL}")))
+                .hint(Say::GiveEvidenceOf { tool: shipping() }))
         }
     }
+}
+
+/// The tool that quotes shipping, for a message.
+fn shipping() -> String {
+    SHIPPING_TOOL.to_owned()
 }
 
 /// The carrier of an option, whose name starts with it.
@@ -271,24 +283,21 @@ fn sender(offer: &Offer) -> Sender {
 
 /// An earlier answer is too old to build on (A8).
 fn expired(pointer: &str, tool: &str) -> ToolError {
-    let message = format!("the answer of {tool} is too old, so prices may have changed");
-    ToolError::new(ErrorCode::PriceChanged, message)
+    let tool = || tool.to_owned();
+    ToolError::new(ErrorCode::PriceChanged, Say::AnswerTooOld { tool: tool() })
         .field(pointer)
-        .hint(format!(
-            "call {tool} again and give evidence.snapshot_id of its reply"
-        ))
+        .hint(Say::CallAgainAndGive { tool: tool() })
 }
 
 /// The cart that both are for, where they name one.
 fn same_cart(
     asked: Option<&String>,
     other: Option<&String>,
-    whose: &str,
+    differs: Say,
 ) -> Result<Option<String>, ToolError> {
     match (asked, other) {
         (Some(asked), Some(other)) if asked != other => {
-            let message = format!("{whose} is for another cart");
-            Err(ToolError::invalid("/cart_id", message).hint("name the same cart in both"))
+            Err(ToolError::invalid("/cart_id", differs).hint(Say::SameCart))
         }
         (asked, other) => Ok(asked.or(other).cloned()),
     }

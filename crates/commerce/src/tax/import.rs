@@ -13,6 +13,7 @@ use super::note::Note;
 use super::rules::{DutyTreatment, Limit, LimitOf, Regime, Valuation};
 use super::tariff::has_code;
 use crate::money::{Money, MoneyError};
+use crate::words::Say;
 
 /// What is due for what one merchant sends from one country, line by line; fees are added to `due`.
 pub(super) fn consignment(
@@ -110,7 +111,7 @@ fn regime_of<'r>(
     // `check` makes sure that the last one fits.
     Err(ToolError::invalid(
         "/destination/country",
-        "the rules say nothing about such an import",
+        Say::NoSuchImport,
     ))
 }
 

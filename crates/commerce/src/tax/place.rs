@@ -1,8 +1,11 @@
 //! Where something goes, as the rule set knows it.
 
 use countersign::ToolError;
+use countersign::contract::{Language, Message, Wording};
 
 use super::rules::{Country, Region, TaxRules, Territory};
+use crate::shop::Text;
+use crate::words::Say;
 
 /// A destination that the rules know.
 #[derive(Clone, Copy)]
@@ -24,13 +27,16 @@ impl<'a> Place<'a> {
     ) -> Result<Self, ToolError> {
         let Some((code, found)) = rules.countries.get_key_value(country) else {
             let known: Vec<&str> = rules.countries.keys().map(String::as_str).collect();
-            let message = format!("there are no duties and taxes for {country:?} in the rules");
-            return Err(ToolError::invalid("/destination/country", message)
-                .hint(format!("one of {}", known.join(", "))));
+            let (country, values) = (country.to_owned(), known.join(", "));
+            let message = Say::NoTaxesFor { country };
+            return Err(
+                ToolError::invalid("/destination/country", message).hint(Say::OneOf { values })
+            );
         };
         let Some(territory) = rules.territories.get(&found.territory) else {
             // `check` makes sure of it.
-            let message = format!("the rules do not know the customs territory of {country}");
+            let country = country.to_owned();
+            let message = Say::NoTerritory { country };
             return Err(ToolError::invalid("/destination/country", message));
         };
         let region = match region {
@@ -68,8 +74,18 @@ fn find_region<'a>(
             let known = country.tax.regions.keys();
             let known: Vec<&str> = known.map(String::as_str).collect();
             // Without what was sent: a region is personal.
-            let message = format!("the rules know no such region of {}", country.name.en);
-            ToolError::invalid("/destination/region", message)
-                .hint(format!("one of {}", known.join(", ")))
+            let values = known.join(", ");
+            ToolError::invalid("/destination/region", no_region(country))
+                .hint(Say::OneOf { values })
         })
+}
+
+/// The message with the country's name in the reader's language.
+fn no_region(country: &Country) -> Wording {
+    let said = |name: &str, language| {
+        let country = name.to_owned();
+        Say::NoRegion { country }.text(language)
+    };
+    let Text { en, zh } = &country.name;
+    Wording::new(said(en, Language::English), said(zh, Language::Chinese))
 }

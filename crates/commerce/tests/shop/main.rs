@@ -19,6 +19,7 @@ mod identity;
 mod interop;
 mod knowledge;
 mod known_failures;
+mod language;
 mod lock;
 mod mission;
 mod obs;

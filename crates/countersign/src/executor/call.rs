@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{RequestEnvelope, RequestId, TraceContext, TraceState};
+use countersign_contract::{Language, RequestEnvelope, RequestId, TraceContext, TraceState};
 
 use crate::cancel::Cancellation;
 use crate::dialect::ProviderCall;
@@ -91,6 +91,11 @@ impl ToolCall {
     pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
         self.parts.envelope = envelope;
         self
+    }
+
+    /// The language of the replies: that of the envelope's locale.
+    pub fn language(&self) -> Language {
+        Language::of(self.parts.envelope.locale.as_deref())
     }
 
     /// The caller's name for it, where there is one.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource, Wording};
+use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource, Language, Wording};
 use serde_json::Value;
 
 use crate::words::Say;
@@ -120,6 +120,13 @@ impl ToolError {
     /// What the caller is told.
     pub fn body(&self) -> &ErrorBody {
         &self.0.body
+    }
+
+    /// The error as a reader of this language gets it. The executor does this for the caller's; a tool that
+    /// quotes another error has to.
+    pub fn in_language(mut self, language: Language) -> Self {
+        self.0.body = self.0.body.in_language(language);
+        self
     }
 
     /// Whether something elsewhere may have been changed: the answer was lost, not given.

@@ -3,11 +3,15 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use countersign::archive;
-use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestId, Wording};
+use countersign::contract::{
+    ErrorBody, ErrorCode, FaultSource, Language, ReplyEnvelope, RequestId, Wording,
+};
 use countersign::ledger;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
+
+use crate::words::Say;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -63,7 +67,9 @@ impl Refusal {
     /// Which of the known names was probably meant: in words, and for programs.
     pub(crate) fn did_you_mean(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
-        let mut refusal = self.hint(format!("did you mean {name}?"));
+        let mut refusal = self.hint(Say::DidYouMean {
+            name: name.to_owned(),
+        });
         let extra = &mut refusal.body.details.extra;
         extra.insert("did_you_mean".to_owned(), name.into());
         refusal
@@ -84,6 +90,12 @@ impl Refusal {
     /// The code of a standard, where it has one of its own for this.
     pub(super) fn foreign_code(&self) -> Option<&'static str> {
         self.foreign
+    }
+
+    /// As a reader of this language gets it.
+    pub(super) fn in_language(mut self, language: Language) -> Self {
+        self.body = Box::new(self.body.in_language(language));
+        self
     }
 
     /// Why, as a reply envelope says it.

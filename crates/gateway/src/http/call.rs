@@ -6,7 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use countersign::ToolCall;
-use countersign::contract::{ErrorCode, ReplyEnvelope};
+use countersign::contract::{ErrorCode, Language, ReplyEnvelope, Wording};
 use countersign::observe::{Origin, Surface};
 use http::HeaderMap;
 use http::request::Parts;
@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::metrics::OfCall;
 use crate::nearest::nearest;
+use crate::words::Say;
 
 pub(super) async fn call(
     State(gateway): State<Gateway>,
@@ -32,8 +33,10 @@ pub(super) async fn call(
     let kind = headers::kind(&headers)?;
     let body = body::read(body, gateway.settings()).await?;
     let asked = asked(&headers, kind, &body)?;
-    let mut reply = gateway.call(made(&name, asked, &headers, &caller)).await;
-    point_to_near_tool(&gateway, &caller, &name, &mut reply).await;
+    let call = made(&name, asked, &headers, &caller);
+    let language = call.language();
+    let mut reply = gateway.call(call).await;
+    point_to_near_tool(&gateway, &caller, (&name, language), &mut reply).await;
     let mut response = answer::reply(&reply);
     if !reply.ok {
         response.extensions_mut().insert(OfCall);
@@ -80,7 +83,7 @@ pub(super) fn made(name: &str, asked: Asked<'_>, headers: &HeaderMap, caller: &C
 async fn point_to_near_tool(
     gateway: &Gateway,
     caller: &Caller,
-    name: &str,
+    (name, language): (&str, Language),
     reply: &mut ReplyEnvelope,
 ) {
     let Some(error) = &mut reply.error else {
@@ -95,7 +98,10 @@ async fn point_to_near_tool(
     };
     let known = tools.iter().map(|entry| entry.name().as_str());
     if let Some(near) = nearest(name, known) {
-        error.details.hint = Some(format!("did you mean {near}?").into());
+        let hint = Wording::from(Say::DidYouMean {
+            name: near.to_owned(),
+        });
+        error.details.hint = Some(hint.in_language(language));
         let extra = &mut error.details.extra;
         extra.insert("did_you_mean".to_owned(), near.into());
     }

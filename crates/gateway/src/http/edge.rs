@@ -3,12 +3,13 @@
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use countersign::contract::{ErrorBody, ErrorCode, FaultSource, RequestId};
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource, Language, RequestId};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
 use super::answer::Refusal;
 use super::body::Bounded;
+use super::headers;
 use super::interop::{self, Profile};
 use super::origin;
 use crate::gateway::Gateway;
@@ -17,6 +18,7 @@ use crate::gateway::Gateway;
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let profile = Profile::of_path(request.uri().path());
     let request_id = interop::request_id(profile, request.headers()).cloned();
+    let language = Language::of(headers::language(request.headers()).as_deref());
     let is_ours = request.uri().path().starts_with("/v1/") || profile.is_some();
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
@@ -29,6 +31,7 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
     let Some(refusal) = refusal.or_else(|| is_ours.then(|| bare(&response)).flatten()) else {
         return response;
     };
+    let refusal = refusal.in_language(language);
     let request_id = request_id
         .as_ref()
         .and_then(|id| id.to_str().ok())

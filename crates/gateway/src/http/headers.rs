@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext, TraceState};
-use http::header::{CONTENT_TYPE, HeaderName};
+use http::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 
 use super::answer::{Refusal, X_REQUEST_ID};
@@ -20,6 +20,17 @@ pub(super) enum Kind {
     Json,
     /// The arguments themselves, as a model wrote them.
     Text,
+}
+
+/// The language that the client likes best.
+pub(super) fn language(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(ACCEPT_LANGUAGE)?.to_str().ok()?;
+    let first = text.split([',', ';']).next()?.trim();
+    let is_tag = (2..=35).contains(&first.len())
+        && first
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_alphanumeric());
+    is_tag.then(|| first.to_owned())
 }
 
 /// What the body is; one without a type is JSON.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use countersign::clock::Clock;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 
+use crate::words::Say;
+
 /// Why a request has no caller.
 #[derive(Debug, Clone)]
 pub struct Refused {
@@ -61,25 +63,13 @@ impl Reason {
 impl Refused {
     pub(super) fn new(reason: Reason) -> Self {
         let (message, hint) = match reason {
-            Reason::Missing => (
-                "a credential is needed",
-                "send an API key or a token as `Authorization: Bearer …`",
-            ),
-            Reason::Malformed => (
-                "the Authorization header holds no credential",
-                "send it once, as `Authorization: Bearer …`",
-            ),
-            Reason::NotAccepted => (
-                "the credential is not accepted",
-                "it may be mistyped, revoked, expired or meant for another server; get a new one",
-            ),
+            Reason::Missing => (Say::CredentialMissing, Say::SendCredential),
+            Reason::Malformed => (Say::CredentialMalformed, Say::SendCredentialOnce),
+            Reason::NotAccepted => (Say::CredentialNotAccepted, Say::GetNewCredential),
             Reason::Unavailable => {
-                let body = ErrorBody::new(
-                    ErrorCode::UpstreamError,
-                    "the credential cannot be checked now",
-                )
-                .source(FaultSource::Gateway)
-                .hint("send the same request again later");
+                let body = ErrorBody::new(ErrorCode::UpstreamError, Say::CredentialUnchecked)
+                    .source(FaultSource::Gateway)
+                    .hint(Say::SameRequestLater);
                 return Self { body, reason };
             }
         };

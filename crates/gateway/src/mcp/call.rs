@@ -2,7 +2,7 @@
 
 use countersign::ToolCall;
 use countersign::cancel::Cancellation;
-use countersign::contract::ReplyEnvelope;
+use countersign::contract::{Language, ReplyEnvelope};
 use countersign::observe::{Origin, Surface};
 use countersign::progress::{self, Progress};
 use rmcp::model::{
@@ -38,6 +38,7 @@ impl Handler {
             user_id: &user_id,
             tool: &request.name,
             raw_arguments: &raw,
+            language: Language::of(said.envelope.locale.as_deref()),
         };
         let make = || {
             let origin = Origin {

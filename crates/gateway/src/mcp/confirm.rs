@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use countersign::Principal;
 use countersign::contract::approval::ApprovalDecision;
-use countersign::contract::{ActorType, Digest, ErrorCode, ReplyEnvelope};
+use countersign::contract::{ActorType, Digest, ErrorCode, Language, Message, ReplyEnvelope};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
     InputResponses, ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
@@ -24,6 +24,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Under which the question and its answer travel.
 const KEY: &str = "confirmation";
@@ -39,6 +40,8 @@ pub(super) struct Asking<'a> {
     pub(super) user_id: &'a str,
     pub(super) tool: &'a str,
     pub(super) raw_arguments: &'a str,
+    /// Of the call's locale.
+    pub(super) language: Language,
 }
 
 /// How a client can be asked.
@@ -143,7 +146,10 @@ impl Asking<'_> {
         let approval = approvals.show(approval_id, self.principal).await.ok()?;
         let title = approval.title.as_deref().unwrap_or(&approval.description);
         let costs = approval.ceiling.as_ref();
-        let costs = costs.map_or_else(String::new, |most| format!("\nat most {most}"));
+        let costs = costs.map_or_else(String::new, |most| {
+            let amount = most.to_string();
+            format!("\n{}", Say::AtMost { amount }.text(self.language))
+        });
         let message = format!("{}: {title}{costs}\n{}", approval.tool, approval.arguments);
         let params = match way {
             Way::Form => json!({
@@ -153,8 +159,8 @@ impl Asking<'_> {
                     "type": "object",
                     "properties": { "confirm": {
                         "type": "boolean",
-                        "title": "Confirm",
-                        "description": "Whether this call may be made, once.",
+                        "title": Say::Confirm.text(self.language),
+                        "description": Say::ConfirmOnce.text(self.language),
                     } },
                     "required": ["confirm"],
                 },

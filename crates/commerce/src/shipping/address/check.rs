@@ -68,7 +68,8 @@ impl<'d> Desk<'d> {
     fn address(&mut self, rules: &AddressRules, sent: &Address) -> Option<Checked> {
         let Some((code, country)) = rules.country(&sent.country) else {
             let known: Vec<&str> = rules.countries.keys().map(String::as_str).collect();
-            let hint = format!("one of {}", known.join(", "));
+            let known = known.join(", ");
+            let hint = self.words(&format!("one of {known}"), &format!("可选值：{known}"));
             let message = (
                 "addresses of this country are not known",
                 "不支持该国家或地区的地址",
@@ -290,7 +291,8 @@ impl<'d> Desk<'d> {
             "correct the postal code or the region",
             "请更正邮政编码或省州",
         );
-        let hint = format!("{hint}, {example}");
+        let separator = self.words(", ", "，");
+        let hint = format!("{hint}{separator}{example}");
         let message = (
             "the postal code is not in this region",
             "邮政编码与省州不符",

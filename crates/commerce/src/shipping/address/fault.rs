@@ -1,7 +1,8 @@
 //! What is said about an address: changes and faults, by JSON pointer. None of them quotes it.
 
+use crate::words::Say;
 use countersign::ToolError;
-use countersign::contract::ErrorCode;
+use countersign::contract::{ErrorCode, Wording};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -49,7 +50,11 @@ pub struct Faults(pub Vec<Fault>);
 impl From<Faults> for ToolError {
     fn from(Faults(faults): Faults) -> Self {
         let first = faults.first();
-        let message = first.map_or("the address cannot be used", |fault| &fault.message);
+        // A fault is written in the caller's language already.
+        let message = first.map_or_else(
+            || Say::AddressUnusable.into(),
+            |fault| Wording::from(&fault.message),
+        );
         let mut error = Self::new(ErrorCode::AddressInvalid, message);
         if let Some(first) = first {
             error = error.field(&first.field).hint(&first.hint);

@@ -7,6 +7,7 @@ use super::fault::{Change, Faults};
 use super::formats::AddressRules;
 use super::{Address, validate_address};
 use crate::destination::Destination;
+use crate::words::Say;
 
 /// The destination of a call in normal form, and a remark on what was changed. Every tool answers with this form, so
 /// that answers about one place are about the same place however it was written.
@@ -20,9 +21,8 @@ pub(crate) fn normal(ctx: &CallContext, sent: &Destination) -> Result<Destinatio
             .into_iter()
             .all(|letter| letter.is_ascii_uppercase())
     {
-        let message = "this country is not known by such a name";
-        return Err(ToolError::invalid("/destination/country", message)
-            .hint("two letters, ISO 3166-1, for example DE"));
+        let message = Say::CountryNotKnown;
+        return Err(ToolError::invalid("/destination/country", message).hint(Say::TwoLetters));
     }
     validate_address::remark(ctx, &changes);
     Ok(destination)

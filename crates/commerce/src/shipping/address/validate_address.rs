@@ -15,6 +15,7 @@ use crate::behaviour;
 use crate::destination::Destination;
 use crate::shipping::tariff::Tariff;
 use crate::shop::is_chinese;
+use crate::words::Say;
 
 /// Looks at an address.
 pub(in crate::shipping) struct ValidateAddress;
@@ -130,10 +131,8 @@ pub(crate) fn of(
 /// Tells the caller what was changed, and not what it says: that is personal.
 pub(super) fn remark(ctx: &CallContext, changes: &[Change]) {
     for Change { field, change } in changes {
-        ctx.remark(
-            change,
-            format!("{field} was brought into the form of its country"),
-        );
+        let field = field.clone();
+        ctx.remark(change, Say::FieldRewritten { field });
     }
 }
 

@@ -11,7 +11,7 @@ use axum::response::Response;
 use countersign::ToolCall;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope, RequestEnvelope};
 use countersign::observe::{Origin, Surface};
-use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL};
+use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
@@ -140,7 +140,7 @@ async fn show(
         .call(view.call(&id, options.get("user_id"), &headers, caller)?)
         .await;
     let Some(error) = &reply.error else {
-        return Ok(view.page(gateway, &id, language(&headers), &reply));
+        return Ok(view.page(gateway, &id, headers::language(&headers), &reply));
     };
     let outcome = match profile {
         // A session that there is not is a path that there is not; UCP tells it in a message.
@@ -168,7 +168,7 @@ impl View {
     ) -> Result<ToolCall, Refusal> {
         let mut envelope = RequestEnvelope {
             user_id: user_id.map(str::to_owned),
-            locale: language(headers),
+            locale: headers::language(headers),
             ..RequestEnvelope::default()
         };
         headers::join(headers, &mut envelope)?;
@@ -231,15 +231,4 @@ impl View {
         let outcome = codes::outcome(self.profile, &error);
         call::failure(self.profile, gateway, reply, (&error, None), &outcome)
     }
-}
-
-/// The language that the client likes best.
-fn language(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(ACCEPT_LANGUAGE)?.to_str().ok()?;
-    let first = text.split([',', ';']).next()?.trim();
-    let is_tag = (2..=35).contains(&first.len())
-        && first
-            .bytes()
-            .all(|byte| byte == b'-' || byte.is_ascii_alphanumeric());
-    is_tag.then(|| first.to_owned())
 }

@@ -126,7 +126,7 @@ async fn a_user_confirms_with_the_next_request() {
           "requestedSchema": {
             "properties": {
               "confirm": {
-                "description": "Whether this call may be made, once.",
+                "description": "Whether this call may be made, once",
                 "title": "Confirm",
                 "type": "boolean"
               }

@@ -1,0 +1,23 @@
+//! What the gateway says to callers and to users who are asked to confirm: one table a language, `en` and `zh`,
+//! with the same keys in the same order. Refusals of requests that are no call yet are not all here; those
+//! that are follow `Accept-Language`.
+
+mod en;
+mod zh;
+
+pub(crate) use en::Say;
+
+countersign::contract::message! { Say }
+
+#[cfg(test)]
+mod tests {
+    use countersign::contract::language::faults;
+
+    use super::en;
+
+    /// Every message is there in both languages, with the same parameters.
+    #[test]
+    fn the_tables_are_whole() {
+        assert_eq!(faults(&en::samples()), Vec::<String>::new());
+    }
+}

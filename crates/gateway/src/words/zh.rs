@@ -1,0 +1,30 @@
+//! What the gateway says, in Chinese.
+
+countersign::contract::translation! {
+    super::Say {
+        // Credentials and the policy.
+        CredentialMissing => "需要凭证",
+        SendCredential => "请以 `Authorization: Bearer …` 发送 API 密钥或令牌",
+        CredentialMalformed => "Authorization 标头中没有凭证",
+        SendCredentialOnce => "请以 `Authorization: Bearer …` 发送一次",
+        CredentialNotAccepted => "凭证未被接受",
+        GetNewCredential => "凭证可能有误、已撤销、已过期或用于其他服务器，请获取新的凭证",
+        CredentialUnchecked => "暂时无法校验凭证",
+        NoRule => "策略中没有规则提到此工具，请为它添加 [[tools]] 条目",
+        AgentDenied => "策略不允许该智能体调用此工具",
+        WritesNeedUser => "此工具会更改数据，请使用指明用户的凭证",
+
+        // Calls that do not reach the executor, or do not come back from it.
+        DidYouMean { name } => "您是否想写 {name}？",
+        Overloaded => "网关已满，无法接收更多调用",
+        WaitThenSame => "请等待 retry_after_ms 毫秒后，重新发送同一调用",
+        CallLost => "网关未能完成调用",
+        SameLaterWithKey => "请稍后重新发送同一调用；如有 idempotency_key，请保持不变",
+        SameRequestLater => "请稍后重新发送同一请求",
+
+        // What a user is asked over MCP.
+        AtMost { amount } => "最高 {amount}",
+        Confirm => "确认",
+        ConfirmOnce => "是否允许进行一次此调用",
+    }
+}
