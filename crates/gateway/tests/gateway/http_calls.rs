@@ -365,3 +365,30 @@ async fn probes_answer() {
     assert_eq!(get(&world, "/readyz").await.status, 503);
     assert_eq!(get(&world, "/healthz").await.status, 200);
 }
+
+/// The envelope's locale decides the language of a call's messages. Before there is a call, and for approvals,
+/// `Accept-Language` does. Codes stay.
+#[tokio::test]
+async fn messages_follow_the_locale() {
+    let world = World::start().await;
+    let said = async |method, path, language, body| {
+        let headers = [("x-request-id", "r_1"), ("accept-language", language)];
+        let answer = send(&world, method, path, &headers, body).await.json();
+        let error = &answer["error"];
+        format!(
+            "{} {} | {}",
+            error["code"].as_str().unwrap(),
+            error["message"].as_str().unwrap(),
+            error["details"]["hint"].as_str().unwrap()
+        )
+    };
+    let chinese = r#"{"arguments": {"limt": 2}, "locale": "zh-CN"}"#;
+    let call = said("POST", "/v1/tools/memory.search", "en", chinese).await;
+    assert_snapshot!(call, @"");
+    let near = said("POST", "/v1/tools/memory.serch", "en", chinese).await;
+    assert_snapshot!(near, @"");
+    let approval = said("GET", "/v1/approvals/ap_none", "zh-CN,en;q=0.5", "").await;
+    assert_snapshot!(approval, @"");
+    let english = said("GET", "/v1/approvals/ap_none", "en;q=0.9,zh", "").await;
+    assert_snapshot!(english, @"");
+}

@@ -112,6 +112,18 @@ fn answered(mut params: Value, asked: &Value, content: &Value) -> Value {
     params
 }
 
+/// What the user is asked is in the language of the call.
+#[tokio::test]
+async fn a_question_follows_the_locale() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    let mut call = wipe("sda");
+    call["_meta"]["dev.countersign/locale"] = json!("zh-CN");
+    let asked = lines.ask("tools/call", call).await;
+    let asked = &asked["result"]["inputRequests"]["confirmation"]["params"];
+    let confirm = &asked["requestedSchema"]["properties"]["confirm"];
+    assert_json_snapshot!(confirm, @"");
+}
+
 #[tokio::test]
 async fn a_user_confirms_with_the_next_request() {
     let (_world, mut lines) = connect(ActorType::User).await;
