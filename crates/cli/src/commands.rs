@@ -9,6 +9,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod evidence;
 pub(crate) mod keys;
+mod lookup;
 pub(crate) mod mcp;
 pub(crate) mod replay;
 pub(crate) mod rules;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use countersign_testkit::patience::Watchdog;
+use countersign::contract::Digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -201,6 +202,57 @@ fn the_whole_envelope_can_be_given() {
         "--dry-run",
     ];
     assert_eq!(place.ask(0, &dry)["dry_run"], true);
+}
+
+/// A2, A16: commands find a call by the id that its caller chose, with and without its user.
+#[test]
+fn a_call_is_found_by_the_id_that_its_caller_chose() {
+    let place = Place::new();
+    let arguments = r#"{"country": "DE", "net_cents": 100}"#;
+    let call = || {
+        let call = ["call", "sample.vat", "--args", arguments, "--user", "u_7"];
+        let reply = place.ask(0, &[&call[..], &["--request-id", "order-4711"]].concat());
+        evidence(&reply)
+    };
+    let first = call();
+    for user in [&[][..], &["--user", "u_7"]] {
+        let ask = |words: &[&str]| place.ask(0, &[words, &["order-4711"], user].concat());
+        let replayed = ask(&["replay"]);
+        assert_eq!(
+            (&replayed[0]["evidence"], &replayed[0]["result"]),
+            (&json!(first), &json!("identical"))
+        );
+        let verified = ask(&["replay", "--mode", "verify"]);
+        assert_eq!(verified[0]["result"], "intact");
+        assert_eq!(ask(&["evidence", "show"])["record"]["id"], json!(first));
+        let opened = ask(&["evidence", "open", "--reason", "a test"]);
+        assert_eq!(opened["request_id"], "order-4711");
+        let bundle = ask(&["evidence", "export"]);
+        assert_eq!(bundle["records"].as_array().map(Vec::len), Some(1));
+    }
+    let another = place.told(2, &["replay", "order-4711", "--user", "u_8"]);
+    assert!(
+        another.contains("there is no call \"order-4711\""),
+        "{another}"
+    );
+    // Of two calls under one id, a command for one record names both, and a replay does both.
+    let second = call();
+    let several = place.told(2, &["evidence", "show", "order-4711"]);
+    assert!(several.contains("2 records"), "{several}");
+    assert!(several.contains(&first) && several.contains(&second));
+    let both = place.ask(0, &["replay", "order-4711"]);
+    assert_eq!(both.as_array().map(Vec::len), Some(2));
+}
+
+/// A15: a record names the program that ran the tool by the SHA-256 of its file.
+#[test]
+fn a_record_names_the_program_that_ran_the_tool() {
+    let place = Place::new();
+    let id = place.note("tea");
+    let shown = place.ask(0, &["evidence", "show", &id]);
+    let program = std::fs::read(env!("CARGO_BIN_EXE_countersign")).expect("it can be read");
+    let digest = Digest::of_bytes(&program).to_string();
+    assert_eq!(shown["record"]["tool"]["build"], digest);
 }
 
 /// A4: a dry run shows the answer and keeps nothing.

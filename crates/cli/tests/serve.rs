@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use countersign_testkit::patience::Watchdog;
+use countersign::contract::Digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -216,7 +217,8 @@ fn keys_are_managed_while_a_server_runs() {
     assert!(!listed.to_string().contains(secret));
 }
 
-/// A policy that changes is in force after a SIGHUP; one that is none changes nothing and is told.
+/// A15: a policy that changes is in force after a SIGHUP, and its text is kept by its digest; one that is none changes
+/// nothing and is told.
 #[test]
 fn a_policy_is_read_again_on_a_signal() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -228,6 +230,12 @@ fn a_policy_is_read_again_on_a_signal() {
     let running = Running::start(&["--policy", &path]);
     let tools = || running.ask("GET", "/v1/tools", "").1;
     assert!(tools().as_array().is_some_and(|tools| !tools.is_empty()));
+    let kept = |text: &str| {
+        let digest = Digest::of_bytes(text.as_bytes()).to_string();
+        let name = format!("policies/{}.toml", digest.trim_start_matches("sha256:"));
+        std::fs::read_to_string(running.file(&name)).ok()
+    };
+    assert_eq!(kept(open).as_deref(), Some(open));
 
     // The file is looked at every two seconds as well, so this ends without the signal, too.
     let until = |is_so: &dyn Fn() -> bool| {
@@ -236,7 +244,8 @@ fn a_policy_is_read_again_on_a_signal() {
             .any(|is_so| is_so);
         assert!(ended, "it is never so");
     };
-    write("revision = \"wrong\"\n[[tols]]");
+    let wrong = "revision = \"wrong\"\n[[tols]]";
+    write(wrong);
     running.signal("-HUP");
     until(&|| {
         running
@@ -246,9 +255,12 @@ fn a_policy_is_read_again_on_a_signal() {
             .contains("line 2, column 3")
     });
     assert!(tools().as_array().is_some_and(|tools| !tools.is_empty()));
-    write("revision = \"closed\"");
+    let closed = "revision = \"closed\"";
+    write(closed);
     running.signal("-HUP");
     until(&|| tools() == json!([]));
+    assert_eq!(kept(closed).as_deref(), Some(closed));
+    assert_eq!(kept(wrong), None);
     assert_eq!(running.ask("GET", "/readyz", ""), (200, json!("ready\n")));
 }
 

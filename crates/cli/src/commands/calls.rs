@@ -4,10 +4,12 @@ use std::io::Write as _;
 
 use countersign::archive::{Shown, Standing};
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, RequestId, SnapshotId};
+use countersign::contract::evidence::{LinkRole, RecordedCredential};
+use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
 
+use super::lookup::{Name, Whose};
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -209,9 +211,8 @@ pub(crate) struct CallShow {
     #[arg(value_name = "REQUEST_ID")]
     request_id: String,
 
-    /// The user of the call; without it every user is looked through for an id that a caller chose
-    #[arg(long, value_name = "USER")]
-    user: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
 }
 
 impl CallShow {
@@ -225,23 +226,11 @@ impl CallShow {
             let hint = format!("`countersign evidence show {}` shows it", self.request_id);
             return Err(Failure::new(message).hint(hint));
         }
-        let request_id = RequestId::new(&self.request_id)?;
+        let name = Name::Call(RequestId::new(&self.request_id)?);
         let place = options.open()?;
-        let rows = place
-            .runtime
-            .block_on(
-                place
-                    .archive()
-                    .of_request(&request_id, self.user.as_deref(), 100),
-            )
-            .map_err(archive_failed)?;
-        if rows.is_empty() {
-            let message = format!("there is no call {:?}", self.request_id);
-            return Err(Failure::new(message).hint("`countersign calls` lists the newest ones"));
-        }
         let mut records = Vec::new();
-        for row in &rows {
-            records.push(record(&place, &row.id)?);
+        for id in name.all(&place, self.whose.user.as_deref())? {
+            records.push(record(&place, &id)?);
         }
         if terminal.is_for_programs() {
             let leaves: Vec<&EvidenceRecord> = records.iter().map(|known| &known.record).collect();
@@ -290,9 +279,15 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
             &format!("{} {}", kind.as_str().unwrap_or_default(), actor.id),
         )?;
     }
+    if let Some(credential) = &record.credential {
+        line("credential", &credential_text(credential))?;
+    }
     if let Some(tool) = &record.tool {
         let version = tool.version.as_deref().unwrap_or("unknown version");
         line("tool", &format!("{} ({version})", tool.name))?;
+        if let Some(build) = &tool.build {
+            line("program", &build.to_string())?;
+        }
     }
     if let Some(reply) = &record.reply {
         line("code", reply.code.map_or("OK", ErrorCode::as_str))?;
@@ -309,19 +304,13 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
             &format!("{} {} (attempt {})", key.key, key.state, key.attempt),
         )?;
     }
-    for (name, version) in &record.rules {
-        line("rules", &format!("{name} {version}"))?;
-    }
-    for link in &record.links {
-        line("rests on", link.id.as_str())?;
-    }
-    if let Some(arguments) = &record.arguments {
-        line("arguments", &arguments.redacted.to_string())?;
+    for (name, value) in basis(record) {
+        line(name, &value)?;
     }
     if !record.act.is_null() {
         line("act", &record.act.to_string())?;
     }
-    if record.kind == RecordKind::Call || record.kind == RecordKind::Denial {
+    if record.payload.is_some() {
         line("payload", if known.has_payload { "sealed" } else { "gone" })?;
     }
     if let Some(phases) = &record.phases {
@@ -331,6 +320,40 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
     line("place in the log", place.as_deref().unwrap_or("none yet"))?;
     line("proof", &proof(&known.standing))?;
     Ok(())
+}
+
+/// What a call was decided by: its rules, the records that it used, and what may be shown of its arguments.
+fn basis(record: &EvidenceRecord) -> Vec<(&'static str, String)> {
+    let rules = record.rules.iter();
+    let mut lines: Vec<_> = rules
+        .map(|(name, version)| ("rules", format!("{name} {version}")))
+        .collect();
+    lines.extend(record.links.iter().map(|link| {
+        let name = match link.role {
+            Some(LinkRole::RestsOn) | None => "rests on",
+            Some(LinkRole::LookedAt) => "looked at",
+        };
+        (name, link.id.to_string())
+    }));
+    if let Some(arguments) = &record.arguments {
+        // A record of version 1 has all of them, with everything sensitive replaced.
+        let shown = [&arguments.public, &arguments.redacted];
+        let shown = shown.into_iter().filter(|value| !value.is_null());
+        lines.extend(shown.map(|value| ("arguments", value.to_string())));
+    }
+    lines
+}
+
+/// The credential behind a call.
+fn credential_text(credential: &RecordedCredential) -> String {
+    match credential {
+        RecordedCredential::ApiKey { id } => format!("API key {id}"),
+        RecordedCredential::Token { issuer, id: None } => format!("token of {issuer}"),
+        RecordedCredential::Token {
+            issuer,
+            id: Some(id),
+        } => format!("token {id} of {issuer}"),
+    }
 }
 
 /// What proves a record, in words.

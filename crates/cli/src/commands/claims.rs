@@ -82,7 +82,7 @@ struct Resolve {
     #[arg(long, group = "outcome")]
     did_not_happen: bool,
 
-    /// Why you know; it stays in the log
+    /// Why you know; it is sealed in the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::calls::{Wanted, record, show};
+use super::lookup::{Name, Whose};
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -133,18 +134,23 @@ impl<'a> Listed<'a> {
 /// Show a record and what proves it; nothing is opened
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-Example:
-  countersign evidence show ev_01a1e209-3e99-736c-842c-57d140cc68f6")]
+Examples:
+  countersign evidence show ev_01a1e209-3e99-736c-842c-57d140cc68f6
+  countersign evidence show req_01a1e15b-81de-77a5-b22a-d902aa893ab3")]
 struct Show {
-    /// The name of the record
-    #[arg(value_name = "ID", value_parser = record_id)]
-    id: SnapshotId,
+    /// The id of the record, or the request id of its call
+    #[arg(value_name = "ID")]
+    name: Name,
+
+    #[command(flatten)]
+    whose: Whose,
 }
 
 impl Show {
     fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let place = options.open()?;
-        let shown = record(&place, &self.id)?;
+        let id = self.name.one(&place, self.whose.user.as_deref())?;
+        let shown = record(&place, &id)?;
         if terminal.is_for_programs() {
             let (proof, size) = match shown.standing {
                 Standing::Waiting => ("waiting", None),
@@ -178,11 +184,14 @@ impl Show {
 Example:
   countersign evidence open ev_01a1e209-3e99-736c-842c-57d140cc68f6 --reason 'dispute 4711'")]
 struct Open {
-    /// The name of the record
-    #[arg(value_name = "ID", value_parser = record_id)]
-    id: SnapshotId,
+    /// The id of the record, or the request id of its call
+    #[arg(value_name = "ID")]
+    name: Name,
 
-    /// Why; it stays in the log
+    #[command(flatten)]
+    whose: Whose,
+
+    /// Why; it is sealed in the record of the access
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -191,14 +200,13 @@ impl Open {
     fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let place = options.open()?;
         let mut journal = Journal::start(&place)?;
+        let id = self.name.one(&place, self.whose.user.as_deref())?;
         let archive = place.archive();
         let by = operator();
-        let opened = place
-            .runtime
-            .block_on(archive.open(&self.id, &by, &self.reason));
+        let opened = place.runtime.block_on(archive.open(&id, &by, &self.reason));
         journal.sign(&place)?;
         let opened = opened.map_err(archive_failed)?;
-        let refuse = |why: &str| Err(Failure::new(format!("{}: {why}", self.id)).refused());
+        let refuse = |why: &str| Err(Failure::new(format!("{id}: {why}")).refused());
         match opened.content {
             Content::Open(payload) => write_json(terminal, &payload)?,
             Content::Nothing => return refuse("the record never had any content"),
@@ -210,11 +218,6 @@ impl Open {
         }
         Ok(Exit::Ok)
     }
-}
-
-/// The name of a record, as clap reads it.
-pub(super) fn record_id(text: &str) -> Result<SnapshotId, String> {
-    SnapshotId::new(text).map_err(|error| error.to_string())
 }
 
 fn kind(text: &str) -> Result<RecordKind, String> {

@@ -11,6 +11,7 @@ use countersign::rules::Rules;
 use serde_json::{Map, Value, json};
 
 use super::calls::Wanted;
+use super::lookup::Name;
 use crate::answer::write_table;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,6 +30,7 @@ use crate::{catalog, progress};
 #[command(after_long_help = "\
 Examples:
   countersign replay ev_01a1e209-3e99-736c-842c-57d140cc68f6
+  countersign replay order-4711 --user u_7 --mode verify
   countersign replay --since 7d --tool sample.vat --mode recompute
   countersign replay --since 7d --mode against --rules new-rules
   countersign replay --since 7d --mode against --rules new-rules.json
@@ -37,9 +39,9 @@ A folder of rules has a file for each version, NAME/YYYY-MM-DD.toml.
 To begin with, `countersign rules show NAME` writes one.
 A file of rules is one JSON object of names and data: {\"vat\": {\"DE\": 2000}}.")]
 pub(crate) struct Replay {
-    /// The name of one record
-    #[arg(value_name = "ID", value_parser = super::evidence::record_id)]
-    id: Option<SnapshotId>,
+    /// The id of one record, or the request id of its call
+    #[arg(value_name = "ID")]
+    name: Option<Name>,
 
     #[command(flatten)]
     wanted: Wanted,
@@ -87,22 +89,26 @@ impl Replay {
         let place = options.open()?;
         let rules = self.rules(&place, terminal)?;
         let mut journal = Journal::start(&place)?;
-        let ids = self.ids(&place)?;
+        let named = self.name.as_ref();
+        let named = named.map(|name| name.all(&place, self.wanted.user.as_deref()));
+        let named = named.transpose()?;
         let vault = Arc::new(place.vault());
         let replayer = Replayer::new(place.store(), vault, operator()).map_err(failed)?;
         let replayer = replayer.with(place.clock.clone(), place.ids.clone());
         let outcomes = if self.mode == Mode::Verify {
-            verify(&place, &replayer, &ids)?
+            verify(&place, &replayer, &self.meant(&place, named)?)?
         } else {
             let at = match self.mode {
                 Mode::Against => RulesAt::InForce,
                 Mode::Verify | Mode::Recompute => RulesAt::Recorded,
             };
             let target = Arc::new(replayer.local(catalog::all()?, rules, at));
-            match &self.id {
-                Some(id) => {
-                    let done = place.runtime.block_on(replayer.replay(id, &*target));
-                    vec![Outcome::of(&done.map_err(failed)?)]
+            match named {
+                Some(ids) => {
+                    let again =
+                        |id: &SnapshotId| place.runtime.block_on(replayer.replay(id, &*target));
+                    let replayed: Result<Vec<Replayed>, _> = ids.iter().map(again).collect();
+                    replayed.map_err(failed)?.iter().map(Outcome::of).collect()
                 }
                 None => self.compute(&place, &replayer, target)?,
             }
@@ -132,9 +138,13 @@ impl Replay {
     }
 
     /// The records that are meant with their tools, for a verification.
-    fn ids(&self, place: &Place) -> Result<Vec<(SnapshotId, String)>, Failure> {
-        if let Some(id) = &self.id {
-            return Ok(vec![(id.clone(), String::new())]);
+    fn meant(
+        &self,
+        place: &Place,
+        named: Option<Vec<SnapshotId>>,
+    ) -> Result<Vec<(SnapshotId, String)>, Failure> {
+        if let Some(ids) = named {
+            return Ok(ids.into_iter().map(|id| (id, String::new())).collect());
         }
         let query = LogQuery {
             kind: Some(RecordKind::Call),

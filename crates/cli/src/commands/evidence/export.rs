@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use countersign::archive;
-use countersign::contract::SnapshotId;
 
-use super::record_id;
+use crate::commands::lookup::{Name, Whose};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -24,15 +23,18 @@ Examples:
 
 `countersign verify bundle.json` and `countersign-verify bundle.json` check it, without the store.")]
 pub(super) struct Export {
-    /// The names of the records
-    #[arg(value_name = "ID", required = true, value_parser = record_id)]
-    ids: Vec<SnapshotId>,
+    /// The ids of the records, or the request ids of their calls
+    #[arg(value_name = "ID", required = true)]
+    names: Vec<Name>,
+
+    #[command(flatten)]
+    whose: Whose,
 
     /// What goes in besides records and proofs
     #[arg(long, value_enum, default_value_t = ContentRule::None)]
     content: ContentRule,
 
-    /// Why it is opened; it stays in the log
+    /// Why it is opened; it is sealed in the record of the access
     #[arg(long, value_name = "TEXT", required_if_eq("content", "opened"))]
     reason: Option<String>,
 
@@ -80,8 +82,12 @@ impl Export {
                 reason: self.reason.as_deref().unwrap_or_default(),
             },
         };
+        let mut ids = Vec::new();
+        for name in &self.names {
+            ids.extend(name.all(&place, self.whose.user.as_deref())?);
+        }
         let archive = place.archive();
-        let export = archive.export(&self.ids, content, held.as_deref());
+        let export = archive.export(&ids, content, held.as_deref());
         let bundle = place.runtime.block_on(export);
         journal.sign(&place)?;
         let bundle = bundle.map_err(archive_failed)?;

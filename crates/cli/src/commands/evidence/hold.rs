@@ -41,7 +41,7 @@ struct Target {
     #[arg(value_name = "USER|ID")]
     name: String,
 
-    /// Why; it stays in the log
+    /// Why; it is sealed in the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -68,7 +68,7 @@ pub(super) struct Erase {
     #[arg(value_name = "USER")]
     user: String,
 
-    /// Why; it stays in the log
+    /// Why; it is sealed in the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
