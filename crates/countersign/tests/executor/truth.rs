@@ -96,7 +96,8 @@ async fn a_link_says_what_it_is() {
     check(json!([false, false]), None, "looked_at", None).await;
 }
 
-/// A15: a call that rests on others names their rule sets, in every version, and so do those that rest on it.
+/// A15: a call that rests on others names their rule sets, in every version, and so do those that rest on it. A call
+/// that fails rests on nothing, and names none.
 #[tokio::test]
 async fn rule_sets_are_inherited() {
     use countersign::rules::Rules;
@@ -121,6 +122,12 @@ async fn rule_sets_are_inherited() {
         );
         assert_eq!(leaf.get("rules"), None, "it has asked for none itself");
     }
+    let quote = &under["evidence"]["snapshot_id"];
+    let arguments = json!({"quote": quote, "rest": true, "fail": true});
+    let failed = world.send("b.order", &arguments, &json!({})).await;
+    check_error(&failed, "INVALID_ARGUMENT", &json!({"field": "/fail"}));
+    let (leaf, _) = world.log().await.pop().unwrap();
+    assert_eq!(leaf.get("inherited_rules"), None, "{leaf:#}");
 }
 
 /// B7, A15: what was sent is kept byte for byte, also of a call that was refused; once, where it is what was bound.
