@@ -209,8 +209,11 @@ impl Binder {
         if found.reserved {
             return self.refused(raw, reading, reserved());
         }
-        if let Some(at) = found.broken {
-            return self.refused(raw, reading, broken(raw, at));
+        if found.unfinished.is_some() {
+            return self.unfinished(raw, reading);
+        }
+        if let Some((at, fault)) = found.broken {
+            return self.refused(raw, reading, fault.finding(raw, at));
         }
         if found.elided {
             return self.refused(raw, reading, elided());
@@ -223,19 +226,18 @@ impl Binder {
             {
                 return self.refused(raw, reading, *finding);
             }
-            let known = candidate.certain || coercer.shares_a_name(candidate.node);
             let outcome = coercer.bind_root(candidate.node);
             candidate.log.merge(std::mem::take(&mut coercer.log));
             // Strict JSON would have been exact; something here is not, be it only a space.
             if candidate.complete && candidate.log.events().is_empty() {
                 candidate.log.whole(IssueCode::StrayText, candidate.span);
             }
-            bound.push((candidate, outcome, known));
+            bound.push((candidate, outcome));
         }
         let trail = std::mem::take(&mut coercer.trail);
         // A document that shares no name with the declaration is prose with braces.
-        if bound.iter().any(|(_, _, known)| *known) {
-            bound.retain(|(_, _, known)| *known);
+        if bound.iter().any(|(candidate, _)| candidate.known) {
+            bound.retain(|(candidate, _)| candidate.known);
         }
         match Self::only_fit(&tree, &bound) {
             Ok(Some((candidate, outcome))) => {
@@ -253,17 +255,13 @@ impl Binder {
     /// The one document that fits; where none does, the one to report.
     fn only_fit<'b>(
         tree: &Tree<'_>,
-        bound: &'b [(Candidate, Outcome, bool)],
+        bound: &'b [(Candidate, Outcome)],
     ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Finding>> {
-        let fits = || {
-            bound
-                .iter()
-                .filter(|(_, outcome, _)| outcome.node.is_some())
-        };
-        let Some((first, outcome, _)) = fits().next() else {
-            let reported = bound.iter().find(|(candidate, ..)| candidate.complete);
+        let mut fits = bound.iter().filter(|(_, outcome)| outcome.node.is_some());
+        let Some((first, outcome)) = fits.next() else {
+            let reported = bound.iter().find(|(candidate, _)| candidate.complete);
             let reported = reported.or(bound.first());
-            return Ok(reported.map(|(candidate, outcome, _)| (candidate, *outcome)));
+            return Ok(reported.map(|(candidate, outcome)| (candidate, *outcome)));
         };
         // Whatever else the text has under names of this call must say the same; that it does not
         // fit makes it no example, and this one no answer.
@@ -274,10 +272,10 @@ impl Binder {
         };
         if bound.len() > 1 {
             let wanted = outcome.node.map(value);
-            let differs = |(candidate, outcome, _): &&(Candidate, Outcome, bool)| {
+            let differs = |(candidate, outcome): &&(Candidate, Outcome)| {
                 !candidate.complete || outcome.node.map(value) != wanted
             };
-            if let Some((other, ..)) = bound.iter().find(differs) {
+            if let Some((other, _)) = bound.iter().find(differs) {
                 return Err(Box::new(two_documents(other)));
             }
         }
@@ -384,6 +382,13 @@ impl Binder {
         }
     }
 
+    /// A text that ends while its author still thinks: nothing of the call has arrived.
+    fn unfinished(&self, raw: &str, reading: &Reading) -> Bound {
+        let mut bound = self.refused(raw, reading, incomplete(raw));
+        bound.status = BindStatus::Incomplete;
+        bound
+    }
+
     fn refused(&self, raw: &str, reading: &Reading, finding: Finding) -> Bound {
         let mut report = Report::new(raw, &self.schema, &self.limits, reading.language());
         report.add(finding);
@@ -415,22 +420,6 @@ fn two_documents(other: &Candidate) -> Finding {
         span: Some([span.start, span.end]),
         message: Some(Say::TwoDocuments),
         suggestion: Some(Say::SendOnlyObject),
-        ..Finding::new(IssueCode::Ambiguous)
-    }
-}
-
-fn broken(raw: &str, at: usize) -> Finding {
-    let mut at = at.min(raw.len());
-    while !raw.is_char_boundary(at) {
-        at -= 1;
-    }
-    Finding {
-        span: Some([at, raw.len()]),
-        message: Some(Say::Unreadable {
-            byte: at.to_string(),
-        }),
-        expected: Some(Say::JsonObject),
-        suggestion: Some(Say::SendAsObject),
         ..Finding::new(IssueCode::Ambiguous)
     }
 }

@@ -1,15 +1,20 @@
-//! The documents in a text: whatever stands around them is skipped, whatever could be one is read.
+//! The documents in a text: whatever could be one is read, and what stands around it must be prose.
 //!
 //! Finding decides nothing. Which candidate is meant is decided by what the declaration makes of
 //! each: taking the first would run what an injected prefix says, taking the last would run an
 //! example.
 
+mod encoded;
+
 use countersign_contract::IssueCode;
 
+use crate::fault::Fault;
 use crate::limits::Limits;
+use crate::outside::{self, Side, Trouble, thinking};
 use crate::schema::{Schema, Types};
-use crate::tolerant::{NoRead, Read, Reader, Shape, SyntaxLog};
-use crate::tree::{NodeId, Span, Tree};
+use crate::strict::{self, Stop};
+use crate::tolerant::{NoRead, Read, Reader, Shape, SyntaxLog, WRAPPERS};
+use crate::tree::{Kind, NodeId, Span, Tree};
 
 /// A document that a text may mean.
 #[derive(Debug)]
@@ -18,9 +23,8 @@ pub(crate) struct Candidate {
     pub(crate) complete: bool,
     pub(crate) span: Span,
     pub(crate) log: SyntaxLog,
-    /// Whether it is a document whatever its names are: it has the form of a call, or it breaks off
-    /// behind a name.
-    pub(crate) certain: bool,
+    /// True if it has a name of the declaration, has the form of a call, or breaks off behind a name.
+    pub(crate) known: bool,
 }
 
 /// What was found.
@@ -33,13 +37,18 @@ pub(crate) struct Found {
     pub(crate) elided: bool,
     /// Whether a document has a name that no call may have.
     pub(crate) reserved: bool,
-    /// Where a document cannot be read on without guessing.
-    pub(crate) broken: Option<usize>,
+    /// The first place where the text cannot be read without guessing.
+    pub(crate) broken: Option<(usize, Fault)>,
+    /// The place of thinking that does not end.
+    pub(crate) unfinished: Option<usize>,
 }
 
 /// How much is read again when a document turns out to be none: twice the text, and a little more so
 /// that short texts with many braces are searched to their end.
-const WORK_MAX: (usize, usize) = (2, 64 * 1024);
+const WORK_MAX: (usize, usize) = (3, 64 * 1024);
+
+/// Calls around a call that only show its result.
+const SHOWING: [&str; 3] = ["print", "console.log", "json.dumps"];
 
 /// Finds the documents in a text.
 pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Limits) -> Found {
@@ -56,6 +65,26 @@ pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Lim
     finder.found
 }
 
+/// A document and the part of a text that it takes, with the brackets that belong to it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: usize,
+    end: usize,
+    shape: Shape,
+    complete: bool,
+    known: bool,
+}
+
+impl Place {
+    /// The side behind it: a closing bracket too many stands behind brackets, not behind a call.
+    const fn behind(&self) -> Side {
+        match self.shape {
+            Shape::Bracketed | Shape::Members => Side::Behind,
+            Shape::Call => Side::BehindCall,
+        }
+    }
+}
+
 struct Finder<'f, 'r> {
     tree: &'f mut Tree<'r>,
     raw: &'f str,
@@ -69,21 +98,77 @@ struct Finder<'f, 'r> {
 
 impl Finder<'_, '_> {
     fn text(&mut self, text: &str, nesting: usize) {
-        let lead = lead(text);
-        let before = self.found.candidates.len();
-        let mut from = self.calls(text, lead);
-        if from == 0 {
-            from = self.members(text, lead);
+        let from = match thinking::skip(text) {
+            Ok(from) => from,
+            Err(at) => {
+                self.found.unfinished = Some(self.span(at, at).range().start);
+                return;
+            }
+        };
+        let schema = self.schema;
+        let declares = |name: &str| schema.has_property(schema.root, name);
+        let behind = text.get(from..).unwrap_or_default();
+        if outside::is_markup(behind, &declares) {
+            self.stopped(NoRead::Broken(from, Fault::Markup));
+            return;
         }
-        self.containers(text, from, nesting);
+        let lead = from + lead(behind);
+        let mut places = self.calls(text, lead);
+        if places.is_empty() {
+            places.extend(self.members(text, lead));
+        }
+        let next = places.last().map_or(from, |place| place.end);
+        self.containers(text, next, nesting, &mut places);
         let container = text.get(lead..).unwrap_or_default().starts_with(['{', '[']);
-        if self.found.candidates.len() == before && !container && self.takes_scalars() {
+        if places.is_empty() && !container && self.takes_scalars() {
             self.scalar(text);
+            return;
+        }
+        self.check_outside(text, from, &places);
+    }
+
+    /// Checks that nothing but prose stands around the documents. A document that is cut off does not
+    /// run, whatever stands around it.
+    fn check_outside(&mut self, text: &str, from: usize, places: &[Place]) {
+        let alone = places.len() <= 1;
+        if places.is_empty()
+            || places
+                .iter()
+                .any(|place| !place.complete && (place.known || alone))
+        {
+            return;
+        }
+        let mut at = from;
+        let mut last = None;
+        for place in places {
+            let side = last.map_or(Side::Before, Place::behind);
+            self.check_gap(text, at, place.start, side);
+            if last.is_some() && !place.known {
+                self.stopped(NoRead::Broken(place.start, Fault::Second));
+            }
+            last = last.or(Some(place).filter(|place| place.known));
+            at = place.end;
+        }
+        let side = places.last().map_or(Side::Before, Place::behind);
+        self.check_gap(text, at, text.len(), side);
+    }
+
+    fn check_gap(&mut self, text: &str, start: usize, end: usize, side: Side) {
+        let schema = self.schema;
+        let declares = |name: &str| schema.has_property(schema.root, name);
+        let gap = text.get(start..end).unwrap_or_default();
+        match outside::check(gap, side, &declares) {
+            Ok(()) => {}
+            Err(Trouble::Fault(at, fault)) => self.stopped(NoRead::Broken(start + at, fault)),
+            Err(Trouble::Unfinished(at)) => {
+                let at = self.span(start + at, end).range().start;
+                self.found.unfinished.get_or_insert(at);
+            }
         }
     }
 
     /// Every container at the outermost level.
-    fn containers(&mut self, text: &str, from: usize, nesting: usize) {
+    fn containers(&mut self, text: &str, from: usize, nesting: usize, places: &mut Vec<Place>) {
         let mut at = from;
         while let Some(offset) = text
             .as_bytes()
@@ -91,33 +176,27 @@ impl Finder<'_, '_> {
             .and_then(|rest| memchr::memchr2(b'{', b'[', rest))
         {
             let start = at + offset;
-            if is_escaped(text, start) {
-                if nesting < self.limits.decode_nesting_max {
-                    self.unescaped(text, start, nesting);
-                }
-                return;
-            }
-            if !self.could_be_arguments(text, start) {
+            if let Some(place) = self.encoded(text, at, start, nesting) {
+                at = place.end;
+                places.push(place);
+            } else if !self.could_be_arguments(text, start) {
                 at = start + 1;
-                continue;
-            }
-            match self.read(text, start, Shape::Bracketed) {
-                Ok((read, log)) => {
-                    at = read.end;
-                    self.add(read, start, log);
+            } else {
+                match self.read(text, start, Shape::Bracketed) {
+                    Ok((read, log)) => {
+                        at = read.end;
+                        places.push(self.add(text, start, Shape::Bracketed, read, log));
+                    }
+                    Err(NoRead::Implausible(_)) => at = start + 1,
+                    Err(stop) => {
+                        self.stopped(stop);
+                        return;
+                    }
                 }
-                Err(NoRead::Implausible(_)) => at = start + 1,
-                Err(stop) => {
-                    self.stopped(stop);
-                    return;
-                }
-            }
-            if self.found.candidates.len() >= self.limits.candidates_max {
-                self.found.limit = Some("candidates_max");
-                return;
             }
             let (times, more) = WORK_MAX;
-            if self.work > times * self.raw.len() + more {
+            let worked = self.work > times * self.raw.len() + more;
+            if worked || self.found.candidates.len() >= self.limits.candidates_max {
                 self.found.limit = Some("candidates_max");
                 return;
             }
@@ -136,26 +215,25 @@ impl Finder<'_, '_> {
                 .starts_with('{')
     }
 
-    /// Every `name(a=1, b=2)` before the first container; gives back where the search goes on.
-    fn calls(&mut self, text: &str, lead: usize) -> usize {
+    /// Every `name(a=1, b=2)` before the first container.
+    fn calls(&mut self, text: &str, lead: usize) -> Vec<Place> {
         let bytes = text.as_bytes();
+        let mut places = Vec::new();
         let mut at = lead;
-        let mut end = 0;
         for _ in 0..self.limits.candidates_max {
             let rest = bytes.get(at..).unwrap_or_default();
             let Some(offset) = memchr::memchr3(b'(', b'{', b'[', rest) else {
                 break;
             };
             let open = at + offset;
-            if bytes.get(open) != Some(&b'(') {
-                break;
-            }
             at = open + 1;
-            let named = open > 0
-                && bytes
-                    .get(open - 1)
-                    .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-            if !named {
+            match bytes.get(open) {
+                Some(b'(') => {}
+                // `[name(a=1)]` is a list of calls.
+                Some(b'[') if starts_with_call(text.get(at..).unwrap_or_default()) => continue,
+                _ => break,
+            }
+            if name_before(text, open) == open {
                 continue;
             }
             let inside = text.get(at..).unwrap_or_default();
@@ -166,43 +244,43 @@ impl Finder<'_, '_> {
                         .trim_start()
                         .starts_with(|c: char| c.is_ascii_digit())
                 {
-                    self.stopped(NoRead::Broken(open));
+                    self.stopped(NoRead::Broken(open, Fault::Code));
                 }
                 continue;
             }
             match self.read(text, open, Shape::Call) {
                 Ok((read, mut log)) => {
                     log.whole(IssueCode::CallSyntax, self.span(open, read.end));
-                    end = read.end;
                     at = read.end;
-                    let empty = self.tree.node(read.node).count == 0;
-                    self.add(read, open, log);
+                    let mut place = self.add(text, open, Shape::Call, read, log);
+                    // `today()` may as well be a remark.
+                    place.known = self.tree.node(read.node).count > 0;
                     if let Some(candidate) = self.found.candidates.last_mut() {
-                        candidate.certain = !empty;
+                        candidate.known = place.known;
                     }
+                    places.push(place);
                 }
                 Err(stop) => self.stopped(stop),
             }
         }
-        end
+        places
     }
 
     /// `"a": 1, "b": 2}`: the members without their opening brace.
-    fn members(&mut self, text: &str, lead: usize) -> usize {
+    fn members(&mut self, text: &str, lead: usize) -> Option<Place> {
         let mut log = SyntaxLog::default();
         let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
         if !reader.starts_member(lead) {
-            return 0;
+            return None;
         }
         match self.read(text, lead, Shape::Members) {
             Ok((read, mut log)) => {
                 log.whole(IssueCode::BracesAdded, self.span(lead, lead));
-                self.add(read, lead, log);
-                read.end
+                Some(self.add(text, lead, Shape::Members, read, log))
             }
             Err(stop) => {
                 self.stopped(stop);
-                0
+                None
             }
         }
     }
@@ -212,45 +290,23 @@ impl Finder<'_, '_> {
         match stop {
             NoRead::Implausible(_) => {}
             // A place in a decoded text is no place in the raw one.
-            NoRead::Broken(at) => self.found.broken = Some(self.span(at, at).range().start),
+            NoRead::Broken(at, fault) => {
+                let at = self.span(at, at).range().start;
+                self.found.broken.get_or_insert((at, fault));
+            }
             NoRead::Elided => self.found.elided = true,
             NoRead::Limit(limit) => self.found.limit = Some(limit),
             NoRead::Reserved => self.found.reserved = true,
         }
     }
 
-    /// A document in which every quote is escaped: the content of a text without its own quotes.
-    fn unescaped(&mut self, text: &str, start: usize, nesting: usize) {
-        let mut decoded = String::with_capacity(text.len() - start);
-        let rest = text.get(start..).unwrap_or_default();
-        let mut at = 0;
-        while let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) {
-            let plain = memchr::memchr(b'\\', tail.as_bytes()).unwrap_or(tail.len());
-            decoded.push_str(tail.get(..plain).unwrap_or_default());
-            at += plain;
-            let Some(escape) = tail.get(plain..).filter(|escape| !escape.is_empty()) else {
-                break;
-            };
-            let (character, width) = crate::escape::decode(escape.as_bytes()).unwrap_or(('\\', 1));
-            decoded.push(character);
-            at += width;
-        }
-        let origin = self.origin;
-        let span = self.span(start, text.len());
-        self.origin = Some(span);
-        let before = self.found.candidates.len();
-        self.text(&decoded, nesting + 1);
-        for candidate in self.found.candidates.iter_mut().skip(before) {
-            candidate.log.whole(IssueCode::RootDecoded, span);
-        }
-        self.origin = origin;
-    }
-
     fn scalar(&mut self, text: &str) {
         let mut log = SyntaxLog::default();
         let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
         match reader.read_scalar() {
-            Ok(read) => self.add(read, 0, log),
+            Ok(read) => {
+                self.add(text, 0, Shape::Bracketed, read, log);
+            }
             Err(stop) => self.stopped(stop),
         }
     }
@@ -262,6 +318,7 @@ impl Finder<'_, '_> {
             .any(|t| types.has(*t))
     }
 
+    /// Reads one document: strict first, also here.
     fn read(
         &mut self,
         text: &str,
@@ -269,7 +326,19 @@ impl Finder<'_, '_> {
         shape: Shape,
     ) -> Result<(Read, SyntaxLog), NoRead> {
         let mut log = SyntaxLog::default();
-        let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
+        if shape == Shape::Bracketed
+            && let Some(read) = self.read_strictly(text, start)?
+        {
+            return Ok((read, log));
+        }
+        let in_call = text
+            .get(..start)
+            .unwrap_or_default()
+            .trim_end()
+            .strip_suffix('(')
+            .is_some_and(|before| name_before(before, before.len()) < before.len());
+        let mut reader =
+            Reader::new(self.tree, &mut log, text, self.schema, self.limits).inside_call(in_call);
         if let Some(origin) = self.origin {
             reader = reader.decoded_from(origin, 0);
         }
@@ -282,23 +351,128 @@ impl Finder<'_, '_> {
         read.map(|read| (read, log))
     }
 
+    /// Strict JSON behind which the document does not go on.
+    fn read_strictly(&mut self, text: &str, start: usize) -> Result<Option<Read>, NoRead> {
+        let origin = self.origin.map(|span| (span, 0));
+        match strict::container(self.tree, text, start, origin, self.limits) {
+            Ok((node, end)) => {
+                self.work += end - start;
+                let mut log = SyntaxLog::default();
+                let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
+                if reader.members_go_on(end) {
+                    return Ok(None);
+                }
+                let named = self.tree.node(node).count > 0;
+                Ok(Some(Read {
+                    node,
+                    end,
+                    complete: true,
+                    named,
+                }))
+            }
+            Err(Stop::NotJson(at)) => {
+                self.work += at.saturating_sub(start);
+                Ok(None)
+            }
+            Err(Stop::Limit(limit)) => Err(NoRead::Limit(limit)),
+            Err(Stop::Reserved) => Err(NoRead::Reserved),
+        }
+    }
+
     /// Where something stands in the raw text; of a decoded text, where that stands.
     fn span(&self, start: usize, end: usize) -> Span {
         self.origin.unwrap_or(Span::new(start, end))
     }
 
-    fn add(&mut self, read: Read, start: usize, mut log: SyntaxLog) {
+    fn add(
+        &mut self,
+        text: &str,
+        start: usize,
+        shape: Shape,
+        read: Read,
+        mut log: SyntaxLog,
+    ) -> Place {
         let span = self.span(start, read.end);
-        if self.origin.is_none() {
-            skipped(self.raw, start, read.end, &mut log);
+        skipped(text, start, read.end, self.origin, &mut log);
+        // A string that ends somewhere else leaves a part of the document outside it.
+        let has = |code| !log.is_new(code);
+        let behind = text.get(read.end..).unwrap_or_default().trim_start();
+        let closer = has(IssueCode::ExtraCloser) || behind.starts_with(['}', ']']);
+        if has(IssueCode::InnerQuoteEscaped) && (closer || has(IssueCode::ProseSkipped)) {
+            self.stopped(NoRead::Broken(start, Fault::Quotes));
         }
+        if has(IssueCode::ValueUnquoted) && closer {
+            self.stopped(NoRead::Broken(start, Fault::Bare));
+        }
+        let mut unused = SyntaxLog::default();
+        let reader = Reader::new(self.tree, &mut unused, text, self.schema, self.limits);
+        if closer && !reader.is_one_thing(read.node) {
+            self.stopped(NoRead::Broken(read.end, Fault::Unreadable));
+        }
+        let known =
+            read.named && !read.complete || shares_a_name(self.tree, self.schema, read.node);
         self.found.candidates.push(Candidate {
             node: read.node,
             complete: read.complete,
             span,
             log,
-            certain: read.named && !read.complete,
+            known,
         });
+        let place = Place {
+            start,
+            end: read.end,
+            shape,
+            complete: read.complete,
+            known,
+        };
+        self.enclosed(text, place)
+    }
+
+    /// A document with the name of its call and the brackets that hold nothing else.
+    fn enclosed(&mut self, text: &str, mut place: Place) -> Place {
+        if place.shape == Shape::Call {
+            place.start = name_before(text, place.start);
+        }
+        let mut call = place.shape == Shape::Call;
+        loop {
+            let before = text.get(..place.start).unwrap_or_default().trim_end();
+            let behind = text.get(place.end..).unwrap_or_default();
+            let blank = behind.len() - behind.trim_start().len();
+            let (open, close) = (
+                before.bytes().next_back(),
+                behind.trim_start().bytes().next(),
+            );
+            let start = match (open, close) {
+                (Some(b'('), Some(b')')) => {
+                    let name = name_before(before, before.len() - 1);
+                    let named = before.get(name..before.len() - 1).unwrap_or_default();
+                    if call && !named.is_empty() && !SHOWING.contains(&named) {
+                        return place;
+                    }
+                    call |= !named.is_empty();
+                    name
+                }
+                (Some(b'['), Some(b']')) if call => before.len() - 1,
+                (Some(b'{'), Some(b'}')) if !call => before.len() - 1,
+                _ => return place,
+            };
+            place.start = start;
+            place.end += blank + 1;
+        }
+    }
+}
+
+/// True if a document has a name that the declaration knows, or a wrapper around such.
+fn shares_a_name(tree: &Tree<'_>, schema: &Schema, node: NodeId) -> bool {
+    match tree.kind(node) {
+        Kind::Object => tree.children(node).any(|member| {
+            let name = tree.key(member);
+            WRAPPERS.contains(&name) || schema.knows(schema.root, name)
+        }),
+        Kind::Array => tree
+            .children(node)
+            .any(|item| tree.kind(item) == Kind::Object && shares_a_name(tree, schema, item)),
+        Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Text => false,
     }
 }
 
@@ -330,16 +504,33 @@ fn starts_with_assignment(text: &str) -> bool {
         || (word == 0 && rest.starts_with(')'))
 }
 
+/// True if a text starts with the name of a call and its parenthesis.
+fn starts_with_call(text: &str) -> bool {
+    let text = text.trim_start();
+    let name = text.find(|c: char| !is_name(c)).unwrap_or(text.len());
+    name > 0 && text.get(name..).unwrap_or_default().starts_with('(')
+}
+
+const fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.')
+}
+
+/// Where the name of a call starts that ends here.
+fn name_before(text: &str, end: usize) -> usize {
+    let before = text.get(..end).unwrap_or_default();
+    before.trim_end_matches(is_name).len()
+}
+
 /// Notes what was skipped around a document.
-fn skipped(raw: &str, start: usize, end: usize, log: &mut SyntaxLog) {
+fn skipped(text: &str, start: usize, end: usize, origin: Option<Span>, log: &mut SyntaxLog) {
     for (text, from) in [
-        (raw.get(..start).unwrap_or_default(), 0),
-        (raw.get(end..).unwrap_or_default(), end),
+        (text.get(..start).unwrap_or_default(), 0),
+        (text.get(end..).unwrap_or_default(), end),
     ] {
         if text.trim().is_empty() {
             continue;
         }
-        let span = Span::new(from, from + text.len());
+        let span = origin.unwrap_or(Span::new(from, from + text.len()));
         let code = if text.contains("```") {
             IssueCode::FenceStripped
         } else if text.trim().starts_with('<') && text.trim().ends_with('>') {
@@ -353,14 +544,4 @@ fn skipped(raw: &str, start: usize, end: usize, log: &mut SyntaxLog) {
         };
         log.whole(code, span);
     }
-}
-
-/// Whether the first quote inside a container is escaped.
-fn is_escaped(text: &str, start: usize) -> bool {
-    let inside = text.get(start + 1..).unwrap_or_default();
-    let inside = inside
-        .trim_start_matches("\\n")
-        .trim_start_matches("\\t")
-        .trim_start();
-    inside.starts_with("\\\"")
 }

@@ -23,6 +23,7 @@ use crate::fold::nearest;
 use crate::limits::Limits;
 use crate::reading::Reading;
 use crate::schema::{Rules, Schema, SchemaId, Types};
+use crate::strict;
 use crate::tolerant::{Reader, Shape, SyntaxLog};
 use crate::tree::{Kind, NodeId, Str, Tree};
 use crate::validate::{Memo, Validator, is_allowed, type_of};
@@ -58,6 +59,8 @@ pub(crate) struct Coercer<'c, 'r> {
     suggestions: usize,
     depth: usize,
     decoding: usize,
+    /// How many wrappers around the document were removed.
+    unwrapping: usize,
 }
 
 impl<'c, 'r> Coercer<'c, 'r> {
@@ -82,6 +85,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
             suggestions: 0,
             depth: 0,
             decoding: 0,
+            unwrapping: 0,
         }
     }
 
@@ -367,6 +371,12 @@ impl<'c, 'r> Coercer<'c, 'r> {
         let text = text.to_owned();
         let span = self.tree.node(node).span;
         let mut log = SyntaxLog::default();
+        let origin = Some((span, self.depth));
+        if let Ok((node, end)) = strict::container(self.tree, &text, 0, origin, self.limits)
+            && end == text.len()
+        {
+            return Some((node, log));
+        }
         let mut reader = Reader::new(self.tree, &mut log, &text, self.schema, self.limits)
             .decoded_from(span, self.depth);
         let read = reader.read(0, Shape::Bracketed, Some(id)).ok()?;

@@ -1,4 +1,4 @@
-//! JSON's string escapes, for the strict pass, the tolerant reader and the stream alike.
+//! String escapes: JSON's, for the strict pass, the tolerant reader and the stream alike, and Python's.
 
 /// Decodes the escape at the start of `rest` (which begins with a backslash): the character and how
 /// many bytes it took. None where JSON has no such escape, or half of a surrogate pair is missing.
@@ -14,13 +14,13 @@ pub(crate) fn decode(rest: &[u8]) -> Option<(char, usize)> {
         b'r' => simple('\r'),
         b't' => simple('\t'),
         b'u' => {
-            let high = hex4(rest.get(2..6)?)?;
+            let high = hex(rest.get(2..6)?)?;
             match high {
                 0xd800..=0xdbff => {
                     if rest.get(6..8)? != b"\\u" {
                         return None;
                     }
-                    let low = hex4(rest.get(8..12)?)?;
+                    let low = hex(rest.get(8..12)?)?;
                     if !(0xdc00..=0xdfff).contains(&low) {
                         return None;
                     }
@@ -34,7 +34,27 @@ pub(crate) fn decode(rest: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-fn hex4(digits: &[u8]) -> Option<u32> {
+/// Decodes `\x` with two digits or `\U` with eight, which Python has and JSON does not.
+pub(crate) fn decode_foreign(rest: &[u8]) -> Option<(char, usize)> {
+    let width = match rest.get(1)? {
+        b'x' => 4,
+        b'U' => 10,
+        _ => return None,
+    };
+    let code = hex(rest.get(2..width)?)?;
+    Some((char::from_u32(code)?, width))
+}
+
+/// True if a `\u` escape is half of a surrogate pair without the other half.
+pub(crate) fn is_surrogate(rest: &[u8]) -> bool {
+    rest.get(1) == Some(&b'u')
+        && rest
+            .get(2..6)
+            .and_then(hex)
+            .is_some_and(|code| (0xd800..=0xdfff).contains(&code))
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |value, digit| {
         Some(value * 16 + char::from(*digit).to_digit(16)?)
     })

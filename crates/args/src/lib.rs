@@ -6,7 +6,8 @@
 //! two readings known to us, is refused.
 //!
 //! The rooms, in the order in which a text passes through them: `strict` reads JSON as it is;
-//! `tolerant` reads what models write; `candidates` finds the documents in a text; `coerce` brings
+//! `tolerant` reads what models write; `candidates` finds the documents in a text, and `outside`
+//! checks that nothing but prose stands around them; `coerce` brings
 //! values to their declared types; `validate` has the last word; `report` tells what happened, with
 //! the sentences of `words`. `stream` shows a call while it still arrives.
 
@@ -17,10 +18,12 @@ mod candidates;
 mod coerce;
 mod duplicates;
 mod escape;
+mod fault;
 mod fold;
 mod format;
 mod limits;
 mod number;
+mod outside;
 mod reading;
 mod render;
 mod report;

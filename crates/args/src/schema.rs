@@ -128,6 +128,40 @@ impl Schema {
     }
 
     /// The declared defaults and examples.
+    /// True if a value of this schema may have a member of this name, in any spelling.
+    pub(crate) fn knows(&self, id: SchemaId, name: &str) -> bool {
+        self.some_object(id, &|object| {
+            object.knows(name) || object.respelt(name).is_some()
+        })
+    }
+
+    /// True if a value of this schema has a property of this very name.
+    pub(crate) fn has_property(&self, id: SchemaId, name: &str) -> bool {
+        self.some_object(id, &|object| object.property(name).is_some())
+    }
+
+    /// True if some value of this type fits a schema, as far as types go.
+    pub(crate) fn takes(&self, id: SchemaId, types: Types) -> bool {
+        let rules = self.rules(id);
+        let some = |parts: &[SchemaId]| {
+            parts.is_empty() || parts.iter().any(|part| self.takes(*part, types))
+        };
+        rules.types.has(types)
+            && rules.all_of.iter().all(|part| self.takes(*part, types))
+            && some(&rules.any_of)
+            && some(&rules.one_of)
+    }
+
+    fn some_object(&self, id: SchemaId, fits: &dyn Fn(&ObjectRules) -> bool) -> bool {
+        let rules = self.rules(id);
+        let mut parts = rules
+            .all_of
+            .iter()
+            .chain(&rules.any_of)
+            .chain(&rules.one_of);
+        rules.object.as_ref().is_some_and(fits) || parts.any(|part| self.some_object(*part, fits))
+    }
+
     pub(crate) fn shown(&self) -> &[Shown] {
         &self.shown
     }

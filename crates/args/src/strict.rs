@@ -34,19 +34,44 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 
 /// Reads the whole text as one document.
 pub(crate) fn parse<'r>(raw: &'r str, limits: &Limits) -> Result<Document<'r>, Stop> {
-    let mut reader = Reader {
-        bytes: raw.as_bytes(),
-        at: 0,
-        tree: Tree::new(raw),
-        limits,
-        duplicates: false,
-    };
-    let root = reader.document()?;
+    let mut tree = Tree::new(raw);
+    let mut reader = Reader::new(&mut tree, raw, None, 0, limits);
+    let root = reader.value()?;
+    reader.white();
+    if reader.at < raw.len() {
+        return reader.stop();
+    }
+    let duplicates = reader.duplicates;
     Ok(Document {
-        tree: reader.tree,
+        tree,
         root,
-        duplicates: reader.duplicates,
+        duplicates,
     })
+}
+
+/// Reads the container that starts at `start` of a text into a tree, and gives back the byte behind
+/// it. Where the text is not the tree's own, `origin` is the part of the raw text that it was decoded from,
+/// at this depth. A tree that is given back with an error is as it was.
+pub(crate) fn container(
+    tree: &mut Tree<'_>,
+    text: &str,
+    start: usize,
+    origin: Option<(Span, usize)>,
+    limits: &Limits,
+) -> Result<(NodeId, usize), Stop> {
+    let before = tree.mark();
+    let (origin, depth) = origin.map_or((None, 0), |(span, depth)| (Some(span), depth));
+    let mut reader = Reader::new(tree, text, origin, depth, limits);
+    reader.at = start;
+    let root = reader.value();
+    let end = reader.at;
+    match root {
+        Ok(root) => Ok((root, end)),
+        Err(stop) => {
+            tree.reset(before);
+            Err(stop)
+        }
+    }
 }
 
 /// A container that is still open.
@@ -67,16 +92,40 @@ const fn closer(object: bool) -> u8 {
     if object { b'}' } else { b']' }
 }
 
-struct Reader<'r, 'l> {
-    bytes: &'r [u8],
+struct Reader<'t, 'r, 's> {
+    text: &'s str,
+    bytes: &'s [u8],
     at: usize,
-    tree: Tree<'r>,
-    limits: &'l Limits,
+    tree: &'t mut Tree<'r>,
+    /// Set where the text is not the tree's own.
+    origin: Option<Span>,
+    base_depth: usize,
+    limits: &'s Limits,
     duplicates: bool,
 }
 
-impl Reader<'_, '_> {
-    fn document(&mut self) -> Result<NodeId, Stop> {
+impl<'t, 'r, 's> Reader<'t, 'r, 's> {
+    fn new(
+        tree: &'t mut Tree<'r>,
+        text: &'s str,
+        origin: Option<Span>,
+        base_depth: usize,
+        limits: &'s Limits,
+    ) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            tree,
+            origin,
+            base_depth,
+            limits,
+            duplicates: false,
+        }
+    }
+
+    /// Reads one value, up to the byte behind it.
+    fn value(&mut self) -> Result<NodeId, Stop> {
         let mut stack: Vec<Frame> = Vec::with_capacity(8);
         let mut key = Str::EMPTY;
         loop {
@@ -96,14 +145,10 @@ impl Reader<'_, '_> {
             };
             // A value ended here: close what ends with it, up to the next comma.
             loop {
-                self.white();
                 let Some(frame) = stack.last() else {
-                    return if self.at == self.bytes.len() {
-                        Ok(done)
-                    } else {
-                        self.stop()
-                    };
+                    return Ok(done);
                 };
+                self.white();
                 let object = frame.object;
                 match self.peek() {
                     b',' => {
@@ -128,7 +173,7 @@ impl Reader<'_, '_> {
     fn open(&mut self, stack: &mut Vec<Frame>, key: Str) -> Result<Opened, Stop> {
         let object = self.peek() == b'{';
         let kind = if object { Kind::Object } else { Kind::Array };
-        let node = self.push(kind, Str::EMPTY, Span::new(self.at, self.at))?;
+        let node = self.push(kind, Str::EMPTY, self.at)?;
         self.at += 1;
         self.white();
         self.attach(stack.last_mut(), node, key)?;
@@ -137,7 +182,7 @@ impl Reader<'_, '_> {
             self.end(node);
             return Ok(Opened::Empty(node));
         }
-        if stack.len() >= self.limits.depth() {
+        if self.base_depth + stack.len() >= self.limits.depth() {
             return Err(Stop::Limit("depth_max"));
         }
         stack.push(Frame {
@@ -162,7 +207,7 @@ impl Reader<'_, '_> {
         match self.peek() {
             b'"' => {
                 let text = self.string()?;
-                self.push(Kind::Text, text, Span::new(start, self.at))
+                self.push(Kind::Text, text, start)
             }
             b't' => self.literal("true", Kind::True),
             b'f' => self.literal("false", Kind::False),
@@ -176,7 +221,7 @@ impl Reader<'_, '_> {
         let start = self.at;
         if self.rest().starts_with(word.as_bytes()) {
             self.at += word.len();
-            self.push(kind, Str::EMPTY, Span::new(start, self.at))
+            self.push(kind, Str::EMPTY, start)
         } else {
             self.stop()
         }
@@ -206,11 +251,8 @@ impl Reader<'_, '_> {
         if self.at - start > self.limits.number_digits_max {
             return Err(Stop::Limit("number_digits_max"));
         }
-        self.push(
-            Kind::Number,
-            Tree::raw_str(start, self.at),
-            Span::new(start, self.at),
-        )
+        let digits = self.piece(start, self.at);
+        self.push(Kind::Number, digits, start)
     }
 
     fn digits(&mut self) {
@@ -247,7 +289,7 @@ impl Reader<'_, '_> {
         loop {
             match self.peek() {
                 b'"' => {
-                    let text = Tree::raw_str(start, self.at);
+                    let text = self.piece(start, self.at);
                     self.at += 1;
                     return Ok(text);
                 }
@@ -286,16 +328,27 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Copies raw text from `from` to here into the side buffer.
+    /// A piece of the text: of the raw one it is only pointed to.
+    fn piece(&mut self, start: usize, end: usize) -> Str {
+        if self.origin.is_none() {
+            Tree::raw_str(start, end)
+        } else {
+            self.tree
+                .intern(self.text.get(start..end).unwrap_or_default())
+        }
+    }
+
+    /// Copies text from `from` to here into the side buffer.
     fn copy(&mut self, from: usize) {
-        let piece = self.tree.raw().get(from..self.at).unwrap_or_default();
+        let piece = self.text.get(from..self.at).unwrap_or_default();
         self.tree.side().push_str(piece);
     }
 
-    fn push(&mut self, kind: Kind, text: Str, span: Span) -> Result<NodeId, Stop> {
+    fn push(&mut self, kind: Kind, text: Str, start: usize) -> Result<NodeId, Stop> {
         if self.tree.len() >= self.limits.nodes() {
             return Err(Stop::Limit("nodes_max"));
         }
+        let span = self.origin.unwrap_or(Span::new(start, self.at));
         Ok(self.tree.push(kind, text, span))
     }
 
@@ -314,10 +367,12 @@ impl Reader<'_, '_> {
 
     /// A container ends here.
     fn end(&mut self, node: NodeId) {
-        self.tree.node_mut(node).span.end = self.at as u32;
+        if self.origin.is_none() {
+            self.tree.node_mut(node).span.end = self.at as u32;
+        }
         let container = self.tree.node(node);
         if container.kind == Kind::Object && container.count > 1 && !self.duplicates {
-            self.duplicates = has_duplicates(&self.tree, node);
+            self.duplicates = has_duplicates(self.tree, node);
         }
     }
 

@@ -10,14 +10,16 @@ mod filler;
 mod key;
 mod log;
 mod quote;
+mod word;
 
+use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::schema::{Schema, SchemaId};
+use crate::schema::{Schema, SchemaId, Types};
 use crate::strict::is_reserved;
 use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
 
 use countersign_contract::IssueCode;
-pub(crate) use key::WRAPPERS;
+pub(crate) use key::{CALL_MEMBERS, WRAPPERS};
 pub(crate) use log::{SyntaxEvent, SyntaxLog};
 use quote::Quote;
 
@@ -39,7 +41,7 @@ pub(crate) enum NoRead {
     /// What stands here is no container; it was looked at up to this byte.
     Implausible(usize),
     /// It began as a container and cannot be read on from this byte without guessing.
-    Broken(usize),
+    Broken(usize, Fault),
     /// A part was left out on purpose (`...`): there is no whole to read.
     Elided,
     /// It goes beyond this limit.
@@ -68,6 +70,9 @@ struct Frame {
     schema: Option<SchemaId>,
     /// Whether a comma stands before what comes next.
     comma: bool,
+    /// True if the last value is a string without quotes.
+    after_bare: bool,
+    keys: key::Styles,
 }
 
 /// What ends a container.
@@ -114,10 +119,21 @@ pub(crate) struct Reader<'t, 'r, 's> {
     base_depth: usize,
     white: filler::WhiteCache,
     lookaheads: usize,
-    /// Where a choice between two readings would have been a guess.
-    broken: Option<usize>,
-    /// Whether the text that is being read has an escape that JSON does not have.
-    repaired_escape: bool,
+    /// The first place where a choice between two readings would have been a guess.
+    broken: Option<(usize, Fault)>,
+    /// The first quote that was kept inside a string.
+    inner_quote: Option<usize>,
+    /// True if a comma, a colon or a bracket was missing, or there was one too many.
+    restructured: bool,
+    /// True inside a call: there an identifier is a variable.
+    call: bool,
+    /// True once a string in single quotes was read: escapes are then those of Python.
+    single_quoted: bool,
+    escapes: quote::Escapes,
+    /// True if the value that was just read is a string without quotes.
+    bare_text: bool,
+    /// True if a comment was skipped right before this place.
+    commented: bool,
     named: bool,
 }
 
@@ -143,9 +159,21 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             white: filler::WhiteCache::default(),
             lookaheads: 0,
             broken: None,
-            repaired_escape: false,
+            inner_quote: None,
+            restructured: false,
+            call: false,
+            single_quoted: false,
+            escapes: quote::Escapes::default(),
+            bare_text: false,
+            commented: false,
             named: false,
         }
+    }
+
+    /// The document stands inside the parentheses of a call.
+    pub(crate) fn inside_call(mut self, call: bool) -> Self {
+        self.call = call;
+        self
     }
 
     /// The text was decoded from this part of the raw text, at this depth.
@@ -171,6 +199,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             Shape::Members => self.enter(Kind::Object, Closer::End, Str::EMPTY, schema)?,
             Shape::Call => {
                 self.at += 1;
+                self.call = true;
                 self.enter(Kind::Object, Closer::Parenthesis, Str::EMPTY, schema)?
             }
         };
@@ -178,16 +207,33 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             if self.lookaheads > self.limits.lookaheads_max {
                 return Err(NoRead::Limit("lookaheads_max"));
             }
-            if let Some(at) = self.broken {
-                return Err(NoRead::Broken(at));
+            if let Some((at, fault)) = self.broken {
+                return Err(NoRead::Broken(at, fault));
             }
             step = match step {
                 Step::Value(key) => self.value(key),
                 Step::Key => self.key(),
                 Step::Behind => Ok(self.after_value()),
-                Step::Done(read) => return Ok(read),
+                Step::Done(read) => return self.done(read, shape),
             }
             .map_err(|stop| self.began(stop))?;
+        }
+    }
+
+    /// A string with a quote inside it, or without quotes, is read only where nothing else was repaired: if
+    /// it ends somewhere else, a comma, a bracket or prose is missing or too many there.
+    fn done(&self, read: Read, shape: Shape) -> Result<Read, NoRead> {
+        match self.inner_quote {
+            Some(at) if read.complete && (self.restructured || shape == Shape::Members) => {
+                Err(NoRead::Broken(at, Fault::Quotes))
+            }
+            None if read.complete && self.restructured && !self.is_one_thing(read.node) => {
+                Err(NoRead::Broken(read.end, Fault::Unreadable))
+            }
+            None if read.complete && self.restructured && self.has_bare_text() => {
+                Err(NoRead::Broken(read.end, Fault::Bare))
+            }
+            Some(_) | None => Ok(read),
         }
     }
 
@@ -202,8 +248,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             None => self.bare_value()?,
         };
         self.filler();
-        if let Some(at) = self.broken {
-            return Err(NoRead::Broken(at));
+        if let Some((at, fault)) = self.broken {
+            return Err(NoRead::Broken(at, fault));
         }
         match node {
             Some(_) if !self.at_end() => Err(NoRead::Implausible(self.at)),
@@ -225,7 +271,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 .first()
                 .is_none_or(|root| self.tree.node(root.node).count == 0);
         match stop {
-            NoRead::Implausible(at) if !empty => NoRead::Broken(at),
+            NoRead::Implausible(at) if !empty => NoRead::Broken(at, Fault::Unreadable),
             NoRead::Elided if empty => NoRead::Implausible(self.at + 1),
             stop => stop,
         }
@@ -234,11 +280,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     /// Whether a member of the root object starts here.
     pub(crate) fn starts_member(&mut self, at: usize) -> bool {
         let root = Some(self.schema.root);
-        match (self.quoted_key_at(at), self.bare_key_at(at)) {
-            (Some(key), _) => self.declares(root, key),
-            (None, Some(key)) => self.declares_by_name(self.schema.root, key),
-            (None, None) => false,
-        }
+        self.quoted_key_at(at)
+            .is_some_and(|key| self.declares(root, key))
     }
 
     /// A value starts here.
@@ -266,7 +309,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             return Err(NoRead::Elided);
         }
         let start = self.at;
-        let node = match self.quote_here() {
+        let quote = self.quote_here();
+        let node = match quote {
             Some(quote) => self.quoted_value(quote)?,
             None => self.bare_value()?,
         };
@@ -278,9 +322,17 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 self.note(IssueCode::StrayText, start, self.at);
                 return Ok(Step::Value(Str::EMPTY));
             }
-            None => return Err(NoRead::Broken(start)),
+            None => return Err(NoRead::Broken(start, Fault::Unreadable)),
         };
         self.attach(node, key)?;
+        let bare = std::mem::take(&mut self.bare_text);
+        if let Some(frame) = self.stack.last_mut() {
+            frame.after_bare = bare;
+            frame.keys.bare_text |= bare;
+        }
+        if list {
+            self.check_style(start, quote);
+        }
         Ok(Step::Behind)
     }
 
@@ -308,9 +360,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                     .is_some_and(|id| self.declares_by_name(id, key))
         });
         if !belongs {
-            return Err(NoRead::Broken(self.at));
+            return Err(NoRead::Broken(self.at, Fault::Unreadable));
         }
-        self.note(IssueCode::CloserInserted, self.at, self.at);
+        self.restructure(IssueCode::CloserInserted, self.at, self.at);
         self.stack.pop();
         Ok(Step::Key)
     }
@@ -337,7 +389,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             }
             b'}' | b']' => return self.close(),
             b')' if self.in_parentheses() => return self.close(),
-            _ => self.note(IssueCode::MissingComma, self.at, self.at),
+            _ => self.missing_comma(),
         }
         if list {
             Step::Value(Str::EMPTY)
@@ -378,6 +430,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             closer,
             schema,
             comma: false,
+            after_bare: false,
+            keys: key::Styles::default(),
         });
         Ok(if closer.is_list() {
             Step::Value(Str::EMPTY)
@@ -403,21 +457,21 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         // A closer that would end the document although its members go on is one too many, or of
         // the wrong kind: then it ends the innermost container.
         let innermost = self.stack.len() - 1;
-        let goes_on = found.is_none_or(|depth| depth == 0) && self.members_go_on();
+        let goes_on = found.is_none_or(|depth| depth == 0) && self.members_go_on(self.at + 1);
         let depth = match found {
             Some(depth) if !goes_on => depth,
             _ if innermost > 0 && goes_on => innermost,
             _ => {
                 self.at += 1;
-                self.note(IssueCode::ExtraCloser, start, self.at);
+                self.restructure(IssueCode::ExtraCloser, start, self.at);
                 return Step::Behind;
             }
         };
         if found != Some(depth) {
-            self.note(IssueCode::CloserInserted, start, start);
+            self.restructure(IssueCode::CloserInserted, start, start);
         }
         if depth + 1 < self.stack.len() {
-            self.note(IssueCode::CloserInserted, start, start);
+            self.restructure(IssueCode::CloserInserted, start, start);
         }
         self.at += 1;
         while self.stack.len() > depth {
@@ -425,6 +479,11 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 self.note(IssueCode::TrailingComma, start, start);
             }
             let Some(frame) = self.stack.pop() else { break };
+            self.check_placeholder(&frame, start);
+            // An object that another bracket closes may lack more than its own.
+            if frame.closer == Closer::Brace && closer != Closer::Brace {
+                self.breaks(start, Fault::Unreadable);
+            }
             let end = self.span(start, self.at).end;
             self.tree.node_mut(frame.node).span.end = end;
             if self.stack.is_empty() {
@@ -439,6 +498,17 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Step::Behind
     }
 
+    /// `[your name]` where no list is wanted is a placeholder, not a list of one.
+    fn check_placeholder(&mut self, frame: &Frame, at: usize) {
+        let lone = frame.closer.is_list() && frame.after_bare;
+        let wanted = frame
+            .schema
+            .is_none_or(|id| self.schema.takes(id, Types::ARRAY));
+        if lone && !wanted && self.tree.node(frame.node).count == 1 {
+            self.breaks(at, Fault::Bare);
+        }
+    }
+
     /// The text ended inside something.
     fn ended(&self) -> Step {
         let node = self.stack.first().map_or(NONE, |root| root.node);
@@ -450,20 +520,21 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         })
     }
 
-    /// Whether members of the document follow the closer here.
-    fn members_go_on(&mut self) -> bool {
-        let mut next = self.skip_filler(self.at + 1);
+    /// Whether members of the document follow its closer, which ends before this byte.
+    pub(crate) fn members_go_on(&mut self, behind: usize) -> bool {
+        let mut next = self.skip_filler(behind);
         let comma = self.byte_at(next) == b',';
         if comma {
             next = self.skip_filler(next + 1);
         }
-        let schema = self.stack.first().and_then(|frame| frame.schema);
-        if self.quoted_key_at(next).is_some() {
-            return true;
-        }
-        match self.bare_key_at(next) {
-            Some(key) => comma || schema.is_some_and(|id| self.declares_by_name(id, key)),
-            None => false,
+        let root = self.stack.first();
+        let schema = root.map_or(Some(self.schema.root), |frame| frame.schema);
+        match self.quoted_key_at(next) {
+            Some(key) => self.may_belong(schema, key),
+            None => self.bare_key_at(next).is_some_and(|key| match schema {
+                Some(id) => self.declares_by_name(id, key),
+                None => comma,
+            }),
         }
     }
 
@@ -485,10 +556,56 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.tree.node_mut(node).key = key;
         let count = self.tree.append(frame.node, &mut frame.last, node);
         frame.comma = false;
+        frame.after_bare = false;
         if !frame.closer.is_list() && count > self.limits.members_max {
             return Err(NoRead::Limit("members_max"));
         }
         Ok(())
+    }
+
+    /// Nothing separates what follows from the value before it. Behind a string without quotes that
+    /// is a guess: it may be a part of the string.
+    fn missing_comma(&mut self) {
+        self.restructure(IssueCode::MissingComma, self.at, self.at);
+        // `"a," "b"`: comma and quote have changed places. A comment may be the rest of a string, and have
+        // the comma in it.
+        let before = self.slice(0, self.at).trim_end();
+        let swapped = before.strip_suffix(['"', '\'']);
+        if self.commented || swapped.is_some_and(|text| text.ends_with(',')) {
+            self.breaks(self.at, Fault::Quotes);
+        }
+        if self.stack.last().is_some_and(|frame| frame.after_bare) {
+            self.breaks(self.at, Fault::Bare);
+        }
+    }
+
+    /// Notes a liberty about what belongs to what.
+    fn restructure(&mut self, code: IssueCode, start: usize, end: usize) {
+        self.restructured = true;
+        self.note(code, start, end);
+    }
+
+    /// Whether every member of a document is declared, or it is a call whose arguments are: where the
+    /// structure was repaired, others may have lost their place.
+    pub(crate) fn is_one_thing(&self, document: NodeId) -> bool {
+        let declared = |node: NodeId| {
+            let mut members = self.tree.children(node);
+            members.all(|member| self.may_belong(Some(self.schema.root), self.tree.key(member)))
+        };
+        let part_of_call = |member: NodeId| {
+            let name = self.tree.key(member);
+            CALL_MEMBERS.contains(&name) || (WRAPPERS.contains(&name) && declared(member))
+        };
+        declared(document) || self.tree.children(document).all(part_of_call)
+    }
+
+    fn has_bare_text(&self) -> bool {
+        !self.log.is_new(IssueCode::ValueUnquoted)
+    }
+
+    /// Notes that the text is refused; the first reason counts.
+    fn breaks(&mut self, at: usize, fault: Fault) {
+        self.broken.get_or_insert((at, fault));
     }
 
     fn stray_comma(&mut self) {

@@ -207,6 +207,17 @@ impl<'r> Tree<'r> {
         }
     }
 
+    /// The present size, to come back to.
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.nodes.len(), self.side.len())
+    }
+
+    /// Forgets what was added since the mark.
+    pub(crate) fn reset(&mut self, (nodes, side): (usize, usize)) {
+        self.nodes.truncate(nodes);
+        self.side.truncate(side);
+    }
+
     /// Copies a text into the side buffer.
     pub(crate) fn intern(&mut self, text: &str) -> Str {
         let mark = self.side_mark();

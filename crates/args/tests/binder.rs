@@ -392,14 +392,6 @@ fn syntax_is_repaired() {
             r#"repaired {"city":"Los \"Angeles,\" CA","days":1} [INNER_QUOTE_ESCAPED ]"#,
         ),
         (
-            r#"{"city": "Rome, "days": 2}"#,
-            r#"repaired {"city":"Rome","days":2} [QUOTE_INSERTED ]"#,
-        ),
-        (
-            r#"{"city": Rome", "days": 2}"#,
-            r#"repaired {"city":"Rome","days":2} [QUOTE_INSERTED ]"#,
-        ),
-        (
             r#""city": "Rome", "days": 2}"#,
             r#"repaired {"city":"Rome","days":2} [BRACES_ADDED ]"#,
         ),
@@ -536,23 +528,11 @@ fn no_guess_is_run() {
             r#"{"city": "Paris"} "days": 3}"#,
             Some(r#"{"city":"Paris","days":3}"#),
         ),
-        (
-            "{city: Paris}, days: 3}",
-            Some(r#"{"city":"Paris","days":3}"#),
-        ),
+        ("{city: Paris}, days: 3}", None),
         (r#"{"city":"Paris"}{"days":3}"#, None),
-        (
-            r#"{"city": Hello {name}, welcome", "days": 3}"#,
-            Some(r#"{"city":"Hello {name}, welcome","days":3}"#),
-        ),
-        (
-            "f(city=sin(x), days=2)",
-            Some(r#"{"city":"sin(x)","days":2}"#),
-        ),
-        (
-            r#"{"city": "{ y = "b"}; z", "days": 1}"#,
-            Some(r#"{"city":"{ y = \"b\"}; z","days":1}"#),
-        ),
+        (r#"{"city": Hello {name}, welcome", "days": 3}"#, None),
+        ("f(city=sin(x), days=2)", None),
+        (r#"{"city": "{ y = "b"}; z", "days": 1}"#, None),
         (
             "{\"city\": #ff0000,\n \"days\": 2}",
             Some(r##"{"city":"#ff0000","days":2}"##),

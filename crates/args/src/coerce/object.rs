@@ -166,18 +166,10 @@ impl Coercer<'_, '_> {
             },
             Kind::False | Kind::True | Kind::Number | Kind::Array | Kind::Object => return None,
         };
-        let text = self.tree.kind(member) == Kind::Text && self.takes_text(property.schema);
+        let text =
+            self.tree.kind(member) == Kind::Text && self.schema.takes(property.schema, Types::TEXT);
         let absent = !property.required && !text && !self.accepts(member, property.schema);
         absent.then_some(code)
-    }
-
-    /// Whether some reading of the schema is a text.
-    fn takes_text(&self, id: SchemaId) -> bool {
-        let rules = self.schema.rules(id);
-        rules.types.has(Types::TEXT)
-            && rules.all_of.iter().all(|part| self.takes_text(*part))
-            && (rules.any_of.is_empty() || rules.any_of.iter().any(|part| self.takes_text(*part)))
-            && (rules.one_of.is_empty() || rules.one_of.iter().any(|part| self.takes_text(*part)))
     }
 
     fn rename(

@@ -6,23 +6,17 @@ use countersign_contract::tool::UnknownKeys;
 use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Outcome};
 use crate::schema::Types;
-use crate::tolerant::WRAPPERS;
+use crate::tolerant::{CALL_MEMBERS, WRAPPERS};
 use crate::tree::{Kind, NodeId};
 use crate::words::Say;
 
-/// What may stand beside wrapped arguments: the rest of a provider's call object.
-const CALL_MEMBERS: [&str; 12] = [
+/// Members of a call object that name the tool.
+const CALL_NAMES: [&str; 6] = [
     "name",
-    "type",
-    "id",
     "function",
     "tool",
     "tool_name",
-    "tool_call_id",
-    "call_id",
-    "index",
     "recipient_name",
-    "role",
     "action",
 ];
 
@@ -30,11 +24,21 @@ impl Coercer<'_, '_> {
     /// Binds a document: as it is, or what it is wrapped around.
     pub(crate) fn bind_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
-        if self.policy.unknown_keys == UnknownKeys::Keep
-            && self.only_wraps(node)
-            && let Some(unwrapped) = self.unwrap_call(node)
-        {
-            return unwrapped;
+        // What is inside a wrapper and still a call is unwrapped again, or it is no arguments.
+        if self.unwrapping > 0 && self.is_call(node) {
+            return match self.unwrap_call(node) {
+                Some(unwrapped) => unwrapped,
+                None => self.still_a_call(node),
+            };
+        }
+        if self.policy.unknown_keys == UnknownKeys::Keep && self.only_wraps(node) {
+            if let Some(unwrapped) = self.unwrap_call(node) {
+                return unwrapped;
+            }
+            let declares = self.schema.rules(root).object.is_some();
+            if declares && (self.is_call(node) || self.wraps_a_call(node)) {
+                return self.still_a_call(node);
+            }
         }
         if self.accepts(node, root) {
             return self.untouched(node, root);
@@ -50,8 +54,8 @@ impl Coercer<'_, '_> {
     fn convert_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
         match self.tree.kind(node) {
-            Kind::Array if !self.root_takes(Types::ARRAY) => self.unwrap_list(node),
-            Kind::Text if !self.root_takes(Types::TEXT) => self.unwrap_text(node),
+            Kind::Array if !self.schema.takes(root, Types::ARRAY) => self.unwrap_list(node),
+            Kind::Text if !self.schema.takes(root, Types::TEXT) => self.unwrap_text(node),
             Kind::Object => {
                 let direct = self.coerce_rejected(node, root);
                 match direct.node {
@@ -63,61 +67,36 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// Whether the document has a name that the declaration knows, or a wrapper around such.
-    pub(crate) fn shares_a_name(&self, node: NodeId) -> bool {
-        match self.tree.kind(node) {
-            Kind::Object => self.tree.children(node).any(|member| {
-                let name = self.tree.key(member);
-                WRAPPERS.contains(&name) || self.knows(self.schema.root, name)
-            }),
-            Kind::Array => self
-                .tree
-                .children(node)
-                .any(|item| self.tree.kind(item) == Kind::Object && self.shares_a_name(item)),
-            Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Text => false,
-        }
-    }
-
     /// Whether an object has a wrapper's name and none that the declaration knows: where unknown
     /// names are kept, it would pass as it is.
     pub(crate) fn only_wraps(&self, node: NodeId) -> bool {
         let names = || self.tree.children(node).map(|member| self.tree.key(member));
         self.tree.kind(node) == Kind::Object
             && names().any(|name| WRAPPERS.contains(&name))
-            && !names().any(|name| self.knows(self.schema.root, name))
+            && !names().any(|name| self.schema.knows(self.schema.root, name))
     }
 
-    fn knows(&self, id: u32, name: &str) -> bool {
-        let rules = self.schema.rules(id);
-        let own = rules
-            .object
-            .as_ref()
-            .is_some_and(|object| object.knows(name) || object.respelt(name).is_some());
-        let parts = rules
-            .all_of
-            .iter()
-            .chain(&rules.any_of)
-            .chain(&rules.one_of);
-        own || parts.into_iter().any(|part| self.knows(*part, name))
+    /// True if an object is a name and the arguments of a call: it has the name of a wrapper, and nothing
+    /// else but what belongs to a call.
+    fn is_call(&self, node: NodeId) -> bool {
+        let names = || self.tree.children(node).map(|member| self.tree.key(member));
+        let wraps =
+            |name: &str| WRAPPERS.contains(&name) && !self.schema.knows(self.schema.root, name);
+        self.tree.kind(node) == Kind::Object
+            && names().any(wraps)
+            && names().any(|name| CALL_NAMES.contains(&name))
+            && names().all(|name| wraps(name) || CALL_MEMBERS.contains(&name))
     }
 
-    fn root_takes(&self, types: Types) -> bool {
-        let rules = self.schema.rules(self.schema.root);
-        rules.types.has(types)
-            && rules
-                .all_of
-                .iter()
-                .all(|part| self.schema.rules(*part).types.has(types))
-            && (rules.any_of.is_empty()
-                || rules
-                    .any_of
-                    .iter()
-                    .any(|part| self.schema.rules(*part).types.has(types)))
-            && (rules.one_of.is_empty()
-                || rules
-                    .one_of
-                    .iter()
-                    .any(|part| self.schema.rules(*part).types.has(types)))
+    fn wraps_a_call(&self, node: NodeId) -> bool {
+        self.tree.children(node).any(|member| self.is_call(member))
+    }
+
+    fn still_a_call(&mut self, node: NodeId) -> Outcome {
+        let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span)
+            .came("a call inside a call")
+            .suggestion("send the arguments alone, as one JSON object");
+        self.fail(event)
     }
 
     /// A list around the one object. Two different ones are two calls, and we were asked for one.
@@ -137,7 +116,7 @@ impl Coercer<'_, '_> {
             let event = Event::new(IssueCode::Ambiguous, span).came(Say::DifferentDocuments);
             return self.fail(event.suggestion(Say::SendOneObject));
         }
-        let inner = self.bind_root(*first);
+        let inner = self.bind_inside(*first);
         self.unwrapped(inner, IssueCode::RootListUnwrapped, span)
     }
 
@@ -148,7 +127,7 @@ impl Coercer<'_, '_> {
             return self.coerce_rejected(node, self.schema.root);
         };
         self.decoding += 1;
-        let inner = self.bind_root(container);
+        let inner = self.bind_inside(container);
         self.decoding -= 1;
         if inner.node.is_some() {
             self.log.merge(log);
@@ -164,8 +143,12 @@ impl Coercer<'_, '_> {
         let is_wrapper = |coercer: &Self, member: NodeId| {
             let name = coercer.tree.key(member);
             WRAPPERS.contains(&name)
-                && !coercer.knows(root, name)
-                && matches!(coercer.tree.kind(member), Kind::Object | Kind::Text)
+                && !coercer.schema.knows(root, name)
+                && match coercer.tree.kind(member) {
+                    Kind::Object => true,
+                    Kind::Text => coercer.tree.text(member).trim_start().starts_with('{'),
+                    Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
+                }
         };
         let mut wrappers = members
             .iter()
@@ -186,9 +169,16 @@ impl Coercer<'_, '_> {
             return None;
         }
         let span = self.tree.node(wrapper).span;
-        let inner = self.bind_root(wrapper);
+        let inner = self.bind_inside(wrapper);
         inner.node?;
         Some(self.unwrapped(inner, IssueCode::ArgumentsUnwrapped, span))
+    }
+
+    fn bind_inside(&mut self, node: NodeId) -> Outcome {
+        self.unwrapping += 1;
+        let inner = self.bind_root(node);
+        self.unwrapping -= 1;
+        inner
     }
 
     fn unwrapped(&mut self, inner: Outcome, code: IssueCode, span: crate::tree::Span) -> Outcome {

@@ -3,6 +3,7 @@
 
 use super::quote::{Place, Quote, Style};
 use super::{Closer, Reader};
+use crate::fault::Fault;
 
 impl Reader<'_, '_, '_> {
     /// Whether a quote that ends before `behind` closes the text: only if what follows is
@@ -16,7 +17,7 @@ impl Reader<'_, '_, '_> {
         let (byte, width) = self.punctuation(next);
         match place {
             Place::Whole => false,
-            Place::Key => self.closes_key(next, byte, mark),
+            Place::Key => self.closes_key(behind, next, byte, mark),
             Place::Member => match byte {
                 b'}' => self.brace_ends(next),
                 b']' => self.in_brackets(),
@@ -25,14 +26,14 @@ impl Reader<'_, '_, '_> {
                     let then = self.skip_commas(next + width);
                     let ends = self.container_ends(then) || self.member_follows(then, true);
                     if !ends && self.is_item_at(then) {
-                        self.broken = self.broken.or(Some(then));
+                        self.breaks(then, Fault::Unreadable);
                     }
                     ends
                 }
                 // The comma is missing: a quoted key after a space is a key, any other must be declared.
                 _ => {
-                    (next > behind && self.quoted_key_at(next).is_some())
-                        || self.member_follows(next, false)
+                    next > behind
+                        && (self.quoted_key_at(next).is_some() || self.member_follows(next, false))
                 }
             },
             Place::Item => match byte {
@@ -48,11 +49,13 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    fn closes_key(&mut self, next: usize, byte: u8, mark: usize) -> bool {
+    fn closes_key(&mut self, behind: usize, next: usize, byte: u8, mark: usize) -> bool {
         match byte {
             b':' => true,
             b'=' => self.in_parentheses() || self.byte_at(next + 1) == b'>',
-            // The colon is missing: only where the name is declared to the letter.
+            // The colon is missing: only behind a space, and where the name is declared to the letter.
+            _ if next == behind => false,
+            _ if self.is_colon_in_quotes(next) => false,
             _ => {
                 let schema = self.stack.last().and_then(|frame| frame.schema);
                 let object = schema.and_then(|id| self.schema.rules(id).object.as_ref());
@@ -60,6 +63,14 @@ impl Reader<'_, '_, '_> {
                 object.is_some_and(|object| object.property(key).is_some())
             }
         }
+    }
+
+    /// `":`, the end of another key.
+    fn is_colon_in_quotes(&mut self, at: usize) -> bool {
+        Quote::at(self.rest(at)).is_some_and(|quote| {
+            let inside = self.skip_filler(at + quote.width);
+            matches!(self.punctuation(inside).0, b':' | b',')
+        })
     }
 
     /// Whether a brace right behind a quote ends the object. Not where another quote follows that

@@ -3,9 +3,13 @@
 use countersign_contract::IssueCode;
 
 use super::quote::{Place, Quote};
-use super::{NoRead, Reader};
+use super::{NoRead, Reader, word};
+use crate::fault::Fault;
 use crate::number;
 use crate::tree::{Kind, NodeId, Str};
+
+/// How many pieces of a string with commas are looked at.
+const PIECES_MAX: usize = 32;
 
 impl Reader<'_, '_, '_> {
     /// A value without an opening quote; none where nothing stands here.
@@ -19,14 +23,9 @@ impl Reader<'_, '_, '_> {
         let (end, closing) = self.bare_end(place);
         let token = self.slice(start, end).trim();
         self.at = end + closing;
-        // One quote is a quote that lost its partner; any other is a text nobody can take apart.
-        if place != Place::Whole && self.is_entangled(token, place) {
-            self.broken = self.broken.or(Some(start));
-        }
-        if closing > 0 {
-            self.note(IssueCode::QuoteInserted, start, start);
-            let text = self.tree.intern(token);
-            return self.push(Kind::Text, text, start).map(Some);
+        // A quote that ends here has lost its partner, and with it nobody knows how many bytes.
+        if closing > 0 || (place != Place::Whole && self.is_entangled(token, place)) {
+            self.breaks(start, Fault::Quotes);
         }
         if token.is_empty() {
             return Ok(None);
@@ -56,7 +55,14 @@ impl Reader<'_, '_, '_> {
                     .and_then(|frame| frame.schema)
                     .is_some_and(|id| self.declares_by_name(id, name.trim()))
             });
-        quoted || member || token.contains("&quot;")
+        // `Paris, days 3`: the colon of the next member is missing.
+        let schema = self.stack.last().and_then(|frame| frame.schema);
+        let swallowed = place == Place::Member
+            && token.split(',').skip(1).take(PIECES_MAX).any(|piece| {
+                let word = piece.trim_start().split(' ').next().unwrap_or_default();
+                schema.is_some_and(|id| self.declares_by_name(id, word))
+            });
+        quoted || member || swallowed || token.contains("&quot;")
     }
 
     /// What may stand before a quote without meaning anything: a second colon, or Python's prefix
@@ -81,7 +87,7 @@ impl Reader<'_, '_, '_> {
         let rest = self.slice(self.at, self.bytes.len());
         let content = rest.get(1..).unwrap_or_default().split(['"', '\'']).next();
         if content.is_some_and(|content| content.contains('\\')) {
-            self.broken = self.broken.or(Some(start));
+            self.breaks(start, Fault::Escape);
         }
     }
 
@@ -110,7 +116,7 @@ impl Reader<'_, '_, '_> {
             let close = before.len() == start && before.ends_with(',');
             let grouped = close || before.ends_with(|c: char| c.is_ascii_digit());
             if grouped && token.len() == 3 && token.starts_with('0') && self.in_list() {
-                self.broken = self.broken.or(Some(start));
+                self.breaks(start, Fault::Unreadable);
             }
             let spelt = self.tree.intern(token);
             if json == token {
@@ -122,6 +128,16 @@ impl Reader<'_, '_, '_> {
             self.tree.node_mut(node).spelt = spelt;
             return Ok(node);
         }
+        if !self.stack.is_empty() {
+            if token.ends_with("...") || token.ends_with('…') {
+                return Err(NoRead::Elided);
+            }
+            // Inside a call a name is a variable, and nobody knows its value.
+            if self.call || !word::is_text(token) || self.byte() == b'\\' {
+                self.breaks(start, Fault::Bare);
+            }
+        }
+        self.bare_text = true;
         self.note(IssueCode::ValueUnquoted, start, end);
         let text = self.tree.intern(token);
         self.push(Kind::Text, text, start)
@@ -157,8 +173,13 @@ impl Reader<'_, '_, '_> {
                 b')' => self.in_parentheses(),
                 b'\n' => self.line_ends_value(place, end),
                 b'#' | b'/' => {
+                    // `#1` is a part of the string, `# one` is a comment.
                     let spaced = end > start && self.byte_at(end - 1).is_ascii_whitespace();
-                    spaced && self.comment_end(end, 4).is_some()
+                    let comment = match self.rest(end) {
+                        [b'#', next, ..] | [b'/', b'/', next, ..] => next.is_ascii_whitespace(),
+                        _ => true,
+                    };
+                    spaced && comment && self.comment_end(end, 4).is_some()
                 }
                 b'\\' => {
                     let behind = self.skip_filler(end);
@@ -174,7 +195,8 @@ impl Reader<'_, '_, '_> {
                 && end > start
             {
                 // The quote of the next key, where only the comma is missing.
-                if place == Place::Member && self.quoted_key_at(end).is_some() {
+                let spaced = self.byte_at(end - 1).is_ascii_whitespace();
+                if place == Place::Member && spaced && self.quoted_key_at(end).is_some() {
                     return (end, 0);
                 }
                 let mark = self.tree.side_mark();

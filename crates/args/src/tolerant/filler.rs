@@ -4,6 +4,7 @@
 use countersign_contract::IssueCode;
 
 use super::Reader;
+use crate::fault::Fault;
 
 /// How far a comment is followed when looking ahead; a longer one hides what follows.
 const COMMENT_LOOKAHEAD: usize = 256;
@@ -30,6 +31,7 @@ impl Reader<'_, '_, '_> {
 
     /// Moves over filler, and logs what is not plain white space.
     pub(super) fn filler(&mut self) {
+        self.commented = false;
         if self.byte() == b' ' {
             self.at += 1;
         }
@@ -41,6 +43,12 @@ impl Reader<'_, '_, '_> {
             self.at = self.skip_white(self.at);
             if let Some(end) = self.comment_end(self.at, usize::MAX) {
                 self.note(IssueCode::CommentRemoved, self.at, end);
+                self.commented = true;
+                // A quote without its partner: the comment may be the rest of a string.
+                let comment = self.slice(self.at, end).trim_end();
+                if comment.matches('"').count() % 2 == 1 || comment.ends_with('\'') {
+                    self.breaks(self.at, Fault::Quotes);
+                }
                 self.at = end;
             } else if let Some(width) = self.escaped_white(self.at) {
                 self.note(IssueCode::StrayText, self.at, self.at + width);
@@ -114,6 +122,13 @@ impl Reader<'_, '_, '_> {
 
     /// Where the comment that starts here ends.
     pub(super) fn comment_end(&self, at: usize, most: usize) -> Option<usize> {
+        // Right behind a value it may be the rest of that.
+        let before = at
+            .checked_sub(1)
+            .map_or(b' ', |before| self.byte_at(before));
+        if !before.is_ascii_whitespace() && !b",;:{[(".contains(&before) {
+            return None;
+        }
         let rest = self.rest(at);
         let window = rest.get(..most.min(rest.len())).unwrap_or(rest);
         match rest {

@@ -4,6 +4,7 @@ use countersign_contract::IssueCode;
 
 use super::quote::Quote;
 use super::{Closer, NoRead, Reader, Step};
+use crate::fault::Fault;
 use crate::schema::{Additional, SchemaId};
 use crate::tree::Str;
 
@@ -24,6 +25,22 @@ pub(crate) const WRAPPERS: [&str; 12] = [
     "function_call",
     "tool_call",
     "properties",
+];
+
+/// What may stand beside wrapped arguments: the rest of a provider's call object.
+pub(crate) const CALL_MEMBERS: [&str; 12] = [
+    "name",
+    "type",
+    "id",
+    "function",
+    "tool",
+    "tool_name",
+    "tool_call_id",
+    "call_id",
+    "index",
+    "recipient_name",
+    "role",
+    "action",
 ];
 
 impl<'s> Reader<'_, '_, 's> {
@@ -48,7 +65,9 @@ impl<'s> Reader<'_, '_, 's> {
             return Err(NoRead::Elided);
         }
         let start = self.at;
-        let key = match self.quote_here() {
+        let quote = self.quote_here();
+        self.check_style(start, quote);
+        let key = match quote {
             Some(quote) => match self.quoted_key(quote) {
                 Some(key) => key,
                 None => return Ok(self.ended()),
@@ -66,9 +85,33 @@ impl<'s> Reader<'_, '_, 's> {
             b'=' if self.byte_at(self.at + 1) == b'>' => self.at += 2,
             b':' | b'=' => self.at += width,
             0 if self.at_end() => return Ok(self.ended()),
-            _ => self.note(IssueCode::StrayText, self.at, self.at),
+            _ => self.restructure(IssueCode::StrayText, self.at, self.at),
         }
         Ok(Step::Value(key))
+    }
+
+    /// Beside a string without quotes all keys of an object, or all items of a list, are written alike:
+    /// otherwise one may be a part of that string.
+    pub(super) fn check_style(&mut self, at: usize, quote: Option<Quote>) {
+        let Some(frame) = self.stack.last_mut() else {
+            return;
+        };
+        let first = self.tree.node(frame.node).count == 0;
+        let uncertain = !frame.closer.is_list() && !frame.comma && !first;
+        let other = frame.keys.quote.is_some_and(|last| Some(last) != quote);
+        frame.keys.quoted |= quote.is_some();
+        frame.keys.unquoted |= quote.is_none();
+        frame.keys.quote = quote;
+        let Styles {
+            quoted, unquoted, ..
+        } = frame.keys;
+        if quoted && unquoted && frame.keys.bare_text {
+            self.breaks(at, Fault::Bare);
+        }
+        // Without a comma before it, a key in other quotes may be a part of the value.
+        if uncertain && other {
+            self.breaks(at, Fault::Quotes);
+        }
     }
 
     fn is_first_member(&self) -> bool {
@@ -79,12 +122,12 @@ impl<'s> Reader<'_, '_, 's> {
                 .is_some_and(|frame| self.tree.node(frame.node).count == 0)
     }
 
-    /// A key without quotes, or without its first one.
+    /// A key without quotes.
     fn bare_key(&mut self, call: bool) -> Option<Str> {
         let start = self.at;
         let mut end = start;
         loop {
-            match self.byte_at(end) {
+            match self.punctuation(end).0 {
                 b':' => break,
                 b'=' if call || self.byte_at(end + 1) == b'>' => break,
                 0 if end >= self.bytes.len() => {
@@ -102,21 +145,19 @@ impl<'s> Reader<'_, '_, 's> {
                 _ => end += 1,
             }
         }
-        let written = self.slice(start, end).trim();
-        let key = written.trim_matches(['"', '\'', '`']);
+        let key = self.slice(start, end).trim();
+        self.at = end;
         if key.is_empty() {
-            self.at = end;
             return None;
         }
-        let code = if key.len() == written.len() {
-            IssueCode::KeyUnquoted
-        } else {
-            IssueCode::QuoteInserted
-        };
-        if !call {
-            self.note(code, start, end);
+        // A quote has lost its partner here, or something else its place.
+        let odd = ['"', '\'', '`', '\\', '“', '”', '<', '>', ' ', '\t'];
+        if key.contains(odd) || key.starts_with(['-', '.', '/', '*', '#']) {
+            self.breaks(start, Fault::Quotes);
         }
-        self.at = end;
+        if !call {
+            self.note(IssueCode::KeyUnquoted, start, end);
+        }
         Some(self.tree.intern(key))
     }
 
@@ -170,8 +211,6 @@ impl<'s> Reader<'_, '_, 's> {
         match self.punctuation(separator).0 {
             b':' => Some(word),
             b'=' if call && self.byte_at(separator + 1) != b'=' => Some(word),
-            // The start of a missing quote: `city": …`.
-            b'"' if self.byte_at(separator + 1) == b':' => Some(word),
             _ => None,
         }
     }
@@ -206,6 +245,13 @@ impl<'s> Reader<'_, '_, 's> {
         schema.is_none_or(|id| match self.declared(id, key) {
             Declared::Yes | Declared::Open => true,
             Declared::No => false,
+        })
+    }
+
+    /// Whether a name without a place may belong to an object: it declares the name, or none at all.
+    pub(super) fn may_belong(&self, schema: Option<SchemaId>, key: &str) -> bool {
+        schema.is_none_or(|id| {
+            self.declares_by_name(id, key) || self.schema.rules(id).object.is_none()
         })
     }
 
@@ -292,6 +338,17 @@ impl<'s> Reader<'_, '_, 's> {
             .chain(&rules.one_of);
         parts.find_map(|part| self.item_schema(*part, index))
     }
+}
+
+/// The spellings of the members of one object so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Styles {
+    pub(super) quoted: bool,
+    pub(super) unquoted: bool,
+    /// The quote of the last key.
+    quote: Option<Quote>,
+    /// True if a member is a string without quotes.
+    pub(super) bare_text: bool,
 }
 
 /// What a schema says about a name.

@@ -4,6 +4,8 @@
 use countersign_contract::IssueCode;
 
 use super::{Closer, NoRead, Reader};
+use crate::escape;
+use crate::fault::Fault;
 use crate::tree::{Kind, NodeId, Str};
 
 /// An opening quote.
@@ -136,6 +138,8 @@ impl Reader<'_, '_, '_> {
         if quote.style != Style::Double {
             self.note(IssueCode::QuoteStyle, opened, opened + quote.width);
         }
+        self.single_quoted |= matches!(quote.style, Style::Single | Style::TripleSingle);
+        self.escapes = Escapes::default();
         self.at += quote.width;
         let mark = self.tree.side_mark();
         let mut inner = Pairs::default();
@@ -154,42 +158,30 @@ impl Reader<'_, '_, '_> {
                 self.at = self.bytes.len();
             }
             if self.at_end() {
+                // The document has its end, so the quote that is missing was not cut off.
+                if inner.broken && self.text.trim_end().ends_with(['}', ']', '`', '>']) {
+                    self.breaks(opened, Fault::Quotes);
+                }
                 if place != Place::Key {
                     self.leave_closers(mark);
                 }
                 return (self.tree.side_since(mark), false);
             }
             if let Some(width) = quote.closing_at(self.rest(self.at)) {
-                if place == Place::Member
-                    && let Some(text) = self.closed_before(place, opened, mark)
-                {
-                    // With a quote inside as well, which of the two was meant to close it?
-                    if inner.any {
-                        self.broken = self.broken.or(Some(opened));
-                    }
-                    return (text, true);
-                }
-                if self.closes(self.at + width, place, mark) {
+                let closes = self.closes(self.at + width, place, mark);
+                if closes || place == Place::Key {
                     self.at += width;
-                    self.check_escapes(opened, mark);
-                    self.check_partner(opened, quote, place);
-                    let doubled = inner.any && self.is_quoted_twice(quote, mark);
-                    if doubled || !inner.are_closed() {
-                        self.broken = self.broken.or(Some(opened));
+                    self.check_string(opened, quote, place, mark);
+                    let paired = inner.are_closed() && !self.is_quoted_twice(&inner, quote, mark);
+                    // Whoever escapes one quote of a string escapes all.
+                    let paired = paired && !(inner.any && self.escapes.quoted);
+                    // Nothing but a colon can stand behind a key, so no quote stands inside one.
+                    if !closes || !paired {
+                        self.breaks(opened, Fault::Quotes);
                     }
                     return (self.tree.side_since(mark), true);
                 }
-                if place == Place::Item {
-                    self.closed_before(place, opened, mark);
-                }
-                self.note(IssueCode::InnerQuoteEscaped, self.at, self.at + width);
-                let before = self
-                    .slice(opened + quote.width, self.at)
-                    .chars()
-                    .next_back();
-                let after = self.slice(self.at + width, self.bytes.len()).chars().next();
-                inner.add(before, after, quote.style);
-                self.take(width);
+                self.inner_quote(opened, quote, width, &mut inner);
             } else if self.byte() == b'\\' {
                 self.escape(quote);
             } else {
@@ -199,6 +191,35 @@ impl Reader<'_, '_, '_> {
                 let width = self.character_width();
                 self.take(width);
             }
+        }
+    }
+
+    /// Keeps the quote here as a part of the string.
+    fn inner_quote(&mut self, opened: usize, quote: Quote, width: usize, inner: &mut Pairs) {
+        self.note(IssueCode::InnerQuoteEscaped, self.at, self.at + width);
+        self.inner_quote.get_or_insert(opened);
+        let inside = self.slice(opened + quote.width, self.at);
+        let behind = self.slice(self.at + width, self.bytes.len());
+        let bare_keys = self.stack.last().is_some_and(|frame| frame.keys.unquoted);
+        inner.add(inside, behind, quote, bare_keys);
+        self.take(width);
+    }
+
+    /// What a whole string must not have.
+    fn check_string(&mut self, opened: usize, quote: Quote, place: Place, mark: usize) {
+        self.check_escapes(opened, mark);
+        self.check_partner(opened, quote, place);
+        let raw = self.slice(opened, self.at);
+        if quote.style == Style::Backtick && raw.contains("${") {
+            self.breaks(opened, Fault::Bare);
+        }
+        let key = self.tree.side().get(mark..).unwrap_or_default();
+        let torn = key.contains(['"', '\'', '\n'])
+            || key.starts_with([':', '}', ']'])
+            || key.contains(',')
+            || key.contains(": ");
+        if place == Place::Key && torn {
+            self.breaks(opened, Fault::Quotes);
         }
     }
 
@@ -224,21 +245,21 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A text with an escape that JSON does not have and one that makes a control character is a
-    /// path, a regular expression or a formula: which of the two was meant is a guess.
+    /// A text with an escape that JSON does not have and one that is decoded is a path, a regular
+    /// expression or a formula: which of the two was meant is a guess.
     fn check_escapes(&mut self, opened: usize, mark: usize) {
-        if !self.repaired_escape {
+        let Escapes { kept, foreign, .. } = self.escapes;
+        if !kept {
             return;
         }
-        self.repaired_escape = false;
         let text = self.tree.side().get(mark..).unwrap_or_default();
         let decoded = text.contains(['\u{8}', '\u{c}', '\n', '\r', '\t']);
         let raw = self.slice(opened, self.at);
         let escaped = ["\\b", "\\f", "\\n", "\\r", "\\t"]
             .iter()
             .any(|escape| raw.contains(escape));
-        if decoded && escaped {
-            self.broken = self.broken.or(Some(opened));
+        if foreign || (decoded && escaped) {
+            self.breaks(opened, Fault::Escape);
         }
     }
 
@@ -249,6 +270,10 @@ impl Reader<'_, '_, '_> {
             return;
         }
         let text = self.slice(opened, self.at);
+        // Quotes that pair belong to a document inside the text.
+        if text.matches('"').count() % 2 == 0 {
+            return;
+        }
         let schema = self.stack.last().and_then(|frame| frame.schema);
         for (at, _) in text.match_indices('"').take(16) {
             let comma = self.skip_filler(opened + at + 1);
@@ -258,14 +283,18 @@ impl Reader<'_, '_, '_> {
             let key = self.skip_filler(comma + 1);
             let key = self.quoted_key_at(key);
             if key.is_some_and(|key| schema.is_some_and(|id| self.declares_by_name(id, key))) {
-                self.broken = self.broken.or(Some(opened + at));
+                self.breaks(opened + at, Fault::Quotes);
             }
         }
     }
 
     /// Whether a text has the same quotes inside its quotes: `""text""`.
-    fn is_quoted_twice(&mut self, quote: Quote, mark: usize) -> bool {
-        let text = self.tree.side().get(mark..).unwrap_or_default().as_bytes();
+    fn is_quoted_twice(&mut self, inner: &Pairs, quote: Quote, mark: usize) -> bool {
+        if !inner.any {
+            return false;
+        }
+        let text = self.tree.side().get(mark..).unwrap_or_default();
+        let text = text.trim().as_bytes();
         let last = text
             .len()
             .checked_sub(quote.width)
@@ -286,70 +315,57 @@ impl Reader<'_, '_, '_> {
         rest.chars().next().map_or(1, char::len_utf8)
     }
 
-    /// An escape; one that JSON does not have keeps its backslash.
+    /// An escape. One of another language is decoded where the string is written in it; any other that
+    /// JSON does not have keeps its backslash, unless it would mean something else there.
     fn escape(&mut self, quote: Quote) {
-        if let Some((character, width)) = crate::escape::decode(self.rest(self.at)) {
+        let rest = self.rest(self.at);
+        self.escapes.quoted |= quote
+            .closing_at(rest.get(1..).unwrap_or_default())
+            .is_some();
+        if let Some((character, width)) = escape::decode(rest) {
             self.tree.side().push(character);
             self.at += width;
             return;
+        }
+        if let Some((character, width)) = escape::decode_foreign(rest) {
+            // JSON does not know it, so in JSON it may as well be meant as it stands.
+            if !self.single_quoted {
+                self.breaks(self.at, Fault::Escape);
+            }
+            self.escapes.foreign = true;
+            self.tree.side().push(character);
+            self.at += width;
+            return;
+        }
+        let unclear = match rest.get(1) {
+            Some(b'\n' | b'\r') => true,
+            Some(b'a' | b'v' | b'N' | b'0'..=b'7') => quote.style != Style::Double,
+            _ => escape::is_surrogate(rest),
+        };
+        if unclear {
+            self.breaks(self.at, Fault::Escape);
         }
         // Other languages escape every quote; only the style of this text makes that a fault.
         let quoted = Quote::at(self.rest(self.at + 1)).is_some();
         if !quoted || quote.style == Style::Double {
             self.note(IssueCode::EscapeRepaired, self.at, self.at + 1);
         }
-        self.repaired_escape |= !quoted;
+        self.escapes.kept |= !quoted;
         self.at += usize::from(quoted);
         let width = self.character_width();
         self.take(width);
     }
+}
 
-    /// The text whose closing quote is missing: it ended before a comma, and the quote here opens
-    /// the next key. The reader is left at that comma.
-    fn closed_before(&mut self, place: Place, opened: usize, mark: usize) -> Option<Str> {
-        let so_far = self.tree.side().get(mark..)?.trim_end();
-        let before_comma = so_far.strip_suffix(',')?.trim_end();
-        let kept = before_comma.len();
-        let foreign = before_comma.ends_with(['"', '\'', '`', '”', '’']);
-        if place == Place::Item && !self.byte_at(self.at + 1).is_ascii_whitespace() {
-            // Either the quote before the comma is missing or this one stands inside: a guess.
-            self.broken = self.broken.or(Some(self.at));
-        }
-        if place != Place::Member {
-            return None;
-        }
-        let key = self.quoted_key_at(self.at)?;
-        let schema = self.stack.last().and_then(|frame| frame.schema);
-        if !self.declares(schema, key) {
-            return None;
-        }
-        if foreign {
-            self.broken = self.broken.or(Some(self.at));
-        }
-        let Some(comma) = self.comma_before(opened) else {
-            // The comma was an escape: it belongs to the text, and then so does this quote.
-            self.broken = self.broken.or(Some(self.at));
-            return None;
-        };
-        self.note(IssueCode::QuoteInserted, comma, comma);
-        self.tree.side().truncate(mark + kept);
-        self.at = comma;
-        Some(self.tree.side_since(mark))
-    }
-
-    /// The comma before this place in the text that opened there, with nothing but white space
-    /// between, escaped or not.
-    fn comma_before(&self, opened: usize) -> Option<usize> {
-        let mut before = self.slice(opened, self.at).trim_end();
-        while let Some(shorter) = ["\\n", "\\r", "\\t"]
-            .iter()
-            .find_map(|escape| before.strip_suffix(escape))
-        {
-            before = shorter.trim_end();
-        }
-        let text = before.strip_suffix(',')?;
-        Some(opened + text.len())
-    }
+/// The escapes of one string that JSON does not have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Escapes {
+    /// True if one was kept as it stands.
+    kept: bool,
+    /// True if one of another language was decoded.
+    foreign: bool,
+    /// True if a quote of the string's own kind was escaped.
+    quoted: bool,
 }
 
 /// Quotes inside a text: they must open and close in turn, as a person would set them. Any other
@@ -362,9 +378,11 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn add(&mut self, before: Option<char>, after: Option<char>, style: Style) {
+    /// Adds the quote between these two parts of the text.
+    fn add(&mut self, inside: &str, behind: &str, quote: Quote, bare_keys: bool) {
+        let (before, after) = (inside.chars().next_back(), behind.chars().next());
         let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-        let apostrophe = matches!(style, Style::Single | Style::SmartSingle);
+        let apostrophe = matches!(quote.style, Style::Single | Style::SmartSingle);
         if apostrophe && word(before) && word(after) {
             return;
         }
@@ -374,10 +392,35 @@ impl Pairs {
             !space(after) && !word(before) && !before.is_some_and(|c| matches!(c, ',' | ';'));
         let closes = !space(before) && !word(after);
         self.broken |= if self.open { !closes } else { !opens };
+        self.broken |= is_structure(inside, behind, quote);
+        self.broken |= bare_keys && inside.trim_end().ends_with(':');
         self.open = !self.open;
     }
 
     fn are_closed(&self) -> bool {
         !self.open && !self.broken
     }
+}
+
+/// True if the quote between these two parts of a text may be one of JSON's own: it touches the first
+/// quote, a bracket or a colon, stands in a list of quotes, or was escaped twice.
+fn is_structure(inside: &str, behind: &str, quote: Quote) -> bool {
+    let before = inside.trim_end().chars().next_back();
+    let behind = behind.trim_start();
+    let listed = behind.strip_prefix([',', ';', '，']).is_some_and(|next| {
+        quote.closing_at(next.trim_start().as_bytes()).is_some()
+            || next.starts_with(|c: char| !c.is_whitespace())
+    });
+    // Two quotes side by side are the end of one string and the start of the next, unless the second
+    // ends the text.
+    let doubled = quote.closing_at(behind.as_bytes()).is_some_and(|width| {
+        let next = behind.get(width..).unwrap_or_default().trim_start();
+        !(next.is_empty() || next.starts_with([',', '}', ']', ')', ';']))
+    });
+    inside.ends_with(['\\', ':'])
+        || doubled
+        || inside.is_empty()
+        || listed
+        || behind.starts_with([':', '：', '{', '}', '[', ']'])
+        || matches!(before, Some('{' | '[' | '}' | ']'))
 }

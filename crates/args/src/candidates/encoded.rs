@@ -1,0 +1,167 @@
+//! Documents inside the literal of a string, with or without its quotes.
+
+use countersign_contract::IssueCode;
+
+use super::{Finder, Place};
+use crate::escape;
+use crate::fault::Fault;
+use crate::tolerant::{NoRead, Shape, SyntaxLog};
+
+impl Finder<'_, '_> {
+    /// Reads the document at `start` as the content of a string, if it is written as one; `from` is
+    /// the byte behind the document before it.
+    pub(super) fn encoded(
+        &mut self,
+        text: &str,
+        from: usize,
+        start: usize,
+        nesting: usize,
+    ) -> Option<Place> {
+        if nesting >= self.limits.decode_nesting_max {
+            return None;
+        }
+        let open = start.checked_sub(1).filter(|open| *open >= from);
+        let quote = open.and_then(|open| text.as_bytes().get(open).copied());
+        if let (Some(open), Some(quote @ (b'"' | b'\''))) = (open, quote)
+            && stands_alone(text.get(..open).unwrap_or_default())
+        {
+            let read = self.literal(text, open, quote);
+            if let Some(place) = read.or_else(|| self.in_stray_quotes(text, start, quote)) {
+                return Some(place);
+            }
+        }
+        is_escaped(text, start).then(|| self.unescaped(text, start, nesting))
+    }
+
+    /// A literal in quotes around one whole document, decoded by the rules of its language.
+    fn literal(&mut self, text: &str, open: usize, quote: u8) -> Option<Place> {
+        let inside = text.get(open + 1..)?;
+        let length = end_of_literal(inside.as_bytes(), quote)?;
+        let end = open + 1 + length + 1;
+        let decoded = decode(inside.get(..length)?, quote == b'\'')?;
+        let span = self.span(open, end);
+        let origin = self.origin.replace(span);
+        let read = self.read(&decoded, 0, Shape::Bracketed);
+        let whole = read.ok().filter(|(read, _)| {
+            let behind = decoded.get(read.end..).unwrap_or_default();
+            read.complete && behind.trim().is_empty()
+        });
+        let place = whole.map(|(read, mut log)| {
+            log.whole(IssueCode::RootDecoded, span);
+            self.add(&decoded, 0, Shape::Bracketed, read, log)
+        });
+        self.origin = origin;
+        place.map(|mut place| {
+            place.start = open;
+            place.end = end;
+            place.shape = Shape::Call;
+            place
+        })
+    }
+
+    /// Strict JSON between two quotes that escape nothing: they are only put around it.
+    fn in_stray_quotes(&mut self, text: &str, start: usize, quote: u8) -> Option<Place> {
+        let read = self.read_strictly(text, start).ok()??;
+        let inside = text.get(start..read.end)?;
+        if text.as_bytes().get(read.end) != Some(&quote) || inside.contains('\\') {
+            return None;
+        }
+        let mut log = SyntaxLog::default();
+        log.whole(IssueCode::StrayText, self.span(start - 1, start));
+        let mut place = self.add(text, start, Shape::Bracketed, read, log);
+        place.start = start - 1;
+        place.end = read.end + 1;
+        place.shape = Shape::Call;
+        Some(place)
+    }
+
+    /// A document in which every quote is escaped: the content of a string without its own quotes. A
+    /// quote that is not escaped ends that string.
+    fn unescaped(&mut self, text: &str, start: usize, nesting: usize) -> Place {
+        let rest = text.get(start..).unwrap_or_default();
+        let length = end_of_literal(rest.as_bytes(), b'"').unwrap_or(rest.len());
+        let end = start + length;
+        let span = self.span(start, end);
+        let origin = self.origin.replace(span);
+        let before = self.found.candidates.len();
+        match decode(rest.get(..length).unwrap_or_default(), false) {
+            Some(decoded) => self.text(&decoded, nesting + 1),
+            None => self.stopped(NoRead::Broken(start, Fault::Escape)),
+        }
+        self.origin = origin;
+        let found = self.found.candidates.iter_mut().skip(before);
+        let (mut complete, mut known) = (true, false);
+        for candidate in found {
+            candidate.log.whole(IssueCode::RootDecoded, span);
+            complete &= candidate.complete;
+            known |= candidate.known;
+        }
+        Place {
+            start,
+            end,
+            shape: Shape::Bracketed,
+            complete,
+            known,
+        }
+    }
+}
+
+/// True if a literal behind this text is a value of its own and not a word of a command.
+fn stands_alone(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default().trim();
+    let assigned = line.strip_suffix('=').is_some_and(|name| {
+        name.trim_end()
+            .chars()
+            .all(|c| c.is_alphanumeric() || c == '_')
+    });
+    line.is_empty() || assigned || line.ends_with([':', '：', '(', '`', '>'])
+}
+
+/// The length of what stands before the quote that ends a literal.
+fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = inside.get(at..)?;
+        at += memchr::memchr2(b'\\', quote, rest)?;
+        if inside.get(at) == Some(&quote) {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
+/// Decodes the content of a literal. An escape that its language does not have keeps its backslash; none
+/// where half of a surrogate pair is missing.
+fn decode(inside: &str, single_quoted: bool) -> Option<String> {
+    let mut decoded = String::with_capacity(inside.len());
+    let mut at = 0;
+    while let Some(tail) = inside.get(at..).filter(|tail| !tail.is_empty()) {
+        let plain = memchr::memchr(b'\\', tail.as_bytes()).unwrap_or(tail.len());
+        decoded.push_str(tail.get(..plain).unwrap_or_default());
+        at += plain;
+        let Some(rest) = tail.get(plain..).filter(|rest| !rest.is_empty()) else {
+            break;
+        };
+        let rest = rest.as_bytes();
+        let foreign = || escape::decode_foreign(rest).filter(|_| single_quoted);
+        let (character, width) = match escape::decode(rest).or_else(foreign) {
+            Some(known) => known,
+            None if single_quoted && rest.get(1) == Some(&b'\'') => ('\'', 2),
+            None if escape::is_surrogate(rest) => return None,
+            None => ('\\', 1),
+        };
+        decoded.push(character);
+        at += width;
+    }
+    Some(decoded)
+}
+
+/// Whether the first quote inside a container is escaped.
+fn is_escaped(text: &str, start: usize) -> bool {
+    let inside = text.get(start + 1..).unwrap_or_default();
+    let inside = inside
+        .trim_start_matches("\\n")
+        .trim_start_matches("\\t")
+        .trim_start();
+    inside.starts_with("\\\"")
+}

@@ -1,0 +1,55 @@
+//! Reasons why a text has no single reading, each with what to send instead.
+
+use countersign_contract::IssueCode;
+
+use crate::report::Finding;
+use crate::words::Say;
+
+/// A reason why a text is refused at a certain byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// No rule fits what stands here.
+    Unreadable,
+    /// A quote is missing, or one inside a string is not escaped.
+    Quotes,
+    /// The arguments are elements of a markup language.
+    Markup,
+    /// The document is a part of a program: a positional argument, an operand.
+    Code,
+    /// Another document or call stands beside the first.
+    Second,
+    /// A parameter stands outside the document.
+    Outside,
+    /// A value without quotes is neither a literal nor a word.
+    Bare,
+    /// An escape that JSON does not have, with more than one meaning.
+    Escape,
+}
+
+impl Fault {
+    /// The refusal of a text at this byte.
+    pub(crate) fn finding(self, raw: &str, at: usize) -> Finding {
+        let mut at = at.min(raw.len());
+        while !raw.is_char_boundary(at) {
+            at -= 1;
+        }
+        let byte = at.to_string();
+        let (message, suggestion) = match self {
+            Self::Unreadable => (Say::Unreadable { byte }, Say::SendAsObject),
+            Self::Quotes => (Say::QuotesUnpaired { byte }, Say::EscapeQuotes),
+            Self::Markup => (Say::IsMarkup, Say::SendAsObject),
+            Self::Code => (Say::IsCode { byte }, Say::SendAsObject),
+            Self::Second => (Say::SecondDocument { byte }, Say::SendOnlyObject),
+            Self::Outside => (Say::OutsideDocument { byte }, Say::SendOnlyObject),
+            Self::Bare => (Say::BareValue { byte }, Say::QuoteValues),
+            Self::Escape => (Say::EscapeUnclear { byte }, Say::UseJsonEscapes),
+        };
+        Finding {
+            span: Some([at, raw.len()]),
+            message: Some(message),
+            expected: Some(Say::JsonObject),
+            suggestion: Some(suggestion),
+            ..Finding::new(IssueCode::Ambiguous)
+        }
+    }
+}

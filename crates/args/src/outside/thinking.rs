@@ -1,0 +1,104 @@
+//! Thinking: blocks in which a model talks to itself. What they say is no call, and a block without an
+//! end is a text that was cut off.
+
+/// Elements with thinking in them.
+const NAMES: [&str; 10] = [
+    "think",
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "reflection",
+    "scratchpad",
+    "analysis",
+    "inner_monologue",
+    "monologue",
+];
+
+/// Pairs of other marks.
+const MARKS: [(&str, &str); 3] = [
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+];
+
+/// The channel in which Harmony thinks, and the tokens that end a message of it.
+const CHANNEL: &str = "<|channel|>analysis";
+const CHANNEL_ENDS: [&str; 3] = ["<|end|>", "<|start|>", "<|channel|>"];
+
+/// Where the text goes on behind the thinking that stands before the first document; the place of a
+/// block that does not end.
+pub(crate) fn skip(text: &str) -> Result<usize, usize> {
+    let mut from = 0;
+    let mut document = 0;
+    'blocks: loop {
+        let rest = text.get(from..).unwrap_or_default();
+        // Looked for once for all blocks before it.
+        if document <= from {
+            document = from + rest.find('{').unwrap_or(rest.len());
+        }
+        let head = text.get(from..document).unwrap_or_default();
+        for (at, _) in head.match_indices(['<', '[', '◁']) {
+            let before = rest.get(..at).unwrap_or_default();
+            let here = rest.get(at..).unwrap_or_default();
+            // In quotes it is a part of a string.
+            if before.ends_with(['"', '\'', '`', '=', '“']) {
+                continue;
+            }
+            if opens(here).is_some() {
+                from += at + end_of_block(here).ok_or(from + at)?;
+                continue 'blocks;
+            }
+            if let Some(width) = closes(here) {
+                from += at + width;
+                continue 'blocks;
+            }
+        }
+        return Ok(from);
+    }
+}
+
+/// The width of the mark that opens a block at the start of a text.
+pub(crate) fn opens(text: &str) -> Option<usize> {
+    if let Some(behind) = text.strip_prefix(CHANNEL) {
+        // Some tools are called in this channel.
+        let thinks = !behind.trim_start().starts_with("to=");
+        return thinks.then_some(CHANNEL.len());
+    }
+    let mark = MARKS.iter().find(|(open, _)| text.starts_with(open));
+    mark.map(|(open, _)| open.len())
+        .or_else(|| element(text, "<"))
+}
+
+/// The width of the mark that closes a block at the start of a text.
+fn closes(text: &str) -> Option<usize> {
+    let mark = MARKS.iter().find(|(_, close)| text.starts_with(close));
+    mark.map(|(_, close)| close.len())
+        .or_else(|| element(text, "</"))
+}
+
+/// The byte behind the block at the start of a text.
+pub(crate) fn end_of_block(text: &str) -> Option<usize> {
+    let opened = opens(text)?;
+    let inside = text.get(opened..)?;
+    if text.starts_with(CHANNEL) {
+        let mut ends = inside.match_indices("<|");
+        let at = ends.find(|(at, _)| {
+            let here = inside.get(*at..).unwrap_or_default();
+            CHANNEL_ENDS.iter().any(|end| here.starts_with(end))
+        });
+        return at.map(|(at, _)| opened + at);
+    }
+    let mut ends = inside.match_indices(['<', '[', '◁']);
+    ends.find_map(|(at, _)| Some(opened + at + closes(inside.get(at..)?)?))
+}
+
+/// The width of the tag at the start of a text, if it is that of a thinking element.
+fn element(text: &str, bracket: &str) -> Option<usize> {
+    let inside = text.strip_prefix(bracket)?;
+    let end = inside.bytes().take(64).position(|byte| byte == b'>')?;
+    let head = inside.get(..end)?.split(' ').next()?;
+    let name = head.rsplit(':').next()?;
+    let thinks = NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+    thinks.then_some(bracket.len() + end + 1)
+}
