@@ -425,11 +425,11 @@ impl Finder<'_, '_> {
             complete: read.complete,
             known,
         };
-        self.enclosed(text, place)
+        Self::enclosed(text, place)
     }
 
     /// A document with the name of its call and the brackets that hold nothing else.
-    fn enclosed(&mut self, text: &str, mut place: Place) -> Place {
+    fn enclosed(text: &str, mut place: Place) -> Place {
         if place.shape == Shape::Call {
             place.start = name_before(text, place.start);
         }

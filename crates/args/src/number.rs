@@ -153,6 +153,9 @@ impl Ord for Decimal {
     }
 }
 
+/// With more zeros than these behind the point, a number is shown with an exponent.
+const ZEROS_MAX: i64 = 8;
+
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(integer) = self.to_integer(21) {
@@ -164,7 +167,16 @@ impl fmt::Display for Decimal {
                 let (whole, fraction) = self.digits.split_at(point);
                 write!(f, "{sign}{whole}.{fraction}")
             }
-            _ => write!(f, "{sign}0.{}e{}", self.digits, self.scale),
+            // As people write it, up to where the zeros have to be counted.
+            _ if (-ZEROS_MAX..=0).contains(&self.scale) => {
+                let zeros = "0".repeat(usize::try_from(-self.scale).unwrap_or_default());
+                write!(f, "{sign}0.{zeros}{}", self.digits)
+            }
+            _ => {
+                let (first, rest) = self.digits.split_at(1);
+                let point = if rest.is_empty() { "" } else { "." };
+                write!(f, "{sign}{first}{point}{rest}e{}", self.scale - 1)
+            }
         }
     }
 }
@@ -323,6 +335,27 @@ mod tests {
             expected,
             "{text:?}"
         );
+    }
+
+    /// B4: a bound is shown as people write it.
+    #[test]
+    fn numbers_are_written_as_people_write_them() {
+        for (json, shown) in [
+            ("0.01", "0.01"),
+            ("1e-2", "0.01"),
+            ("-0.5", "-0.5"),
+            ("0.000001", "0.000001"),
+            ("12.50", "12.5"),
+            ("1e3", "1000"),
+            ("0", "0"),
+            ("-0.0", "0"),
+            ("1.5e-12", "1.5e-12"),
+            ("2e40", "2e40"),
+        ] {
+            let number = Decimal::parse(json).unwrap();
+            assert_eq!(number.to_string(), shown);
+            assert_eq!(Decimal::parse(shown), Some(number));
+        }
     }
 
     /// B6: a text becomes a number only where it spells exactly one.

@@ -288,10 +288,10 @@ impl<'s> Scanner<'s> {
         let end = self.text.trim_end();
         if self.side != Side::Before {
             // It opened before the document ended.
-            return match end.ends_with(['\'', '’']) {
-                true => self.fault(Fault::Quotes),
-                false => Ok(()),
-            };
+            if end.ends_with(['\'', '’']) {
+                return self.fault(Fault::Quotes);
+            }
+            return Ok(());
         }
         if self.text.ends_with(['\'', '"']) || (self.odd_ticks && !end.ends_with('`')) {
             return self.fault(Fault::Quotes);

@@ -398,7 +398,7 @@ pub(crate) struct Property {
 
 impl Property {
     /// True if the tool gets it as absent, with the error and the text, where it cannot be read.
-    pub(crate) fn tells(&self, policy: &BindPolicy) -> bool {
+    pub(crate) fn tells(&self, policy: BindPolicy) -> bool {
         let rule = self.on_optional_error.unwrap_or(policy.on_optional_error);
         !self.required && rule == OnOptionalError::Tell
     }

@@ -584,7 +584,7 @@ impl Stream {
         };
         let object = self.binder.schema().rules(id).object.as_ref();
         let property = object.and_then(|object| object.property(&frame.key));
-        property.is_some_and(|property| property.tells(self.binder.policy()))
+        property.is_some_and(|property| property.tells(*self.binder.policy()))
     }
 
     fn value_schema(&self) -> Option<SchemaId> {

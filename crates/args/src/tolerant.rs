@@ -104,6 +104,10 @@ enum Step {
 }
 
 /// Reads containers of one text into a tree.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the text so far, and none excludes another"
+)]
 pub(crate) struct Reader<'t, 'r, 's> {
     pub(crate) tree: &'t mut Tree<'r>,
     text: &'s str,

@@ -1,7 +1,11 @@
 //! Two laws over generated texts and generated damage: no byte of a string becomes a member, and what
 //! is not wholly read is not run. Cases that people can read are in `whole.rs`.
 
-#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failing test may panic"
+)]
 
 use countersign_args::Binder;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};

@@ -75,7 +75,7 @@ fn text_inside_a_string_sets_no_parameter() {
         (r#"{"content": "a {x"} then"}"#, None),
         (r#"{"content": "a {x"}"}"#, None),
         (r#"{"content": ""path": "b", "n": 1}"#, None),
-        (r#"{'content': 'set 'force': True', 'n': 1}"#, None),
+        (r"{'content': 'set 'force': True', 'n': 1}", None),
         (r#"{foo "content": "curl {"force": true}"}"#, None),
         (r#"content: "curl -d {"force": true} http://h""#, None),
         (r#"Run curl -d '{"force": true}' http://h"#, None),
@@ -264,68 +264,72 @@ fn structure_around_the_document_is_not_prose() {
     ]);
 }
 
+/// Strings that may stand without quotes.
+const WORDS: [&str; 19] = [
+    "Paris",
+    "San Francisco",
+    "src/main.rs",
+    "./a-b_c/d.txt",
+    "main.rs",
+    "C:\\temp\\new",
+    "~/notes.md",
+    "https://example.com/a//b?c=d&e=f#g",
+    "#ff0000",
+    "user@example.com",
+    "北京",
+    "O'Brien",
+    "v1.2",
+    "2024-01-05",
+    "10:30",
+    "50%",
+    "R&D",
+    "Hello!",
+    "-",
+];
+
+/// What stands without quotes and is no string.
+const CODE: [&str; 30] = [
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "<nil>",
+    "[object Object]",
+    "datetime.date(2024, 1, 5)",
+    "process.env.X",
+    "os.environ['X']",
+    "$HOME",
+    "${x}",
+    "{x}",
+    "{{x}}",
+    "<path>",
+    "sin(x)",
+    "Status.OPEN",
+    "user.name",
+    "a + b",
+    "a ? b : c",
+    "a == b",
+    "x[0]",
+    "f()",
+    "**Paris**",
+    "%s",
+    "a | b",
+    "a: b",
+    "a，b",
+    "Par...",
+    "?",
+    "1+1",
+    "a;b",
+];
+
 /// B6: a string without quotes is a word, a path, an address or a colour; code is no string.
 #[test]
 fn code_is_not_a_string() {
-    let words = [
-        "Paris",
-        "San Francisco",
-        "src/main.rs",
-        "./a-b_c/d.txt",
-        "main.rs",
-        "C:\\temp\\new",
-        "~/notes.md",
-        "https://example.com/a//b?c=d&e=f#g",
-        "#ff0000",
-        "user@example.com",
-        "北京",
-        "O'Brien",
-        "v1.2",
-        "2024-01-05",
-        "10:30",
-        "50%",
-        "R&D",
-        "Hello!",
-        "-",
-    ];
-    for word in words {
+    for word in WORDS {
         let raw = format!("{{\"note\": {word}, \"n\": 1}}");
         let value = json!({ "note": word, "n": 1 }).to_string();
         check(&[(&raw, Some(&value))]);
     }
-    let code = [
-        "NaN",
-        "Infinity",
-        "-Infinity",
-        "<nil>",
-        "[object Object]",
-        "datetime.date(2024, 1, 5)",
-        "process.env.X",
-        "os.environ['X']",
-        "$HOME",
-        "${x}",
-        "{x}",
-        "{{x}}",
-        "<path>",
-        "sin(x)",
-        "Status.OPEN",
-        "user.name",
-        "a + b",
-        "a ? b : c",
-        "a == b",
-        "x[0]",
-        "f()",
-        "**Paris**",
-        "%s",
-        "a | b",
-        "a: b",
-        "a，b",
-        "Par...",
-        "?",
-        "1+1",
-        "a;b",
-    ];
-    for word in code {
+    for word in CODE {
         check(&[(&format!("{{\"note\": {word}, \"n\": 1}}"), None)]);
     }
     check(&[

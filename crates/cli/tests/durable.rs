@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use countersign_testkit::patience::Watchdog;
 use countersign::contract::Digest;
+use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

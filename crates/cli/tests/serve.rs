@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use countersign_testkit::patience::Watchdog;
 use countersign::contract::Digest;
+use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

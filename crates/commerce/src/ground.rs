@@ -4,15 +4,16 @@
 //! from there: of the same user, of the right tool, a real one and no dry run. The link becomes part of the
 //! record, so that a decision can be walked back to what it rests on.
 
-use crate::words::Say;
 use std::collections::BTreeMap;
 
-use countersign::contract::{Parameter, RecordKind, SnapshotId, ValueKind};
+use countersign::contract::{Parameter, RecordKind, SnapshotId, ValueKind, Wording};
 use countersign::state::Linked;
 use countersign::{ArgValue, CallContext, ToolError};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::words::Say;
 
 /// The name of an answer's evidence as an argument: `evidence.snapshot_id` of its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

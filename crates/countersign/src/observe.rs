@@ -60,6 +60,10 @@ pub trait Observer: Send + Sync + 'static {
 /// Whoever writes tools wants to see them; a server leaves them out of its log.
 pub const CAUSE_TARGET: &str = "countersign::cause";
 
+/// The target of what the binder did with a text (B16): one event a call, at the level of debugging. It has codes and
+/// places, never values or names.
+pub const PARSE_TARGET: &str = "ToolParse";
+
 /// By which way a call came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Surface {

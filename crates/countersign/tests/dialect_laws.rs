@@ -1,6 +1,7 @@
 //! What holds for every message: laws of the dialects (B15).
 #![expect(
     clippy::indexing_slicing,
+    clippy::unwrap_used,
     reason = "a test that cannot be set up fails"
 )]
 

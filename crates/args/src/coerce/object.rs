@@ -131,7 +131,7 @@ impl Coercer<'_, '_> {
         }
         let outcome = self.coerce(member, property.schema);
         if outcome.node.is_none()
-            && property.tells(self.policy)
+            && property.tells(*self.policy)
             // What goes beyond a limit was not read to its end, so nobody knows what it says.
             && !self.trail.has(outcome.trail, IssueCode::LimitExceeded)
         {

@@ -94,8 +94,8 @@ impl Coercer<'_, '_> {
 
     fn still_a_call(&mut self, node: NodeId) -> Outcome {
         let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span)
-            .came("a call inside a call")
-            .suggestion("send the arguments alone, as one JSON object");
+            .came(Say::CallInCall)
+            .suggestion(Say::SendArgumentsAlone);
         self.fail(event)
     }
 

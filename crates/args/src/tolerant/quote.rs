@@ -271,7 +271,7 @@ impl Reader<'_, '_, '_> {
         }
         let text = self.slice(opened, self.at);
         // Quotes that pair belong to a document inside the text.
-        if text.matches('"').count() % 2 == 0 {
+        if text.matches('"').count().is_multiple_of(2) {
             return;
         }
         let schema = self.stack.last().and_then(|frame| frame.schema);

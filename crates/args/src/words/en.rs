@@ -58,6 +58,7 @@ countersign_contract::messages! {
         JsonObject => "a JSON object",
         WholeObject => "one whole JSON object",
         WithinLimit { limit } => "no more than {limit} allows",
+        CallInCall => "a call inside a call",
         DifferentDocuments => "a list of different documents",
 
         // What to send instead.
@@ -70,6 +71,7 @@ countersign_contract::messages! {
         SendList => "send a JSON list",
         SendOneObject => "send one object for one call",
         SendAsObject => "send the arguments as one JSON object",
+        SendArgumentsAlone => "send the arguments alone, as one JSON object",
         SendOnlyObject => "send one JSON object and nothing else",
         SendAllAgain => "send the whole arguments again",
         SendEveryValue => "send every value",

@@ -57,6 +57,7 @@ countersign_contract::translation! {
         JsonObject => "一个 JSON 对象",
         WholeObject => "一个完整的 JSON 对象",
         WithinLimit { limit } => "不超过 {limit} 的上限",
+        CallInCall => "调用之中的调用",
         DifferentDocuments => "包含不同文档的列表",
 
         // What to send instead.
@@ -69,6 +70,7 @@ countersign_contract::translation! {
         SendList => "请提供 JSON 列表",
         SendOneObject => "每次调用请只提供一个对象",
         SendAsObject => "请将参数作为一个 JSON 对象发送",
+        SendArgumentsAlone => "请只发送参数，作为一个 JSON 对象",
         SendOnlyObject => "请只发送一个 JSON 对象，不要附带其他内容",
         SendAllAgain => "请重新发送完整的参数",
         SendEveryValue => "请写出每一个值",

@@ -107,8 +107,8 @@ impl Replay {
                 Some(ids) => {
                     let again =
                         |id: &SnapshotId| place.runtime.block_on(replayer.replay(id, &*target));
-                    let replayed: Result<Vec<Replayed>, _> = ids.iter().map(again).collect();
-                    replayed.map_err(failed)?.iter().map(Outcome::of).collect()
+                    let results: Result<Vec<Replayed>, _> = ids.iter().map(again).collect();
+                    results.map_err(failed)?.iter().map(Outcome::of).collect()
                 }
                 None => self.compute(&place, &replayer, target)?,
             }

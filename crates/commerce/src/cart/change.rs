@@ -93,7 +93,7 @@ impl Tool for AddItem {
         if after > QUANTITY_MAX {
             let message = Say::TooManyInCart {
                 before: before.to_string(),
-                sku: args.sku.to_string(),
+                sku: args.sku.clone(),
                 after: after.to_string(),
             };
             let most = QUANTITY_MAX.to_string();

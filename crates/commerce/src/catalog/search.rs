@@ -165,8 +165,8 @@ fn found<'a>(ctx: &CallContext, shop: &'a Shop, query: Option<&str>) -> Vec<&'a 
         ctx.remark(
             "WORD_CORRECTED",
             Say::WordCorrected {
-                word: word.to_string(),
-                near: near.to_string(),
+                word: word.clone(),
+                near: near.clone(),
             },
         );
     }

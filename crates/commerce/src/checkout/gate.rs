@@ -30,7 +30,7 @@ pub(super) fn may_go(report: &ComplianceReport, pointer: &str) -> Result<(), Too
     let country = report.destination.country();
     let message = Say::MayNotBeSent {
         skus: skus.join(", "),
-        country: country.to_string(),
+        country: country.clone(),
     };
     let findings: Vec<Found<'_>> = blocked
         .flat_map(|line| {

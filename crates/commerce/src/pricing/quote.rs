@@ -85,7 +85,7 @@ fn remark_ends(ctx: &CallContext, priced: &Priced, expires_at: Timestamp) {
         if let Some(until) = ends {
             let message = Say::PromotionEnds {
                 sku: line.sku.clone(),
-                until: until.to_string(),
+                until: until.clone(),
             };
             ctx.remark("PROMOTION_ENDS", message);
         }

@@ -195,7 +195,7 @@ impl Shipping {
                 .hint(Say::CallWithSameItems { tool: shipping() }));
         }
         if quote.destination.country() != args.destination.country() {
-            let country = quote.destination.country().to_string();
+            let country = quote.destination.country().clone();
             let message = Say::ShippingGoesTo { country };
             return Err(ToolError::invalid("/destination/country", message)
                 .hint(Say::CallForDestination { tool: shipping() }));

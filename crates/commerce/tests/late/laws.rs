@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use countersign::contract::evidence::LinkRole;
-use countersign::contract::{EvidenceRecord, RecordKind, SnapshotId};
+use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, SnapshotId};
 use serde_json::Value;
 
 use crate::log::Logged;
@@ -174,7 +174,7 @@ pub(crate) fn agrees(record: &EvidenceRecord, tool: &str, reply: &Value) {
     let said = || format!("{record:#?}\n{reply:#}");
     assert_eq!(name_of(record), tool, "{}", said());
     let recorded = record.reply.as_ref().unwrap();
-    let code = recorded.code.map(|code| code.as_str());
+    let code = recorded.code.map(ErrorCode::as_str);
     assert_eq!(code, reply["error"]["code"].as_str(), "{}", said());
     assert_eq!(record.dry_run, reply["dry_run"] == true, "{}", said());
     if tool == DRAFT && code.is_none() {

@@ -24,6 +24,7 @@ use super::trail::Trail;
 use crate::catalog::Entry;
 use crate::dialect::cut_off;
 use crate::ledger::{Held, Scope};
+use crate::observe::PARSE_TARGET;
 use crate::words::Say;
 
 /// A call whose arguments the tool's declaration accepts.
@@ -175,6 +176,12 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
         warn_undeclared(entry, &mut bound.issues, reading.language());
     }
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
+    log_parse(
+        entry.name().as_str(),
+        &allowed.call.raw,
+        bound.status,
+        &bound.issues,
+    );
     match bound.arguments {
         Some(arguments) if bound.status.is_executable() => {
             Ok((arguments, bound.issues, bound.unreadable))
@@ -259,6 +266,20 @@ fn has_long_decimal(json: &str) -> bool {
         }
     }
     false
+}
+
+/// What the binder did, for whoever looks for the cause of a refusal (B16).
+pub(super) fn log_parse(tool: &str, raw: &str, status: BindStatus, issues: &[Issue]) {
+    if !tracing::enabled!(target: PARSE_TARGET, tracing::Level::DEBUG) {
+        return;
+    }
+    let places = issues.iter().map(|issue| match issue.span {
+        Some([start, end]) => format!("{}@{start}..{end}", issue.code),
+        None => issue.code.to_string(),
+    });
+    let places: Vec<String> = places.collect();
+    let (bytes, status) = (raw.len(), status.as_str());
+    tracing::debug!(target: PARSE_TARGET, tool, bytes, status, issues = places.join(" "), "arguments read");
 }
 
 /// B8: a reply warns each time, the log once.

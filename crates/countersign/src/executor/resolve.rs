@@ -8,7 +8,7 @@ use countersign_contract::record::BindSummary;
 use countersign_contract::{ErrorBody, ErrorCode, Issue, Language, Severity};
 
 use super::Executor;
-use super::bind::{canonical_text, note_missing_definition};
+use super::bind::{canonical_text, log_parse, note_missing_definition};
 use super::call::CallParts;
 use super::envelope;
 use super::stop::Stop;
@@ -58,6 +58,8 @@ fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
     tracing::warn!("a call names no known tool; its arguments were only parsed");
     let bound = without_declaration(&call.raw, trail.language);
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
+    // The name is the caller's text, so the log does not have it.
+    log_parse("unknown", &call.raw, bound.status, &bound.issues);
     trail.facts.given = bound.arguments.as_ref().map(canonical_text);
     let is_error = |issue: &Issue| issue.severity == Severity::Error;
     let (errors, warnings): (Vec<_>, Vec<_>) = bound.issues.into_iter().partition(is_error);

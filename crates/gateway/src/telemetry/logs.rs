@@ -8,7 +8,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use countersign::clock::Clock;
-use countersign::observe::CAUSE_TARGET;
+use countersign::observe::{CAUSE_TARGET, PARSE_TARGET};
 use countersign::redact::Detector;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -138,7 +138,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
 }
 
 fn is_ours(metadata: &Metadata<'_>) -> bool {
-    metadata.target().starts_with("countersign")
+    metadata.target().starts_with("countersign") || metadata.target() == PARSE_TARGET
 }
 
 const MESSAGE: &str = "message";

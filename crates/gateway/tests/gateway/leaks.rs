@@ -12,7 +12,6 @@ use countersign::contract::{Actor, ActorType, ApprovalState, Effect, RequestEnve
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{LogQuery, Store};
 use countersign::observe::{Observer, Origin, Surface};
-use countersign::redact::Detector;
 use countersign::sequencer::{LastStop, Sequencer, Tick};
 use countersign::{Catalog, Executor, Principal, ToolCall};
 use countersign_evidence::note::SigningKey;

@@ -69,6 +69,18 @@ async fn a_call_is_one_line_with_its_ids() {
     );
 }
 
+/// B16: what the binder did is a category of its own, with codes and places and without values.
+#[tokio::test]
+async fn the_binder_has_a_log_of_its_own() {
+    let work = async {
+        search().await;
+        let call = ToolCall::new("no.such_tool", "{'name': 'Li'}", Principal::user("u_1"));
+        assert!(!executor().execute(call).await.ok);
+    };
+    let text = logged(LogFormat::Text, "off,ToolParse=debug", Box::pin(work)).await;
+    insta::assert_snapshot!(text, @"");
+}
+
 /// A warning has its call's ids also where nothing less is logged; of other crates only the place is told,
 /// and nothing below a warning; control characters and what the detectors know are replaced.
 #[tokio::test]

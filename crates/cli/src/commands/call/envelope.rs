@@ -132,7 +132,7 @@ fn client(text: &str) -> Result<Client, String> {
         return Err("write it as APP or APP/VERSION, such as ios/4.2".to_owned());
     }
     Ok(Client {
-        app: app.to_owned(),
+        app: app.into(),
         version: version.map(str::to_owned),
     })
 }
