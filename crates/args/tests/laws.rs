@@ -122,7 +122,7 @@ proptest! {
 
     /// What may run is exact when it is bound again: nothing is repaired twice.
     #[test]
-    fn binding_is_idempotent(raw in r#"\{("?[a-z]{1,6}"?[:=] ?("[a-z ,]{0,6}"|'[a-z]{0,5}'|[0-9.]{1,4}|true|None|\[1,"2"\]),? ?){0,4}\}?"#) {
+    fn binding_is_idempotent(raw in r#"\{(("(text|count|flag)"|text|ratio|tags): ?("[a-z ,]{0,6}"|'[a-z]{0,5}'|[0-9]{1,2}|[0-9]\.[0-9]|true|None|\[1,"2"\]), ?){0,3}\}"#) {
         let binder = binder();
         let bound = binder.bind(&raw);
         prop_assume!(bound.is_executable());

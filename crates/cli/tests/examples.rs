@@ -64,9 +64,12 @@ fn examples_in_the_help_work() {
     std::fs::write(folder.join("calls.jsonl"), format!("{line}\n")).unwrap();
     // Something that can be held and released.
     assert!(
-        shell(folder, "countersign call notes.list --user u_7")
-            .status
-            .success()
+        shell(
+            folder,
+            "countersign call notes.list --user u_7 --request-id order-4711"
+        )
+        .status
+        .success()
     );
 
     let mut count = 0;

@@ -323,7 +323,7 @@ impl CallDraft {
             }),
             binding: record.binding.status.map(|_| record.binding.clone()),
             rules: self.rules.iter().cloned().collect(),
-            inherited_rules: self.inherited.clone(),
+            inherited_rules: self.inherited(),
             idempotency: self.key.clone(),
             dry_run: record.dry_run,
             reply: Some(RecordedReply {
@@ -364,9 +364,21 @@ impl CallDraft {
         }
     }
 
+    fn has_failed(&self) -> bool {
+        self.record.code.is_some()
+    }
+
+    /// What a call rests on hands its rule sets on; a call that failed rests on nothing.
+    fn inherited(&self) -> BTreeMap<String, BTreeSet<String>> {
+        if self.has_failed() {
+            return BTreeMap::new();
+        }
+        self.inherited.clone()
+    }
+
     /// A call that failed rests on nothing: it only looked.
     fn links(&self) -> Vec<Link> {
-        let has_failed = self.record.code.is_some();
+        let has_failed = self.has_failed();
         let links = self.links.iter().cloned();
         links
             .map(|link| match link.role {

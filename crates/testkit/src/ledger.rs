@@ -273,6 +273,7 @@ macro_rules! ledger_contract {
                 a_record_is_kept_once
                 integration_goes_in_portions
                 leaves_come_in_order_and_in_portions
+                leaves_come_in_the_order_in_which_they_were_kept
                 tiles_prove_every_leaf_and_every_growth
                 records_that_commit_late_are_not_skipped
                 racing_sequencers_share_the_work

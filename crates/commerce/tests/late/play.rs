@@ -50,6 +50,8 @@ pub(crate) struct Play {
     /// Of each user: the records that are held, or everything.
     holds: [Vec<Option<SnapshotId>>; USERS.len()],
     tally: Tally,
+    /// After how many steps the log is looked at, and how many there were since.
+    looks: (usize, usize),
 }
 
 impl Play {
@@ -61,7 +63,14 @@ impl Play {
             made: Vec::new(),
             holds: Default::default(),
             tally: Tally::default(),
+            looks: (1, 0),
         }
+    }
+
+    /// Looks at the log only after so many steps.
+    pub(crate) fn looking_every(mut self, steps: usize) -> Self {
+        self.looks.0 = steps;
+        self
     }
 
     /// Does it, and looks at the log.
@@ -97,7 +106,11 @@ impl Play {
                 is_whole = true;
             }
         }
-        self.look(is_whole).await;
+        self.looks.1 += 1;
+        if is_whole || self.looks.1 >= self.looks.0 {
+            self.looks.1 = 0;
+            self.look(is_whole).await;
+        }
     }
 
     /// Erases everybody and looks at everything once more.

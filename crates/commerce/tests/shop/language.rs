@@ -83,7 +83,20 @@ async fn carts_and_catalog() {
         ),
         ("catalog.get_availability", json!({})),
     ];
-    assert_snapshot!(all(&world, calls).await, @"");
+    assert_snapshot!(all(&world, calls).await, @r#"
+    cart.get: NOT_FOUND 该用户没有购物车 "cart_none" | 请用 cart.create 创建购物车，它会返回 cart_id
+    cart.add_item: NOT_FOUND 没有商品 "SKU-0001-99" | 您是否指 SKU-0001-01？catalog.get_offer_variants 可列出商品
+    cart.add_item: NOT_FOUND 没有商品 "nothing like it" | catalog.search_offers 可搜索商品，catalog.get_offer_variants 可查看规格
+    cart.remove_item: NOT_FOUND 购物车中没有 "SKU-0001-01" | 购物车是空的
+    cart.add_item: - - | -
+    cart.add_item: INVALID_ARGUMENT 已有 999 件 SKU-0001-01，增至 1000 件超出上限 | 同一商品最多 999 件
+    cart.remove_item: NOT_FOUND 购物车中没有 "SKU-0003-02" | 购物车中有 SKU-0001-01
+    catalog.search_offers: NOT_FOUND 没有类目 "electronic" | 您是否指 electronics？
+    catalog.search_offers: INVALID_ARGUMENT 没有价格既不低于 500 又不高于 100 | -
+    catalog.get_offer_card: NOT_FOUND 没有在售商品 "OFR-001" | 您是否指 OFR-0001（VoltPeak 20000 毫安时移动电源）？
+    catalog.get_offer_variants: INVALID_ARGUMENT 没有 size 为 "XXXL" 的规格 | 可选值：M, L, XL
+    catalog.get_availability: INVALID_ARGUMENT 没有指定要查询的商品 | 请提供 items 或 skus
+    "#);
 }
 
 /// What an order rests on: evidence, places, carriers and taxes.
@@ -123,7 +136,15 @@ async fn grounds_of_an_order() {
             json!({"purpose": "review", "snapshot_ids": ["ev_none"]}),
         ),
     ];
-    assert_snapshot!(all(&world, calls).await, @"");
+    assert_snapshot!(all(&world, calls).await, @r#"
+    checkout.select_shipping_option: INVALID_ARGUMENT 这是 cart.create 的证据，而不是 shipping.quote_options 的证据 | 请调用 shipping.quote_options，并提供其回复中的 evidence.snapshot_id
+    checkout.compute_total: INVALID_ARGUMENT 该购物车中没有商品 | 请用 cart.add_item 加入商品
+    checkout.get_draft_order_summary: NOT_FOUND 该用户没有草稿订单 "order_none" | 请用 checkout.create_draft_order 生成订单，它会返回 draft_order_id
+    shipping.quote_options: INVALID_ARGUMENT 没有承运商送达该国家或地区 | 可选值：AT, AU, BE, BG, CA, CH, CN, CY, CZ, DE, DK, EE, ES, FI, FR, GB, GR, HK, HR, HU, IE, IT, JP, KR, LT, LU, LV, MT, NL, NO, NZ, PL, PT, RO, SE, SG, SI, SK, US
+    tax.estimate_duties_and_taxes: INVALID_ARGUMENT items 和 quote_snapshot_id 均未提供 | 请提供 items，或 pricing.get_realtime_quote 的 evidence.snapshot_id
+    tax.estimate_duties_and_taxes: ADDRESS_INVALID 该国家或地区没有此省州 | 例如 CA
+    evidence.create_snapshot: NOT_FOUND 该用户没有证据 ev_none | 请提供给该用户的回复中的 evidence.snapshot_id
+    "#);
 }
 
 /// What surrounds it: missions, addresses, texts and events.
@@ -146,5 +167,11 @@ async fn the_rest() {
             json!({"name": "seen", "attributes": {"list": [1]}}),
         ),
     ];
-    assert_snapshot!(all(&world, calls).await, @"");
+    assert_snapshot!(all(&world, calls).await, @r#"
+    mission.get: NOT_FOUND 该用户没有任务 "mis_none" | 不带 mission_id 调用 mission.get 可列出进行中的任务
+    mission.create: INVALID_ARGUMENT 截止时间 2020-01-01T00:00:00Z 已过，现在是 2026-11-16T12:00:00Z | 请指定一个未来的时间
+    knowledge.get_chunk: NOT_FOUND 没有段落 "nothing#1" | knowledge.search 可查找 chunk_id
+    knowledge.search: INVALID_ARGUMENT 没有语言为 "tlh" 的文本 | 可选值：en, zh，也可省略
+    obs.log_event: INVALID_ARGUMENT 属性 list 不是文本、数字或布尔值 | 事件只说明发生了什么；数据请留在原处，只给出其标识
+    "#);
 }

@@ -346,7 +346,7 @@ async fn california_in_chinese() {
       "warnings": [
         {
           "code": "REGION_NAME_TO_CODE",
-          "message": "/destination/region was brought into the form of its country"
+          "message": "/destination/region 已改写为所在国家或地区的格式"
         }
       ]
     }

@@ -58,7 +58,7 @@ async fn an_application_that_is_not_listed_is_reported() {
     let world = World::start().await;
     let warned = async |app: &str| {
         let body = serde_json::json!({"client": {"app": app}}).to_string();
-        let answer = post(&world, "/v1/tools/notes.list", &body).await;
+        let answer = send(&world, "POST", "/v1/tools/notes.list", &[], &body).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let warnings = answer.json()["warnings"].as_array().unwrap().clone();
         let codes = warnings.iter().map(|warning| warning["code"].to_string());
@@ -384,7 +384,7 @@ async fn messages_follow_the_locale() {
     };
     let chinese = r#"{"arguments": {"limt": 2}, "locale": "zh-CN"}"#;
     let call = said("POST", "/v1/tools/memory.search", "en", chinese).await;
-    assert_snapshot!(call, @"");
+    assert_snapshot!(call, @r#"INVALID_ARGUMENT 未知参数 "limt"：可用的参数有 limit, query | 请逐项更正问题后，重新发送调用"#);
     let near = said("POST", "/v1/tools/memory.serch", "en", chinese).await;
     assert_snapshot!(near, @"");
     let approval = said("GET", "/v1/approvals/ap_none", "zh-CN,en;q=0.5", "").await;

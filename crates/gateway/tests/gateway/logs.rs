@@ -78,7 +78,10 @@ async fn the_binder_has_a_log_of_its_own() {
         assert!(!executor().execute(call).await.ok);
     };
     let text = logged(LogFormat::Text, "off,ToolParse=debug", Box::pin(work)).await;
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    2026-11-15T12:00:00.000Z DEBUG arguments read tool=memory.search bytes=15 status=repaired issues=KEY_UNQUOTED@1..6 QUOTE_STYLE@8..9
+    2026-11-15T12:00:00.000Z DEBUG arguments read tool=unknown bytes=14 status=repaired issues=TOOL_DEFINITION_MISSING QUOTE_STYLE@1..2
+    ");
 }
 
 /// A warning has its call's ids also where nothing less is logged; of other crates only the place is told,

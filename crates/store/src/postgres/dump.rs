@@ -59,7 +59,7 @@ const TABLES: [Table; 12] = [
     Table {
         query: "SELECT r.*, NULL::bigint AS idx, p.body, p.until FROM outbox o \
                 JOIN record r ON r.user_id = o.user_id AND r.id = o.id \
-                LEFT JOIN payload p ON p.user_id = r.user_id AND p.id = r.id ORDER BY r.id",
+                LEFT JOIN payload p ON p.user_id = r.user_id AND p.id = r.id ORDER BY o.seq",
         row: record,
     },
     Table {

@@ -20,7 +20,8 @@ pub(super) const INSERT_PAYLOADS: &str = "INSERT INTO payload (user_id, id, unti
 
 /// Likewise, their places in the queue for the tree.
 pub(super) const INSERT_OUTBOX: &str = "INSERT INTO outbox (user_id, id) \
-     SELECT user_id, id FROM unnest($1::text[], $2::text[]) AS t (user_id, id)";
+     SELECT user_id, id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS t (user_id, id, nth) \
+     ORDER BY nth";
 
 /// The columns of [`INSERT_RECORDS`].
 #[derive(Default)]

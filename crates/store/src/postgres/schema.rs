@@ -35,6 +35,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "texts",
         sql: include_str!("../../migrations/postgres/0004_texts.sql"),
     },
+    Migration {
+        number: 5,
+        name: "outbox_order",
+        sql: include_str!("../../migrations/postgres/0005_outbox_order.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep our promises.

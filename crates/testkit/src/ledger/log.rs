@@ -152,6 +152,24 @@ pub(super) async fn leaves_come_in_order_and_in_portions(fresh: &Fresh) -> Check
     Ok(())
 }
 
+/// A15: a call links only what was kept before it, so that has to come first in the tree; also where the clock of another
+/// process made an id that sorts behind.
+pub(super) async fn leaves_come_in_the_order_in_which_they_were_kept(fresh: &Fresh) -> Checked {
+    let ids = ["ev_9", "ev_10", "ev_8", "ev_2", "ev_7", "ev_1", "ev_5"];
+    for (nth, id) in ids.into_iter().enumerate() {
+        let user = if nth % 2 == 0 { "u_1" } else { "u_2" };
+        let draft = entry(id, user).into();
+        let store = fresh.handle(nth % 2);
+        store.append(draft, Durability::Committed).await?;
+    }
+    let store = &*fresh.store;
+    integrate_all(store, 3).await?;
+    let leaves = store.leaves(0, 10).await?;
+    let kept: Vec<_> = leaves.into_iter().map(|leaf| leaf.bytes).collect();
+    assert_eq!(kept, ids.map(|id| entry(id, "u_1").leaf));
+    Ok(())
+}
+
 /// Over more than one tile: every leaf is proved in the tree, and each tree in the ones after it.
 pub(super) async fn tiles_prove_every_leaf_and_every_growth(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;

@@ -121,7 +121,13 @@ async fn a_question_follows_the_locale() {
     let asked = lines.ask("tools/call", call).await;
     let asked = &asked["result"]["inputRequests"]["confirmation"]["params"];
     let confirm = &asked["requestedSchema"]["properties"]["confirm"];
-    assert_json_snapshot!(confirm, @"");
+    assert_json_snapshot!(confirm, @r#"
+    {
+      "description": "是否允许进行一次此调用",
+      "title": "确认",
+      "type": "boolean"
+    }
+    "#);
 }
 
 #[tokio::test]

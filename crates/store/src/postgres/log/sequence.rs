@@ -27,14 +27,17 @@ const LOCK_HEAD: &str = "SELECT epoch, size, root, holder = $1 AS is_ours, \
         lease_until > now() + $2::bigint * interval '1 microsecond' AS is_fresh \
      FROM log_head WHERE one = 1 FOR UPDATE SKIP LOCKED";
 
-/// A record that commits late is not skipped: it is simply there the next time. One that somebody is just
-/// erasing is left for the next time too.
-const DRAIN: &str = "WITH next AS MATERIALIZED (SELECT user_id, id FROM outbox LIMIT $1 \
+/// In the order of the queue. A record that commits late is not skipped: it is there the next time. Behind one that
+/// somebody is just erasing nothing is taken, because it might link to that one.
+const DRAIN: &str = "WITH first AS MATERIALIZED (SELECT seq FROM outbox ORDER BY seq LIMIT $1), \
+     free AS MATERIALIZED (SELECT seq FROM outbox WHERE seq IN (SELECT seq FROM first) \
         FOR UPDATE SKIP LOCKED), \
-     gone AS (DELETE FROM outbox o USING next WHERE o.user_id = next.user_id AND o.id = next.id \
-        RETURNING o.user_id, o.id) \
+     held AS (SELECT min(seq) AS seq FROM first WHERE seq NOT IN (SELECT seq FROM free)), \
+     gone AS (DELETE FROM outbox o USING free, held \
+        WHERE o.seq = free.seq AND (held.seq IS NULL OR o.seq < held.seq) \
+        RETURNING o.seq, o.id) \
      SELECT gone.id, r.leaf FROM gone \
-     LEFT JOIN record r ON r.user_id = gone.user_id AND r.id = gone.id";
+     LEFT JOIN record r ON r.id = gone.id ORDER BY gone.seq";
 
 const INSERT_LEAVES: &str = "INSERT INTO log_leaf (idx, id) \
      SELECT idx, id FROM unnest($1::bigint[], $2::text[]) AS t (idx, id)";
@@ -148,16 +151,14 @@ async fn integrate(
     Ok(Some((edge, leaves.len())))
 }
 
-/// Ids are made in the order of time, so the leaves of one integration are too.
+/// The next leaves, in their order.
 async fn drain(
     transaction: &Transaction<'_>,
     limit: usize,
 ) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let drain = transaction.prepare_cached(DRAIN).await?;
     let gone = transaction.query(&drain, &[&rows(limit)]).await?;
-    let mut leaves = gone.iter().map(leaf).collect::<Result<Vec<_>, _>>()?;
-    leaves.sort_unstable();
-    Ok(leaves)
+    gone.iter().map(leaf).collect()
 }
 
 fn leaf(row: &Row) -> Result<(String, Vec<u8>), Failure> {
