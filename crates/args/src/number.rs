@@ -298,6 +298,15 @@ pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     })
 }
 
+/// Whether a text is digits with one comma before the last three: a grouped number, or a decimal.
+pub(crate) fn has_one_group(text: &str) -> bool {
+    let unsigned = text.trim().trim_start_matches(['-', '+']);
+    let Some((whole, group)) = unsigned.split_once(',') else {
+        return false;
+    };
+    whole.len() <= 3 && group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Removes thousands separators where every group has exactly three digits.
 fn ungroup(whole: &str, separator: char) -> Option<String> {
     if !whole.contains(separator) {

@@ -16,7 +16,8 @@ use jiff::tz::TimeZone;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    decimal_comma: bool,
+    /// `None` where nobody knows what a comma means.
+    decimal_comma: Option<bool>,
     timezone: Option<TimeZone>,
     language: Language,
 }
@@ -34,7 +35,7 @@ const DECIMAL_POINT_REGIONS: [&str; 5] = ["MX", "US", "GT", "PR", "CH"];
 impl Reading {
     /// From a BCP 47 locale and an IANA time zone; what is not known is left out.
     pub fn new(locale: Option<&str>, timezone: Option<&str>) -> Self {
-        let decimal_comma = locale.is_some_and(|locale| {
+        let decimal_comma = locale.map(|locale| {
             let mut parts = locale.split(['-', '_']);
             let language = parts.next().unwrap_or_default().to_ascii_lowercase();
             let region = parts
@@ -58,7 +59,12 @@ impl Reading {
 
     /// Whether `3,14` is a number here.
     pub fn has_decimal_comma(&self) -> bool {
-        self.decimal_comma
+        self.decimal_comma == Some(true)
+    }
+
+    /// Whether `1,234` may mean a thousand and more as well as one and a bit: nothing says whose number it is.
+    pub(crate) fn is_comma_unknown(&self) -> bool {
+        self.decimal_comma.is_none()
     }
 
     /// The language of the issues; of their messages only, never of a code or a value.

@@ -862,7 +862,12 @@ fn readings() {
         binder.bind_with(r#"{"n": "1,234"}"#, &berlin).status,
         BindStatus::Refused
     );
-    assert!(binder.bind(r#"{"n": "1,234"}"#).is_executable());
+    let unknown = binder.bind(r#"{"n": "1,234"}"#);
+    assert_eq!(unknown.status, BindStatus::Refused);
+    assert_eq!(unknown.issues[0].code, IssueCode::Ambiguous);
+    let english = Reading::new(Some("en-US"), None);
+    let bound = binder.bind_with(r#"{"n": "1,234"}"#, &english);
+    assert_eq!(bound.arguments.unwrap().as_json(), r#"{"n":1234}"#);
 }
 
 /// A21: what is sensitive is never quoted, neither in a change nor in a refusal.

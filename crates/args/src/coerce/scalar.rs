@@ -69,6 +69,11 @@ impl Coercer<'_, '_> {
         else {
             return self.rejected(node, id);
         };
+        // An integer has one reading; a number may be a decimal of somebody who writes a comma.
+        if self.reading.is_comma_unknown() && number::has_one_group(self.tree.text(node)) {
+            let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span).schema(id);
+            return self.fail(event.suggestion(Say::SendAsNumber));
+        }
         let span = self.tree.node(node).span;
         let made = self.make_number(node, &reading.json);
         let code = if reading.grouped {

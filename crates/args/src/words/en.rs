@@ -68,6 +68,7 @@ countersign_contract::messages! {
         SendOnce { name } => "send {name:?} once, with the value that is meant",
         SendWholeNumber => "send a whole number",
         SendMeantType => "send the value in the type that is meant",
+        SendAsNumber => "send a number without quotes and without grouping, or a locale",
         SendList => "send a JSON list",
         SendOneObject => "send one object for one call",
         SendAsObject => "send the arguments as one JSON object",

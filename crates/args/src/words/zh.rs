@@ -67,6 +67,7 @@ countersign_contract::translation! {
         SendOnce { name } => "{name:?} 请只提供一次，并使用您想要的值",
         SendWholeNumber => "请提供整数",
         SendMeantType => "请按所需的类型提供该值",
+        SendAsNumber => "请发送不带引号、不分组的数字，或提供 locale",
         SendList => "请提供 JSON 列表",
         SendOneObject => "每次调用请只提供一个对象",
         SendAsObject => "请将参数作为一个 JSON 对象发送",

@@ -386,9 +386,9 @@ async fn messages_follow_the_locale() {
     let call = said("POST", "/v1/tools/memory.search", "en", chinese).await;
     assert_snapshot!(call, @r#"INVALID_ARGUMENT 未知参数 "limt"：可用的参数有 limit, query | 请逐项更正问题后，重新发送调用"#);
     let near = said("POST", "/v1/tools/memory.serch", "en", chinese).await;
-    assert_snapshot!(near, @"");
+    assert_snapshot!(near, @r#"NOT_FOUND 没有名为 "memory.serch" 的工具 | 您是否想写 memory.search？"#);
     let approval = said("GET", "/v1/approvals/ap_none", "zh-CN,en;q=0.5", "").await;
-    assert_snapshot!(approval, @"");
+    assert_snapshot!(approval, @r#"NOT_FOUND 没有编号为 "ap_none" 的确认请求 | 请列出确认请求，查看现有的编号；过期的请求会被删除"#);
     let english = said("GET", "/v1/approvals/ap_none", "en;q=0.9,zh", "").await;
-    assert_snapshot!(english, @"");
+    assert_snapshot!(english, @r#"NOT_FOUND there is no approval "ap_none" | list the approvals to see which there are; an old one is removed"#);
 }
