@@ -1,7 +1,7 @@
 //! How the tools of the shop behave, said once.
 
 use countersign::CallContext;
-use countersign::contract::tool::{EvidenceRule, KeyRule, Replay};
+use countersign::contract::tool::{Change, EvidenceRule, KeyRule, Replay};
 use countersign::contract::{Behaviour, Effect};
 use jiff::{SignedDuration, Timestamp};
 
@@ -65,10 +65,26 @@ pub fn write() -> Behaviour {
     }
 }
 
+/// Adds something to what the tool keeps.
+pub fn add() -> Behaviour {
+    Behaviour {
+        change: Change::Adds,
+        ..write()
+    }
+}
+
+/// Sets something: the same call again changes nothing more.
+pub fn set() -> Behaviour {
+    Behaviour {
+        change: Change::Sets,
+        ..write()
+    }
+}
+
 /// A write of which a second one would cost somebody something: without a key it gets one from its user,
 /// tool and arguments, so that the same call is the same order.
 pub fn write_once() -> Behaviour {
-    let mut behaviour = write();
+    let mut behaviour = add();
     behaviour.idempotency.key = KeyRule::Derive;
     behaviour
 }

@@ -107,7 +107,7 @@ impl Tool for LogEvent {
     type Output = LoggedEvent;
 
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::add()
     }
 
     async fn call(&self, ctx: &CallContext, args: LogEventArgs) -> Result<LoggedEvent, ToolError> {

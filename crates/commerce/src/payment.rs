@@ -83,7 +83,7 @@ impl Tool for CreatePaymentIntent {
             }),
             payment: Payment::Intent,
             retention: Retention::Long,
-            ..behaviour::write()
+            ..behaviour::add()
         }
     }
 

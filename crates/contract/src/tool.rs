@@ -63,6 +63,9 @@ pub enum Input {
 pub struct Behaviour {
     /// What it changes.
     pub effect: Effect,
+    /// What that does to what was there before: a hint for hosts, which ask the user more often about what destroys.
+    #[serde(skip_serializing_if = "Change::is_default")]
+    pub change: Change,
     /// Whether the reply waits for its evidence.
     pub evidence: EvidenceRule,
     /// For how long its answer may be relied on (A8).
@@ -98,6 +101,30 @@ pub enum Effect {
     Write,
     /// Something elsewhere: an HTTP service, a payment, an e-mail.
     External,
+}
+
+/// What a call does to what was there before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It may replace or remove something, and each time it may be something else.
+    #[default]
+    Replaces,
+    /// It only adds something.
+    Adds,
+    /// It sets something: the same call again changes nothing more.
+    Sets,
+}
+
+impl Change {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands over a reference"
+    )]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Effect {
@@ -345,6 +372,7 @@ impl Default for Behaviour {
     fn default() -> Self {
         Self {
             effect: Effect::default(),
+            change: Change::default(),
             evidence: EvidenceRule::default(),
             ttl_seconds: None,
             confirmation: Confirmation::default(),

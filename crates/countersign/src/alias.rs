@@ -30,6 +30,39 @@ pub fn alias(name: &ToolName) -> String {
     alias
 }
 
+/// A text for a model: the names of tools in it become the names that the model knows.
+///
+/// # Example
+///
+/// ```
+/// use countersign::alias::in_text;
+///
+/// let is_tool = |name: &str| name == "cart.create";
+/// assert_eq!(in_text("Use cart.create; see reply.data.", is_tool), "Use cart_create; see reply.data.");
+/// ```
+pub fn in_text(text: &str, is_tool: impl Fn(&str) -> bool) -> String {
+    let mut written = String::with_capacity(text.len());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let mut rest = text;
+    while let Some(start) = rest.find(is_name) {
+        let (before, from) = rest.split_at(start);
+        let end = from.find(|c| !is_name(c)).unwrap_or(from.len());
+        let (word, behind) = from.split_at(end);
+        let name = word.trim_end_matches(['.', '-']);
+        written.push_str(before);
+        match ToolName::new(name) {
+            Ok(tool) if name.contains('.') && is_tool(name) => {
+                written.push_str(&alias(&tool));
+                written.push_str(word.get(name.len()..).unwrap_or_default());
+            }
+            Ok(_) | Err(_) => written.push_str(word),
+        }
+        rest = behind;
+    }
+    written.push_str(rest);
+    written
+}
+
 /// FNV-1a folded to 32 bits: names are no secret, they only have to stay apart.
 fn checksum(text: &str) -> u32 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -35,6 +35,26 @@ pub struct Decision {
     /// For how long an approval of the call can be given and used; as the executor is set up where it
     /// says nothing.
     pub approval_valid_for: Option<Duration>,
+    /// What becomes of a write that comes without a key; as the executor is set up where it says nothing.
+    pub unkeyed_writes: Option<UnkeyedWrites>,
+}
+
+/// For how long a repeat counts as the same call, where nothing else is said: longer than clients wait for an answer.
+pub const DERIVE_WINDOW: Duration = Duration::from_mins(2);
+
+/// What becomes of a write that comes without a key (A5). Where the policy says nothing, what a model sends is
+/// [`Derive`](UnkeyedWrites::Derive)d a key for, and a program's own call is [`Allow`](UnkeyedWrites::Allow)ed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnkeyedWrites {
+    /// The same call within this time gets the first answer, with a warning.
+    Derive {
+        /// How long.
+        window: Duration,
+    },
+    /// It is refused.
+    Refuse,
+    /// It is made, each time.
+    Allow,
 }
 
 /// The three answers of a policy.
@@ -93,6 +113,7 @@ impl Authorizer for AllowAll {
             policy_revision: self.revision.clone(),
             must_confirm: false,
             approval_valid_for: None,
+            unkeyed_writes: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }
@@ -173,6 +194,7 @@ impl Authorizer for Rules {
             policy_revision: self.revision.clone(),
             must_confirm: false,
             approval_valid_for: None,
+            unkeyed_writes: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
+use countersign::alias::in_text;
 use countersign::archive::Archive;
 use countersign::cancel::Cancellation;
 use countersign::contract::{
-    ErrorBody, ErrorCode, FaultSource, Language, ReplyEnvelope, RequestId,
+    ErrorBody, ErrorCode, FaultSource, Language, ReplyEnvelope, RequestId, Warning,
 };
 use countersign::ids::IdSource;
 use countersign::{Executor, ToolCall};
@@ -128,6 +129,25 @@ impl Gateway {
         &self.parts.arriving_bytes
     }
 
+    /// A reply as a model reads it: tools have the names that it knows.
+    pub(crate) fn for_model(&self, mut reply: ReplyEnvelope) -> ReplyEnvelope {
+        let catalog = self.parts.executor.catalog();
+        let named = |text: &str| in_text(text, |name| catalog.get(name).is_some());
+        if let Some(error) = &mut reply.error {
+            let message = named(&error.message.to_string());
+            error.message = message.into();
+            let hint = error.details.hint.as_ref().map(ToString::to_string);
+            error.details.hint = hint.map(|hint| named(&hint).into());
+        }
+        for warning in &mut reply.warnings {
+            match warning {
+                Warning::Remark { message, .. } => *message = named(message),
+                Warning::Issue(_) => {}
+            }
+        }
+        reply
+    }
+
     /// Where ids come from.
     pub fn ids(&self) -> &Arc<dyn IdSource> {
         &self.parts.ids
@@ -170,7 +190,7 @@ impl Gateway {
             },
         };
         // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
-        ended.unwrap_or_else(|Panicked| {
+        let reply = ended.unwrap_or_else(|Panicked| {
             self.metrics().refused(Refusal::Failed);
             // An id that the caller chose stays out of the log.
             let id = (!is_chosen).then(|| tracing::field::display(&request_id));
@@ -182,7 +202,22 @@ impl Gateway {
                 .source(FaultSource::Gateway)
                 .hint(Say::SameLaterWithKey);
             ReplyEnvelope::failure(request_id, body.in_language(language))
-        })
+        });
+        self.with_page(reply)
+    }
+
+    /// Says where the user answers, where there is a page for it.
+    fn with_page(&self, mut reply: ReplyEnvelope) -> ReplyEnvelope {
+        if let (Some(page), Some(error)) = (&self.settings().approvals_url, &mut reply.error)
+            && let Some(id) = error.details.extra.get("approval_id")
+        {
+            let url = page.replace("{id}", id.as_str().unwrap_or_default());
+            error
+                .details
+                .extra
+                .insert("approval_url".to_owned(), url.into());
+        }
+        reply
     }
 
     /// Waits until no call runs, at most as long as the settings allow; whether that was reached.

@@ -7,7 +7,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use countersign::authorize::{Authorizer, Decision, Verdict, use_scope};
+use countersign::authorize::{
+    Authorizer, DERIVE_WINDOW, Decision, UnkeyedWrites, Verdict, use_scope,
+};
 use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
@@ -22,7 +24,9 @@ mod live;
 mod value;
 
 pub use error::PolicyError;
-pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, Unlisted};
+pub use file::{
+    AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, UnkeyedRule, Unlisted,
+};
 pub use issuer::{IssuerRule, JwksSource};
 pub use live::{Keeper, LivePolicy, Reloaded};
 pub use value::{Glob, Period, ScopeName};
@@ -189,6 +193,24 @@ impl Policy {
             policy_revision: self.revision.clone(),
             must_confirm: self.demands_confirmation(tool.name.as_str()),
             approval_valid_for: self.file.approvals.valid_for.map(Period::duration),
+            unkeyed_writes: self.unkeyed_writes(principal),
+        }
+    }
+
+    /// None where the file leaves it to the executor.
+    fn unkeyed_writes(&self, principal: &Principal) -> Option<UnkeyedWrites> {
+        let defaults = &self.file.defaults;
+        let window = defaults.unkeyed_window.map(Period::duration);
+        let derive = UnkeyedWrites::Derive {
+            window: window.unwrap_or(DERIVE_WINDOW),
+        };
+        match defaults.unkeyed_writes {
+            Some(UnkeyedRule::Derive) => Some(derive),
+            Some(UnkeyedRule::Refuse) => Some(UnkeyedWrites::Refuse),
+            Some(UnkeyedRule::Allow) => Some(UnkeyedWrites::Allow),
+            // Only the time is set: it holds for those for whom a key is derived anyway.
+            None if principal.actor.kind == ActorType::Agent => window.map(|_| derive),
+            None => None,
         }
     }
 

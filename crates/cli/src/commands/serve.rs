@@ -62,6 +62,16 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
+    /// How many MCP clients of the eras before 2026-07-28 may hold a session, so that their users can be asked there; they
+    /// have to come back to the same process
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 0,
+        hide_short_help = true
+    )]
+    mcp_sessions: usize,
+
     /// The page on which a user answers approvals, such as <https://shop.example.com/approvals/{id}>
     #[arg(long, value_name = "URL", hide_short_help = true)]
     approvals_url: Option<String>,
@@ -235,6 +245,7 @@ impl Serve {
         let settings = Settings {
             public_url: self.public_url.clone(),
             approvals_url: self.approvals_url.clone(),
+            mcp_sessions_max: self.mcp_sessions,
             checkout_url: self.checkout_url.clone(),
             conformance: self.conformance,
             ..Settings::default()

@@ -33,7 +33,7 @@ impl Tool for Create {
     type Output = CartView;
 
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::add()
     }
 
     async fn call(&self, ctx: &CallContext, args: CreateArgs) -> Result<CartView, ToolError> {
@@ -78,7 +78,7 @@ impl Tool for AddItem {
     type Output = CartView;
 
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::add()
     }
 
     async fn call(&self, ctx: &CallContext, args: AddItemArgs) -> Result<CartView, ToolError> {
@@ -131,7 +131,7 @@ impl Tool for UpdateQuantity {
     type Output = CartView;
 
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::set()
     }
 
     async fn call(
@@ -170,7 +170,7 @@ impl Tool for RemoveItem {
     type Output = CartView;
 
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::set()
     }
 
     async fn call(&self, ctx: &CallContext, args: RemoveItemArgs) -> Result<CartView, ToolError> {

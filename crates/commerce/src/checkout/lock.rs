@@ -64,7 +64,7 @@ impl Tool for LockPriceAndStock {
     fn behaviour() -> Behaviour {
         Behaviour {
             ttl_seconds: Some(LOCK_SECONDS),
-            ..behaviour::write()
+            ..behaviour::add()
         }
     }
 

@@ -52,7 +52,7 @@ impl Tool for SelectShippingOption {
     type Output = CartView;
 
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::set()
     }
 
     async fn call(&self, ctx: &CallContext, args: SelectArgs) -> Result<CartView, ToolError> {

@@ -57,7 +57,7 @@ impl Tool for AddOrUpdateAddress {
     /// No key is made from the arguments: changing an address to another one and back is three calls, two of which
     /// have the same arguments.
     fn behaviour() -> Behaviour {
-        behaviour::write()
+        behaviour::set()
     }
 
     async fn call(

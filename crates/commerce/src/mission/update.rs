@@ -1,6 +1,7 @@
 //! `mission.update`: how it goes on.
 
 use countersign::contract::Behaviour;
+use countersign::contract::tool::Change;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -72,7 +73,10 @@ impl Tool for Update {
     type Output = Mission;
 
     fn behaviour() -> Behaviour {
-        behaviour::write_once()
+        Behaviour {
+            change: Change::Replaces,
+            ..behaviour::write_once()
+        }
     }
 
     async fn call(&self, ctx: &CallContext, args: UpdateArgs) -> Result<Mission, ToolError> {

@@ -9,7 +9,7 @@ use super::raw::{Members, Node, set};
 use super::schema::{Form, PropertyNames};
 use super::stream::{Joiner, Key, contradiction, provider_error};
 use super::text;
-use super::tools::{Declaration, ToolListOptions, Wire};
+use super::tools::{Declaration, StrictBudget, ToolListOptions, Wire};
 
 pub(super) struct Anthropic;
 
@@ -21,6 +21,14 @@ impl Wire for Anthropic {
             Form::Portable
         };
         (form, PropertyNames::Dotted)
+    }
+
+    /// What public reports give as the most that one request may have.
+    fn strict_budget(&self) -> Option<StrictBudget> {
+        Some(StrictBudget {
+            tools: 20,
+            optional: 24,
+        })
     }
 
     fn shows_examples(&self) -> bool {

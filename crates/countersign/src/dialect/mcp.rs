@@ -1,7 +1,7 @@
 //! The Model Context Protocol: the envelope's own members travel in `_meta` under our prefix.
 
-use countersign_contract::tool::{Confirmation, Effect, KeyRule};
-use countersign_contract::{ReplyEnvelope, ToolSpec};
+use countersign_contract::tool::{Change, Confirmation, Effect, KeyRule};
+use countersign_contract::{ErrorBody, ReplyEnvelope, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::call::{self, ProviderCall};
@@ -35,7 +35,11 @@ impl Wire for Mcp {
         if let Some(output) = &tool.output
             && output.get("type") == Some(&json!("object"))
         {
-            set(&mut definition, "outputSchema", output.clone());
+            set(
+                &mut definition,
+                "outputSchema",
+                with_evidence(output.clone()),
+            );
         }
         definition
     }
@@ -104,8 +108,13 @@ fn annotations(spec: &ToolSpec) -> Value {
     });
     // Both say something only about a tool that changes anything.
     if writes {
-        set(&mut annotations, "destructiveHint", true);
-        set(&mut annotations, "idempotentHint", keyed);
+        let (destructive, repeatable) = match behaviour.change {
+            Change::Replaces => (true, false),
+            Change::Adds => (false, false),
+            Change::Sets => (true, true),
+        };
+        set(&mut annotations, "destructiveHint", destructive);
+        set(&mut annotations, "idempotentHint", keyed || repeatable);
     }
     if let Some(title) = &spec.title {
         set(&mut annotations, "title", title.clone());
@@ -172,7 +181,6 @@ fn result(reply: &ReplyEnvelope) -> Value {
     let mut result = json!({ "resultType": "complete", "isError": !reply.ok });
     if let Some(error) = &reply.error {
         content.push(json!({ "type": "text", "text": text::error(error, &reply.warnings) }));
-        content.push(json!({ "type": "text", "text": json!(reply).to_string() }));
     } else {
         content.push(json!({ "type": "text", "text": text::data(reply) }));
         if let Some(notes) = text::notes(reply) {
@@ -180,7 +188,7 @@ fn result(reply: &ReplyEnvelope) -> Value {
             content.push(json!({ "type": "text", "text": notes, "annotations": audience }));
         }
         if reply.data.is_object() {
-            set(&mut result, "structuredContent", reply.data.clone());
+            set(&mut result, "structuredContent", text::with_evidence(reply));
         }
     }
     set(&mut result, "content", content);
@@ -188,20 +196,29 @@ fn result(reply: &ReplyEnvelope) -> Value {
     result
 }
 
+/// The schema of an answer, with the name of its evidence.
+fn with_evidence(mut output: Value) -> Value {
+    if let Some(Value::Object(properties)) = output.get_mut("properties") {
+        properties
+            .entry("evidence")
+            .or_insert_with(|| json!({ "type": "object" }));
+    }
+    output
+}
+
+/// What a program needs and no more: some hosts show a model all of it.
 fn meta(reply: &ReplyEnvelope) -> Value {
     let mut meta = Map::new();
     meta.insert(vendor("request_id"), reply.request_id.as_str().into());
-    if !reply.warnings.is_empty() {
-        meta.insert(vendor("warnings"), json!(reply.warnings));
-    }
     if let Some(error) = &reply.error {
-        meta.insert(vendor("error"), json!(error));
+        meta.insert(vendor("error"), brief(error));
     }
     if let Some(seconds) = reply.ttl_seconds {
         meta.insert(vendor("ttl_seconds"), seconds.into());
     }
     if let Some(evidence) = &reply.evidence {
-        meta.insert(vendor("evidence"), json!(evidence));
+        let name = json!({ "snapshot_id": evidence.snapshot_id });
+        meta.insert(vendor("evidence"), name);
     }
     if reply.replayed {
         meta.insert(vendor("idempotent_replay"), true.into());
@@ -210,4 +227,31 @@ fn meta(reply: &ReplyEnvelope) -> Value {
         meta.insert(vendor("dry_run"), true.into());
     }
     Value::Object(meta)
+}
+
+/// The code, and whether and when to try again.
+fn brief(error: &ErrorBody) -> Value {
+    let mut brief = json!({ "code": error.code, "retryable": error.details.retryable });
+    if let Some(ms) = error.details.retry_after_ms {
+        set(&mut brief, "retry_after_ms", ms);
+    }
+    if let Some(id) = error.details.extra.get("approval_id") {
+        set(&mut brief, "approval_id", id.clone());
+    }
+    brief
+}
+
+/// All that a reply says, for a client that asks for it.
+pub(crate) fn whole_meta(reply: &ReplyEnvelope) -> Value {
+    let mut whole = meta(reply);
+    if !reply.warnings.is_empty() {
+        set(&mut whole, &vendor("warnings"), json!(reply.warnings));
+    }
+    if let Some(error) = &reply.error {
+        set(&mut whole, &vendor("error"), json!(error));
+    }
+    if let Some(evidence) = &reply.evidence {
+        set(&mut whole, &vendor("evidence"), json!(evidence));
+    }
+    whole
 }

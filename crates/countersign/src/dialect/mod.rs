@@ -113,7 +113,19 @@ impl Dialect {
         specs: &[&ToolSpec],
         options: &ToolListOptions,
     ) -> Result<ToolList, ToolListError> {
-        tools::list(self.wire(), specs, options)
+        let is_listed = |name: &str| specs.iter().any(|spec| spec.name.as_str() == name);
+        self.tools_among(specs, &is_listed, options)
+    }
+
+    /// The same for a part of a catalog: `is_tool` knows the names of all tools, so that descriptions can use the names
+    /// that the model is shown.
+    pub fn tools_among(
+        self,
+        specs: &[&ToolSpec],
+        is_tool: &dyn Fn(&str) -> bool,
+        options: &ToolListOptions,
+    ) -> Result<ToolList, ToolListError> {
+        tools::list(self.wire(), specs, is_tool, options)
     }
 
     /// The calls of a model's whole message, in its order.
@@ -151,6 +163,11 @@ impl Dialect {
     /// Arguments that are not JSON are wrapped where the dialect asks for an object.
     pub fn message(self, text: &str, calls: &[ProviderCall]) -> Value {
         self.wire().message(text, calls)
+    }
+
+    /// `_meta` of an MCP result with everything that the reply says, for clients that ask for it.
+    pub fn whole_meta(reply: &ReplyEnvelope) -> Value {
+        mcp::whole_meta(reply)
     }
 
     pub(in crate::dialect) fn wire(self) -> &'static dyn Wire {

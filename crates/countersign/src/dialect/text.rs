@@ -1,7 +1,7 @@
 //! What a model reads of a reply: short, the code first, and always what to do next.
 
 use countersign_contract::{ErrorBody, Issue, IssueCode, ReplyEnvelope, Warning};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How many issues or warnings a model is shown; the rest is a number.
 const SHOWN_MAX: usize = 16;
@@ -17,10 +17,21 @@ pub(crate) fn whole(reply: &ReplyEnvelope) -> String {
     }
 }
 
-/// The data: a text as it is, everything else as compact JSON.
+/// The data with the name of its evidence, which other tools ask for. What has a member `evidence` of its own keeps it.
+pub(super) fn with_evidence(reply: &ReplyEnvelope) -> Value {
+    let mut data = reply.data.clone();
+    if let (Value::Object(members), Some(evidence)) = (&mut data, &reply.evidence) {
+        members
+            .entry("evidence")
+            .or_insert_with(|| json!({ "snapshot_id": evidence.snapshot_id }));
+    }
+    data
+}
+
+/// The data: a text as it is, everything else as compact JSON; an object with the name of its evidence.
 pub(super) fn data(reply: &ReplyEnvelope) -> String {
-    match &reply.data {
-        Value::String(text) => text.clone(),
+    match with_evidence(reply) {
+        Value::String(text) => text,
         other => other.to_string(),
     }
 }
@@ -37,6 +48,10 @@ pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
     if let Some(seconds) = reply.ttl_seconds {
         lines.push(format!("Holds for {seconds} seconds."));
     }
+    // Of an object it is a member.
+    if let Some(evidence) = reply.evidence.as_ref().filter(|_| !reply.data.is_object()) {
+        lines.push(format!("evidence.snapshot_id: {}", evidence.snapshot_id));
+    }
     if !reply.warnings.is_empty() {
         lines.push("Warnings:".to_owned());
         lines.extend(bounded(reply.warnings.iter().map(warning)));
@@ -44,8 +59,42 @@ pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// `CODE: message. hint`, then the issues, each with its path and what to send instead.
+/// How many characters of an error a model is shown.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// `CODE: message. hint`, then the issues, each with its path and what to send instead, as far as there is room.
 pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
+    let lines = error_lines(error, warnings);
+    let mut shown = String::new();
+    let mut left = ERROR_CHARS_MAX;
+    for (number, line) in lines.iter().enumerate() {
+        let length = line.chars().count() + 1;
+        let hidden = lines.len() - number;
+        // Room for saying how many are not shown.
+        let reserve = if hidden > 1 { MORE_CHARS } else { 0 };
+        if number > 0 && length + reserve > left {
+            return format!("{shown}\n- and {hidden} more");
+        }
+        if number > 0 {
+            shown.push('\n');
+        }
+        if length + reserve > left {
+            let keep = left.saturating_sub(reserve + 1);
+            shown.extend(line.chars().take(keep));
+            shown.push('…');
+            left = reserve;
+        } else {
+            shown.push_str(line);
+            left -= length;
+        }
+    }
+    shown
+}
+
+/// Of the line that counts what is not shown.
+const MORE_CHARS: usize = 16;
+
+fn error_lines(error: &ErrorBody, warnings: &[Warning]) -> Vec<String> {
     let mut first = format!("{}: {}", error.code, stopped(&error.message));
     if let Some(hint) = &error.details.hint {
         first = format!("{first} {}", capitalised(&stopped(hint)));
@@ -53,14 +102,8 @@ pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
     if let Some(ms) = error.details.retry_after_ms {
         first = format!("{first} Retry after {ms} ms.");
     }
-    // Whoever relays the answer has to be able to say what the user should look for.
-    if let Some(id) = error
-        .details
-        .extra
-        .get("approval_id")
-        .and_then(Value::as_str)
-    {
-        first = format!("{first} The user answers it as {id}.");
+    if let Some(confirm) = confirmation(error) {
+        first = format!("{first} {confirm}");
     }
     let mut lines = vec![first];
     if error.details.issues.is_empty()
@@ -73,7 +116,19 @@ pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
         lines.push("Warnings:".to_owned());
         lines.extend(bounded(warnings.iter().map(warning)));
     }
-    lines.join("\n")
+    lines
+}
+
+/// What to tell the user, where the user has to confirm: the answer is given elsewhere, and never by the model.
+fn confirmation(error: &ErrorBody) -> Option<String> {
+    let of = |name: &str| error.details.extra.get(name).and_then(Value::as_str);
+    let id = of("approval_id")?;
+    Some(match of("approval_url") {
+        Some(url) => {
+            format!("Tell the user to confirm {id} at {url}, then send this very call again.")
+        }
+        None => format!("Tell the user to confirm {id}, then send this very call again."),
+    })
 }
 
 fn warning(warning: &Warning) -> String {

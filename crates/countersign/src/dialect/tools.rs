@@ -12,7 +12,7 @@ use super::raw::Node;
 use super::schema::{self, Form, NoteKind, PropertyNames};
 use super::stream::Joiner;
 use super::tokens::{self, Trimmed};
-use crate::alias::alias;
+use crate::alias::{alias, in_text};
 
 /// What a list of tools should look like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +53,11 @@ pub struct Note {
 pub(super) trait Wire: Sync {
     /// The form of schemas and the names that properties may have.
     fn schema_form(&self, options: &ToolListOptions) -> (Form, PropertyNames);
+    /// How many tools, and how many optional parameters of them, the provider holds to their schemas in one request; none
+    /// where there is no limit.
+    fn strict_budget(&self) -> Option<StrictBudget> {
+        None
+    }
     /// Whether a tool's examples have a place of their own.
     fn shows_examples(&self) -> bool {
         false
@@ -71,6 +76,12 @@ pub(super) trait Wire: Sync {
     fn results(&self, answered: &[(ProviderCall, ReplyEnvelope)]) -> Value;
     /// The assistant's message.
     fn message(&self, text: &str, calls: &[ProviderCall]) -> Value;
+}
+
+/// What a provider's strict mode has room for.
+pub(super) struct StrictBudget {
+    pub(super) tools: usize,
+    pub(super) optional: usize,
 }
 
 /// One tool, ready to be written down.
@@ -92,6 +103,8 @@ pub(super) struct Draft<'a> {
     pub(super) description: String,
     pub(super) input: Value,
     pub(super) output: Option<Value>,
+    /// Whether there is room for it in the provider's strict mode.
+    is_within_strict: bool,
 }
 
 /// A tool as it is written down.
@@ -103,9 +116,13 @@ pub(super) struct Rendered {
 pub(super) fn list(
     wire: &dyn Wire,
     specs: &[&ToolSpec],
+    is_tool: &dyn Fn(&str) -> bool,
     options: &ToolListOptions,
 ) -> Result<ToolList, ToolListError> {
-    let mut drafts = drafts(specs)?;
+    let mut drafts = drafts(specs, is_tool)?;
+    if let Some(budget) = wire.strict_budget().filter(|_| options.strict) {
+        keep_within(&mut drafts, budget);
+    }
     let render = |draft: &Draft<'_>| render(wire, draft, options);
     let fitted = tokens::fit(
         &mut drafts,
@@ -133,7 +150,10 @@ pub(super) fn list(
     })
 }
 
-fn drafts<'a>(specs: &[&'a ToolSpec]) -> Result<Vec<Draft<'a>>, ToolListError> {
+fn drafts<'a>(
+    specs: &[&'a ToolSpec],
+    is_tool: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Draft<'a>>, ToolListError> {
     let mut taken: BTreeMap<String, &ToolName> = BTreeMap::new();
     let mut drafts = Vec::new();
     for spec in specs {
@@ -148,12 +168,71 @@ fn drafts<'a>(specs: &[&'a ToolSpec]) -> Result<Vec<Draft<'a>>, ToolListError> {
         drafts.push(Draft {
             spec,
             alias,
-            description: spec.description.clone(),
-            input: spec.json_schema(),
-            output: spec.output.clone(),
+            description: in_text(&spec.description, is_tool),
+            input: named(spec.json_schema(), is_tool),
+            output: spec.output.clone().map(|output| named(output, is_tool)),
+            is_within_strict: true,
         });
     }
     Ok(drafts)
+}
+
+/// Spends the room of strict mode on what changes something first: there a wrong argument costs most.
+fn keep_within(drafts: &mut [Draft<'_>], mut budget: StrictBudget) {
+    let writes = |draft: &Draft<'_>| draft.spec.behaviour.effect.changes_something();
+    for is_turn_of_writes in [true, false] {
+        for draft in drafts.iter_mut() {
+            if writes(draft) != is_turn_of_writes {
+                continue;
+            }
+            let optional = optional_in(&draft.input);
+            draft.is_within_strict = budget.tools > 0 && optional <= budget.optional;
+            if draft.is_within_strict {
+                budget.tools -= 1;
+                budget.optional -= optional;
+            }
+        }
+    }
+}
+
+/// How many properties of a schema may be left out, at every depth.
+fn optional_in(schema: &Value) -> usize {
+    match schema {
+        Value::Object(members) => {
+            let required = members.get("required").and_then(Value::as_array);
+            let is_required =
+                |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+            let own = members.get("properties").and_then(Value::as_object);
+            let own = own.map_or(0, |all| {
+                all.keys().filter(|name| !is_required(name)).count()
+            });
+            own + members.values().map(optional_in).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(optional_in).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// A schema whose descriptions name tools as the model knows them.
+fn named(mut schema: Value, is_tool: &dyn Fn(&str) -> bool) -> Value {
+    match &mut schema {
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                match member {
+                    Value::String(text) if name == "description" => *text = in_text(text, is_tool),
+                    Value::Object(_) | Value::Array(_) => *member = named(member.take(), is_tool),
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                *item = named(item.take(), is_tool);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    schema
 }
 
 fn render(
@@ -161,6 +240,10 @@ fn render(
     draft: &Draft<'_>,
     options: &ToolListOptions,
 ) -> Result<Rendered, ToolListError> {
+    let options = &ToolListOptions {
+        strict: options.strict && draft.is_within_strict,
+        ..*options
+    };
     let example = schema::example(&draft.input).filter(|_| wire.shows_examples());
     let examples: Vec<Value> = example.into_iter().collect();
     let mut input = draft.input.clone();

@@ -11,7 +11,7 @@ use super::resolve::Resolved;
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, gateway_fault};
-use crate::authorize::{Decision, Verdict};
+use crate::authorize::{Decision, UnkeyedWrites, Verdict};
 use crate::catalog::Entry;
 use crate::context::Request;
 use crate::principal::Principal;
@@ -26,6 +26,7 @@ pub(super) struct Allowed {
     /// Whether the policy wants the user to confirm, whatever the tool declares.
     pub(super) must_confirm: bool,
     pub(super) approval_valid_for: Option<Duration>,
+    pub(super) unkeyed_writes: Option<UnkeyedWrites>,
 }
 
 impl Executor {
@@ -47,6 +48,7 @@ impl Executor {
                     call,
                     must_confirm: decision.must_confirm,
                     approval_valid_for: decision.approval_valid_for,
+                    unkeyed_writes: decision.unkeyed_writes,
                 };
                 return Ok(Box::new(allowed));
             }

@@ -21,9 +21,11 @@ use super::authorize::Allowed;
 use super::print::Fingerprint;
 use super::stop::Stop;
 use super::trail::Trail;
+use super::unkeyed::{self, MadeKey};
+use crate::authorize::UnkeyedWrites;
 use crate::catalog::Entry;
 use crate::dialect::cut_off;
-use crate::ledger::{Held, Scope};
+use crate::ledger::{Held, HeldState, Scope};
 use crate::observe::PARSE_TARGET;
 use crate::words::Say;
 
@@ -47,6 +49,8 @@ pub(super) struct KeyedCall {
     pub(super) held: Option<Held>,
     /// Who had left the key in this process before it was looked up.
     pub(super) left: u64,
+    /// Where the executor made the key: for how long a repeat counts as the same call.
+    pub(super) window: Option<Duration>,
 }
 
 impl Executor {
@@ -63,23 +67,38 @@ impl Executor {
             trail.record.binding = BindSummary::new(BindStatus::Incomplete, &error.details.issues);
             return Err(error.into());
         }
-        let (arguments, issues, unreadable) = bind_text(&allowed, trail)?;
+        let Read {
+            arguments,
+            issues,
+            unreadable,
+            again,
+        } = bind_text(&allowed, trail)?;
         let (canonical, value) = describe(&allowed.entry, &arguments, trail);
         let digest = Digest::of_bytes(canonical.as_bytes());
         trail.record.arguments_digest = Some(digest.to_string());
-        let (scope, (held, left)) = match scope {
-            Some(scope) => (Some(scope), (held, left)),
-            None => self.key_by_rule(&allowed, &keys, digest).await?,
+        let made = match scope {
+            Some(scope) => Some(MadeKey {
+                scope,
+                held,
+                left,
+                window: None,
+            }),
+            None => {
+                self.key_by_rule(&allowed, &keys, digest, again.as_deref())
+                    .await?
+            }
         };
-        let mut key = scope.map(|scope| KeyedCall {
+        let mut key = made.map(|made| KeyedCall {
             fingerprint: Fingerprint::of(&keys, &canonical, &value),
-            scope,
-            held,
-            left,
+            scope: made.scope,
+            held: made.held,
+            left: made.left,
+            window: made.window,
         });
         if let Some(key) = &mut key {
             let behaviour = &allowed.entry.spec().behaviour;
             let stop = key.standing(&keys, behaviour.recovery);
+            key.warn_of_repeat(trail);
             if allowed.request.dry_run {
                 // What the call itself would be answered, without waiting for anybody.
                 if let Some(stop) = stop.or_else(|| key.taken_now(behaviour)) {
@@ -115,34 +134,68 @@ impl Executor {
     }
 
     /// What the tool's rule says about a call that came without a key.
+    /// The key of a call that has none, where its tool or the policy wants one.
     async fn key_by_rule(
         &self,
         allowed: &Allowed,
         keys: &UserKey,
         digest: Digest,
-    ) -> Result<(Option<Scope>, (Option<Held>, u64)), Stop> {
+        again: Option<&str>,
+    ) -> Result<Option<MadeKey>, Stop> {
         let spec = allowed.entry.spec();
         if !spec.behaviour.effect.changes_something() {
-            return Ok((None, (None, 0)));
+            return Ok(None);
         }
-        match spec.behaviour.idempotency.key {
-            KeyRule::Optional => Ok((None, (None, 0))),
-            // A dry run claims nothing, so it needs no key.
-            KeyRule::Required if allowed.request.dry_run => Ok((None, (None, 0))),
-            KeyRule::Required => {
-                let tool = spec.name.to_string();
-                Err(
-                    ErrorBody::new(ErrorCode::InvalidArgument, Say::NeedsKey { tool })
-                        .field("/idempotency_key")
-                        .hint(Say::NewKeyPerIntention)
-                        .into(),
-                )
-            }
-            KeyRule::Derive => {
+        let needs_key = || {
+            let tool = spec.name.to_string();
+            ErrorBody::new(ErrorCode::InvalidArgument, Say::NeedsKey { tool })
+                .field("/idempotency_key")
+                .hint(Say::NewKeyPerIntention)
+        };
+        // A dry run claims nothing, so it needs no key.
+        let dry_run = allowed.request.dry_run;
+        match (spec.behaviour.idempotency.key, allowed.unkeyed()) {
+            (KeyRule::Derive, _) => {
                 let scope = scope_of(allowed, keys, &format!("derived:{digest}"));
-                let held = self.look_up(&scope).await?;
-                Ok((Some(scope), held))
+                let (held, left) = self.look_up(&scope).await?;
+                Ok(Some(MadeKey {
+                    scope,
+                    held,
+                    left,
+                    window: None,
+                }))
             }
+            (KeyRule::Required, _) | (KeyRule::Optional, UnkeyedWrites::Refuse) if dry_run => {
+                Ok(None)
+            }
+            (KeyRule::Required, _) | (KeyRule::Optional, UnkeyedWrites::Refuse) => {
+                Err(needs_key().into())
+            }
+            (KeyRule::Optional, UnkeyedWrites::Allow) => Ok(None),
+            (KeyRule::Optional, UnkeyedWrites::Derive { window }) => {
+                let made = self.key_of_window(allowed, keys, digest, again, window);
+                Ok(Some(made.await?))
+            }
+        }
+    }
+}
+
+impl KeyedCall {
+    /// Tells the caller of a write without a key that it gets an earlier answer.
+    fn warn_of_repeat(&self, trail: &mut Trail) {
+        let Some(held) = self.held.as_ref().filter(|_| self.window.is_some()) else {
+            return;
+        };
+        match held.state {
+            HeldState::Succeeded(_) | HeldState::Failed(_) => {
+                let seconds = held.age.as_secs().to_string();
+                trail.warn("REPEATED_CALL", &Say::RepeatedCall { seconds });
+            }
+            HeldState::Running { .. }
+            | HeldState::Abandoned
+            | HeldState::Released
+            | HeldState::InDoubt
+            | HeldState::Expired => {}
         }
     }
 }
@@ -165,27 +218,41 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
     error
 }
 
-type Read = (Arguments, Vec<Issue>, Vec<Unreadable>);
+/// What a text was read as.
+struct Read {
+    arguments: Arguments,
+    issues: Vec<Issue>,
+    unreadable: Vec<Unreadable>,
+    /// That a model means the call again, and the how-manieth time.
+    again: Option<String>,
+}
 
 fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
     let entry = &allowed.entry;
     let request = &allowed.request;
     let reading = Reading::new(request.locale.as_deref(), request.timezone.as_deref());
-    let mut bound = entry.binder.bind_with(&allowed.call.raw, &reading);
+    let raw = &allowed.call.raw;
+    let mut bound = entry.binder.bind_with(raw, &reading);
+    let mut again = None;
+    if unkeyed::is_unknown(&bound.issues)
+        && allowed.may_repeat()
+        && let Some((rest, value)) = unkeyed::without_again(entry.spec(), raw, &reading)
+    {
+        bound = entry.binder.bind_with(&rest, &reading);
+        again = Some(value);
+    }
     if entry.spec().input == Input::Undeclared {
         warn_undeclared(entry, &mut bound.issues, reading.language());
     }
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
-    log_parse(
-        entry.name().as_str(),
-        &allowed.call.raw,
-        bound.status,
-        &bound.issues,
-    );
+    log_parse(entry.name().as_str(), raw, bound.status, &bound.issues);
     match bound.arguments {
-        Some(arguments) if bound.status.is_executable() => {
-            Ok((arguments, bound.issues, bound.unreadable))
-        }
+        Some(arguments) if bound.status.is_executable() => Ok(Read {
+            arguments,
+            issues: bound.issues,
+            unreadable: bound.unreadable,
+            again,
+        }),
         Some(_) | None => {
             let mut error = refusal_of(bound.issues);
             if let Some(hint) = meaning(&entry.spec().input, error.details.field.as_deref()) {

@@ -55,6 +55,8 @@ pub(super) struct HeldKey {
     pub(super) scope: Scope,
     pub(super) fingerprint: Fingerprint,
     pub(super) hold: Hold,
+    /// As of the call that took it.
+    pub(super) window: Option<Duration>,
     _joined: Joined,
 }
 
@@ -139,6 +141,7 @@ impl Executor {
             claimed.key = Some(HeldKey {
                 scope: key.scope,
                 fingerprint: key.fingerprint,
+                window: key.window,
                 hold,
                 _joined: joined,
             });
@@ -198,7 +201,7 @@ impl Executor {
         let behaviour = &claimed.entry.spec().behaviour;
         match behaviour.effect {
             Effect::Read | Effect::Write => {
-                let taking = take_at_commit(key, behaviour.idempotency.attempts_max)?;
+                let taking = take_at_commit(key, key.attempts_max(behaviour))?;
                 if matches!(taking, Taking::Ours(_)) {
                     self.reserve(claimed).await?;
                 }
@@ -214,7 +217,7 @@ impl Executor {
                 .seal(&claimed.keys, &key.scope, &*self.parts.ids),
             recovery: behaviour.recovery,
             lease: lease_of(behaviour),
-            attempts_max: behaviour.idempotency.attempts_max,
+            attempts_max: key.attempts_max(behaviour),
             request_id: trail.recorded_id(&claimed.keys),
             spend: reserve_of(claimed),
         };
@@ -288,10 +291,19 @@ impl KeyedCall {
         standing(held, &self.scope, &self.fingerprint, keys, recovery)
     }
 
+    /// How often it may fail without an effect. A key that the executor made is no promise of the caller's, so there
+    /// is no end.
+    fn attempts_max(&self, behaviour: &Behaviour) -> u32 {
+        match self.window {
+            Some(_) => u32::MAX,
+            None => behaviour.idempotency.attempts_max,
+        }
+    }
+
     /// Why the call could not take its key now, where it could not; for a dry run, which takes none.
     pub(super) fn taken_now(&self, behaviour: &Behaviour) -> Option<Stop> {
         let held = self.held.as_ref()?;
-        let attempts_max = behaviour.idempotency.attempts_max;
+        let attempts_max = self.attempts_max(behaviour);
         match held.state {
             HeldState::Running { retry_after_ms } => Some(in_flight(retry_after_ms)),
             HeldState::Released if held.attempt >= attempts_max => Some(exhausted(held.attempt)),

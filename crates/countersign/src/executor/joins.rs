@@ -78,6 +78,11 @@ impl Joins {
         left.map_or(0, |left| left.load(Ordering::SeqCst))
     }
 
+    /// Whether somebody of this process is in.
+    pub(super) fn is_running(&self, scope: &Scope) -> bool {
+        self.shared.lock().contains_key(scope)
+    }
+
     /// Waits for whoever of this process is in.
     pub(super) async fn wait(&self, scope: &Scope, patience: &Patience) -> Waited {
         let other = self.shared.lock().get(scope).cloned();

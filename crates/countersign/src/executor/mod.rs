@@ -69,6 +69,7 @@ mod spend;
 mod stop;
 mod tell;
 mod trail;
+mod unkeyed;
 
 pub(crate) use bind::refusal_of;
 use call::CallParts;

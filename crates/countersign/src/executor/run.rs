@@ -48,6 +48,7 @@ impl Executor {
             call,
             must_confirm: _,
             approval_valid_for: _,
+            unkeyed_writes: _,
         } = *bound.allowed;
         let may_write = match entry.spec().behaviour.effect {
             Effect::Read => false,

@@ -187,7 +187,11 @@ impl Executor {
                 // A20: at least as long as the answer may be relied on, and a day more.
                 let window = recorded.reply.ttl_seconds.unwrap_or_default();
                 let keep = u64::from(window) + behaviour.idempotency.retention_seconds;
-                let keep = Duration::from_secs(keep);
+                // A key that the executor made is looked up within its window, and in the one after it.
+                let keep = match key.window {
+                    Some(window) => window.saturating_mul(3),
+                    None => Duration::from_secs(keep),
+                };
                 match recorded.verdict {
                     Verdict::Failed => Outcome::Failed { reply, keep },
                     Verdict::Succeeded

@@ -117,7 +117,7 @@ impl Executor {
             record,
             trace,
             trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
-            origin: std::mem::take(&mut call.origin),
+            origin: call.origin.clone(),
             language,
             arrived: parts.clock.monotonic(),
             facts: Facts {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::tool::{Confirmation, EvidenceRule};
+use crate::contract::tool::{Change, Confirmation, EvidenceRule};
 use crate::contract::{Behaviour, Effect};
 use crate::state::Collection;
 use crate::words::Say;
@@ -52,6 +52,7 @@ impl Tool for AddNote {
     fn behaviour() -> Behaviour {
         Behaviour {
             effect: Effect::Write,
+            change: Change::Adds,
             evidence: EvidenceRule::Required,
             ..Behaviour::default()
         }

@@ -35,6 +35,7 @@ countersign_contract::messages! {
         SessionLimit => "the session's allowance of calls is used up",
         ToolLimit { tool } => "the allowance for {tool} is used up",
         WaitThenSame => "wait for retry_after_ms, then send the same call again",
+        RepeatedCall { seconds } => "the same call was answered {seconds} seconds ago and was not made again: this is that answer. If it is meant again, add the argument again: 2 (3 for the third time), or send an idempotency key",
         Repeated { tool, calls, seconds } => "this very call of {tool} was made {calls} times within {seconds} seconds",
         StopRepeating => "you repeat yourself: use the answers that you have, change the arguments, or tell the user what you are stuck on",
         BudgetLeft { budget, left } => "the budget {budget} has {left} left, which is not enough",

@@ -34,6 +34,7 @@ countersign_contract::translation! {
         SessionLimit => "本次会话的调用额度已用完",
         ToolLimit { tool } => "工具 {tool} 的调用额度已用完",
         WaitThenSame => "请等待 retry_after_ms 毫秒后，重新发送同一调用",
+        RepeatedCall { seconds } => "相同的调用已在 {seconds} 秒前得到回复，未再次执行：这就是那次回复。若确实要再执行一次，请加上参数 again: 2（第三次为 3），或提供幂等键",
         Repeated { tool, calls, seconds } => "对 {tool} 的同一调用在 {seconds} 秒内已进行 {calls} 次",
         StopRepeating => "您在重复同一调用：请使用已有的结果、修改参数，或告诉用户卡在了哪里",
         BudgetLeft { budget, left } => "预算 {budget} 仅剩 {left}，不足以支付",

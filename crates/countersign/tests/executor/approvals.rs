@@ -191,6 +191,7 @@ impl Authorizer for Revision {
             policy_revision: self.0.into(),
             must_confirm: self.1,
             approval_valid_for: self.1.then_some(Duration::from_mins(1)),
+            unkeyed_writes: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

@@ -27,5 +27,6 @@ mod replay;
 mod run;
 mod state;
 mod truth;
+mod unkeyed;
 mod unreadable;
 mod world;

@@ -21,6 +21,9 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Says that the answer is the stored one of an earlier call with the same key.
 pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
+/// The code of JSON-RPC for a request that was refused before it was a message.
+const RPC_REFUSED: i32 = -32001;
+
 /// Room for a usual reply.
 const REPLY_BYTES: usize = 1024;
 
@@ -114,8 +117,39 @@ impl Refusal {
     }
 
     /// What the client is sent.
-    pub(super) fn answer(self, request_id: RequestId, headers: &HeaderMap) -> Response {
-        let mut response = reply(&ReplyEnvelope::failure(request_id, *self.body));
+    pub(super) fn answer(mut self, request_id: RequestId, headers: &HeaderMap) -> Response {
+        let body = std::mem::replace(
+            &mut *self.body,
+            ErrorBody::new(ErrorCode::UpstreamError, ""),
+        );
+        let response = reply(&ReplyEnvelope::failure(request_id, body));
+        self.head(response, headers)
+    }
+
+    /// What an MCP client is sent: an error of JSON-RPC, because most of them show nothing else to people.
+    pub(super) fn rpc_answer(self, request_id: &RequestId, headers: &HeaderMap) -> Response {
+        let body = &self.body;
+        let message = match &body.details.hint {
+            Some(hint) => format!("{body}; {hint}"),
+            None => body.to_string(),
+        };
+        let error = serde_json::json!({
+            "jsonrpc": "2.0",
+            "id": null,
+            "error": {
+                "code": RPC_REFUSED,
+                "message": message,
+                "data": { "request_id": request_id, "error": body },
+            },
+        });
+        let mut response = json(&error);
+        if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
+            response.headers_mut().insert(X_REQUEST_ID, id);
+        }
+        self.head(response, headers)
+    }
+
+    fn head(self, mut response: Response, headers: &HeaderMap) -> Response {
         *response.status_mut() = self.status;
         // axum knows which methods a path has.
         if let Some(allow) = headers.get(ALLOW) {

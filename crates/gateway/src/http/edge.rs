@@ -20,6 +20,7 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
     let request_id = interop::request_id(profile, request.headers()).cloned();
     let language = Language::of(headers::language(request.headers()).as_deref());
     let is_ours = request.uri().path().starts_with("/v1/") || profile.is_some();
+    let is_rpc = request.uri().path() == crate::mcp::PATH;
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
             let request = request.map(|body| Bounded::wrap(body, &gateway));
@@ -38,6 +39,7 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
         .and_then(|id| RequestId::new(id).ok())
         .unwrap_or_else(|| gateway.ids().request_id());
     match profile {
+        None if is_rpc => refusal.rpc_answer(&request_id, response.headers()),
         None => refusal.answer(request_id, response.headers()),
         Some(profile) => interop::refused(profile, &refusal, &request_id, response.headers()),
     }

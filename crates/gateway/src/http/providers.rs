@@ -56,6 +56,10 @@ pub(super) async fn calls(
         .calls(message)
         .map_err(|error| unread(dialect, &error))?;
     let answered = run(&gateway, &caller, &headers, envelope, calls).await?;
+    let answered: Vec<_> = answered
+        .into_iter()
+        .map(|(call, reply)| (call, gateway.for_model(reply)))
+        .collect();
     Ok(answer::json(&dialect.results(&answered)))
 }
 

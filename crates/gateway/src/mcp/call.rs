@@ -13,7 +13,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::carriage;
+use super::carriage::{self, Wants};
 use super::confirm::Asking;
 use super::handler::{self, Handler};
 use crate::gateway::Gateway;
@@ -58,7 +58,9 @@ impl Handler {
         };
         asking.settle(&request).await?;
         let mut reply = run(&self.shared.gateway, make(), &context).await;
-        if let Some(question) = asking.ask_later(&reply, &context).await {
+        // Who was asked and brings no answer is told what is missing, and not asked again at once.
+        let was_asked = request.request_state.is_some();
+        if !was_asked && let Some(question) = asking.ask_later(&reply, &context).await {
             return Ok(question.into());
         }
         if asking.ask_now(&reply, &context).await.is_some() {
@@ -69,7 +71,7 @@ impl Handler {
             return Err(unknown_tool(&reply));
         };
         let declared = entry.spec().output.is_some();
-        let prepared = declared.then(|| self.shared.declarations.of(&entry));
+        let prepared = declared.then(|| self.shared.declarations.of(catalog, &entry));
         let is_structured = prepared.is_none_or(|prepared| {
             prepared.is_some_and(|prepared| !reply.ok || prepared.accepts(&reply.data))
         });
@@ -78,7 +80,17 @@ impl Handler {
             let record = reply.evidence.as_ref().map(|it| it.snapshot_id.to_string());
             tracing::warn!(%tool, record, "an answer is not what the tool has declared");
         }
-        Ok(carriage::result(reply, is_structured)?.into())
+        let declared = context.client_capabilities();
+        let of_connection = context
+            .peer
+            .peer_info()
+            .map(|info| info.capabilities.clone());
+        let wants = Wants {
+            structured: is_structured,
+            whole: carriage::wants_whole(declared.or(of_connection).as_ref()),
+        };
+        let reply = self.shared.gateway.for_model(reply);
+        Ok(carriage::result(reply, &wants)?.into())
     }
 }
 

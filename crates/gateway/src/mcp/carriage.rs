@@ -7,11 +7,11 @@ use countersign::Principal;
 use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext, TraceState};
 use countersign::dialect::{Dialect, Provenance, ProviderCall, RawText};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
+use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, JsonObject, Resource};
 use serde_json::{Map, Value};
 
-use super::VENDOR;
 use super::evidence;
+use super::{ENVELOPE_EXTENSION, VENDOR};
 use crate::strict;
 
 /// What a request says about itself.
@@ -65,6 +65,9 @@ fn vendor_members(meta: &JsonObject) -> Result<RequestEnvelope, ErrorData> {
         let Some(name) = key.strip_prefix(VENDOR) else {
             continue;
         };
+        if is_echo(name, value) {
+            continue;
+        }
         let value = match (name, value.as_str()) {
             // Command lines can only send texts.
             ("dry_run", Some("true")) => Value::Bool(true),
@@ -80,17 +83,42 @@ fn vendor_members(meta: &JsonObject) -> Result<RequestEnvelope, ErrorData> {
         .map_err(|error| malformed(&format!("a member {VENDOR}… of _meta: {error}")))
 }
 
+/// Whether a member is one that the list of tools has published: some clients send a tool's own `_meta` back with each call.
+/// By its form it is told from a member of the envelope that is misspelt.
+fn is_echo(name: &str, value: &Value) -> bool {
+    match name {
+        "name" | "version" => value.is_string(),
+        "ttl_seconds" => value.is_u64(),
+        "confirmation" => value.is_string() || value.is_object(),
+        "idempotency" => value.is_object(),
+        _ => false,
+    }
+}
+
 fn malformed(what: &str) -> ErrorData {
     ErrorData::invalid_params(format!("invalid params: {what}"), None)
 }
 
-/// A reply as a result. `is_structured` says whether its data may be sent as `structuredContent`.
-pub(super) fn result(
-    reply: ReplyEnvelope,
-    is_structured: bool,
-) -> Result<CallToolResult, ErrorData> {
-    let evidence = reply.evidence.as_ref();
+/// How much of a reply a client wants to see.
+pub(super) struct Wants {
+    /// Whether the data may be sent as `structuredContent`.
+    pub(super) structured: bool,
+    /// All of the envelope in `_meta`, and a link to the evidence. Hosts show models what they do not expect, or fail on it,
+    /// so only a client that declares the extension gets it.
+    pub(super) whole: bool,
+}
+
+/// Whether a client has declared that it reads the envelope.
+pub(super) fn wants_whole(declared: Option<&ClientCapabilities>) -> bool {
+    let extensions = declared.and_then(|declared| declared.extensions.as_ref());
+    extensions.is_some_and(|extensions| extensions.contains_key(ENVELOPE_EXTENSION))
+}
+
+/// A reply as a result.
+pub(super) fn result(reply: ReplyEnvelope, wants: &Wants) -> Result<CallToolResult, ErrorData> {
+    let evidence = reply.evidence.as_ref().filter(|_| wants.whole);
     let link = evidence.map(|evidence| evidence::link(&evidence.snapshot_id));
+    let whole = wants.whole.then(|| Dialect::whole_meta(&reply));
     let ttl_ms = reply.ttl_seconds.map(|seconds| u64::from(seconds) * 1000);
     // The dialect knows only the reply; which call it answers is the transport's to know.
     let call = ProviderCall {
@@ -109,8 +137,11 @@ pub(super) fn result(
     };
     let written = results.pop().ok_or_else(unwritable)?;
     let mut result: CallToolResult = serde_json::from_value(written).map_err(|_| unwritable())?;
-    if !is_structured {
+    if !wants.structured {
         result.structured_content = None;
+    }
+    if let Some(Value::Object(whole)) = whole {
+        result.meta = serde_json::from_value(Value::Object(whole)).ok();
     }
     if let Some(link) = link {
         result.content.push(ContentBlock::resource_link(link));

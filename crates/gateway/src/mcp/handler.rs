@@ -75,7 +75,7 @@ impl Handler {
 
     fn prepared(&self, name: &str) -> Option<Arc<Prepared>> {
         let catalog = self.shared.gateway.executor().catalog();
-        self.shared.declarations.of(&*catalog.get(name)?)
+        self.shared.declarations.of(catalog, &*catalog.get(name)?)
     }
 
     /// The fixtures; without them nobody knows this method.
@@ -85,12 +85,13 @@ impl Handler {
     }
 
     async fn allowed(&self, caller: &Caller) -> Result<Vec<Tool>, ErrorData> {
+        let catalog = self.shared.gateway.executor().catalog();
         let entries = self.shared.gateway.executor().list(&caller.principal).await;
         let entries: Vec<Arc<Entry>> =
             entries.map_err(|body| ErrorData::internal_error(String::from(body.message), None))?;
         let declared = entries
             .iter()
-            .filter_map(|entry| self.shared.declarations.of(entry));
+            .filter_map(|entry| self.shared.declarations.of(catalog, entry));
         let mut tools: Vec<Tool> = declared.map(|prepared| prepared.tool.clone()).collect();
         if let Some(fixtures) = &self.shared.fixtures {
             tools.extend_from_slice(fixtures.tools());

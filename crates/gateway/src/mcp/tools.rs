@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::Catalog;
 use countersign::catalog::Entry;
 use countersign::contract::parameter::Leniency;
 use countersign::contract::tool::{BindPolicy, UnknownKeys};
@@ -41,12 +42,12 @@ pub(super) struct Declarations {
 
 impl Declarations {
     /// The declaration of a tool; none where it cannot be written for this protocol.
-    pub(super) fn of(&self, entry: &Entry) -> Option<Arc<Prepared>> {
+    pub(super) fn of(&self, catalog: &Catalog, entry: &Entry) -> Option<Arc<Prepared>> {
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = prepared.get(&entry.digest()) {
             return Some(known.clone());
         }
-        let made = Arc::new(Prepared::new(entry)?);
+        let made = Arc::new(Prepared::new(catalog, entry)?);
         if prepared.len() >= PREPARED_MAX {
             prepared.clear();
         }
@@ -56,8 +57,10 @@ impl Declarations {
 }
 
 impl Prepared {
-    fn new(entry: &Entry) -> Option<Self> {
-        let list = Dialect::Mcp.tools(&[entry.spec()], &ToolListOptions::default());
+    fn new(catalog: &Catalog, entry: &Entry) -> Option<Self> {
+        let is_tool = |name: &str| catalog.get(name).is_some();
+        let options = ToolListOptions::default();
+        let list = Dialect::Mcp.tools_among(&[entry.spec()], &is_tool, &options);
         let list = match list {
             Ok(list) => list,
             Err(error) => {

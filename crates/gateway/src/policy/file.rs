@@ -44,6 +44,10 @@ pub struct Defaults {
     pub unlisted_agents: Unlisted,
     /// Whether what changes something needs a user on whose behalf.
     pub writes_need_user: bool,
+    /// What becomes of writes that come without a key.
+    pub unkeyed_writes: Option<UnkeyedRule>,
+    /// For how long a repeat counts as the same call, where a key is derived.
+    pub unkeyed_window: Option<Period>,
 }
 
 impl Default for Defaults {
@@ -52,8 +56,22 @@ impl Default for Defaults {
             unlisted: Unlisted::Deny,
             unlisted_agents: Unlisted::Allow,
             writes_need_user: true,
+            unkeyed_writes: None,
+            unkeyed_window: None,
         }
     }
+}
+
+/// What becomes of writes that come without a key. Without a word here, what agents send has a key derived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnkeyedRule {
+    /// The same call within the window gets the first answer, whoever sends it.
+    Derive,
+    /// They are refused.
+    Refuse,
+    /// They are made each time.
+    Allow,
 }
 
 /// What becomes of what no rule names.

@@ -28,7 +28,8 @@ async def with_sdk(url, mode):
 
         wrong = await client.call_tool("memory_search", {"qurey": "milk"})
         assert wrong.is_error and texts(wrong)[0].startswith("INVALID_ARGUMENT: "), wrong
-        assert json.loads(texts(wrong)[1])["error"]["code"] == "INVALID_ARGUMENT", wrong
+        assert len(wrong.content) == 1 and len(texts(wrong)[0]) <= 500, wrong
+        assert wrong.meta["dev.countersign/error"]["code"] == "INVALID_ARGUMENT", wrong
 
         meta = {"dev.countersign/idempotency_key": f"key-{mode}"}
         first = await client.call_tool("notes_add", {"text": mode}, meta=meta)
@@ -36,8 +37,9 @@ async def with_sdk(url, mode):
         assert first.structured_content == again.structured_content, (first, again)
         assert again.meta["dev.countersign/idempotent_replay"] is True, again
 
-        link = [block for block in first.content if block.type == "resource_link"][0]
-        read = await client.read_resource(str(link.uri))
+        evidence = first.structured_content["evidence"]["snapshot_id"]
+        uri = f"evidence://{evidence}"
+        read = await client.read_resource(str(uri))
         record = json.loads(read.contents[0].text)["record"]
         assert record["tool"]["name"] == "notes.add", record
 

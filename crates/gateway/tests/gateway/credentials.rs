@@ -13,8 +13,8 @@ const OPEN: &str = "[defaults]\nunlisted = \"allow\"";
 
 /// Calls with a credential, and fetches the record with it.
 async fn record(server: &Server, credential: &str) -> Value {
-    let body = json!({"arguments": {"text": "tea"}});
-    let path = "/v1/tools/notes.add";
+    let body = json!({"arguments": {}});
+    let path = "/v1/tools/notes.list";
     let (status, _, reply) = server
         .send("POST", path, Some(credential), Some(body))
         .await;

@@ -107,6 +107,7 @@ async fn a_chosen_id_that_is_used_again_is_warned_of() {
     let both = records(&get(&world, "/v1/calls/r_1").await);
     assert_eq!(both.len(), 2);
     // An id that the gateway made is never a second use, and is recorded as it is.
+    let body = r#"{"arguments": {"text": "bread"}}"#;
     let fresh = send(&world, "POST", "/v1/tools/notes.add", &[], body).await;
     let fresh = fresh.json();
     assert_eq!(fresh["warnings"], json!([]));

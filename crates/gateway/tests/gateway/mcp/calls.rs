@@ -17,33 +17,22 @@ async fn a_call_answers_with_text_data_and_evidence() {
     {
       "_meta": {
         "dev.countersign/evidence": {
-          "snapshot_id": "[snapshot_id]",
-          "sources": [
-            {
-              "hash": "[digest]",
-              "name": "notes.add",
-              "ts": "[time]",
-              "type": "tool"
-            }
-          ]
+          "snapshot_id": "[snapshot_id]"
         },
         "dev.countersign/request_id": "[request_id]"
       },
       "content": [
         {
-          "text": "{\"id\":\"n_0001\",\"text\":\"buy milk\"}",
+          "text": "{\"evidence\":{\"snapshot_id\":\"[snapshot_id]\"},\"id\":\"n_0001\",\"text\":\"buy milk\"}",
           "type": "text"
-        },
-        {
-          "mimeType": "application/json",
-          "name": "[snapshot_id]",
-          "type": "resource_link",
-          "uri": "evidence://[snapshot_id]"
         }
       ],
       "isError": false,
       "resultType": "complete",
       "structuredContent": {
+        "evidence": {
+          "snapshot_id": "[snapshot_id]"
+        },
         "id": "n_0001",
         "text": "buy milk"
       }
@@ -70,14 +59,8 @@ async fn arguments_as_text_are_bound() {
             "assistant"
           ]
         },
-        "text": "Warnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: another quote than \" was read as one (QUOTE_STYLE)\n- arguments: a comma with nothing behind it was ignored (TRAILING_COMMA)\n- /limit: a string was read as the integer it spells (TEXT_TO_INTEGER)",
+        "text": "evidence.snapshot_id: ev_01a1e74e-c5f5-74d9-a0fc-bec58ca6fdd2\nWarnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: another quote than \" was read as one (QUOTE_STYLE)\n- arguments: a comma with nothing behind it was ignored (TRAILING_COMMA)\n- /limit: a string was read as the integer it spells (TEXT_TO_INTEGER)",
         "type": "text"
-      },
-      {
-        "mimeType": "application/json",
-        "name": "[snapshot_id]",
-        "type": "resource_link",
-        "uri": "evidence://[snapshot_id]"
       }
     ]
     "#);
@@ -124,43 +107,10 @@ async fn a_refusal_is_a_result() {
       "_meta": {
         "dev.countersign/error": {
           "code": "INVALID_ARGUMENT",
-          "details": {
-            "field": "/qurey",
-            "hint": "correct each issue and send the call again",
-            "issues": [
-              {
-                "before": "\"milk\"",
-                "code": "UNKNOWN_KEY",
-                "expected": "one of the names limit, query",
-                "message": "unknown argument \"qurey\": allowed are limit, query",
-                "path": "/qurey",
-                "severity": "error",
-                "span": [
-                  9,
-                  15
-                ],
-                "suggestion": "leave it out"
-              },
-              {
-                "code": "MISSING_REQUIRED",
-                "expected": "a string",
-                "message": "a required parameter is missing: expected a string",
-                "path": "/query",
-                "severity": "error",
-                "span": [
-                  16,
-                  16
-                ],
-                "suggestion": "send \"query\""
-              }
-            ],
-            "retryable": false
-          },
-          "message": "unknown argument \"qurey\": allowed are limit, query"
+          "retryable": false
         },
         "dev.countersign/evidence": {
-          "snapshot_id": "[snapshot_id]",
-          "sources": []
+          "snapshot_id": "[snapshot_id]"
         },
         "dev.countersign/request_id": "[request_id]"
       },
@@ -168,16 +118,6 @@ async fn a_refusal_is_a_result() {
         {
           "text": "INVALID_ARGUMENT: unknown argument \"qurey\": allowed are limit, query. Correct each issue and send the call again.\n- /qurey: unknown argument \"qurey\": allowed are limit, query (UNKNOWN_KEY; leave it out)\n- /query: a required parameter is missing: expected a string (MISSING_REQUIRED; send \"query\")",
           "type": "text"
-        },
-        {
-          "text": "{\"data\":null,\"error\":{\"code\":\"INVALID_ARGUMENT\",\"details\":{\"field\":\"/qurey\",\"hint\":\"correct each issue and send the call again\",\"issues\":[{\"before\":\"\\\"milk\\\"\",\"code\":\"UNKNOWN_KEY\",\"expected\":\"one of the names limit, query\",\"message\":\"unknown argument \\\"qurey\\\": allowed are limit, query\",\"path\":\"/qurey\",\"severity\":\"error\",\"span\":[9,15],\"suggestion\":\"leave it out\"},{\"code\":\"MISSING_REQUIRED\",\"expected\":\"a string\",\"message\":\"a required parameter is missing: expected a string\",\"path\":\"/query\",\"severity\":\"error\",\"span\":[16,16],\"suggestion\":\"send \\\"query\\\"\"}],\"retryable\":false},\"message\":\"unknown argument \\\"qurey\\\": allowed are limit, query\"},\"evidence\":{\"snapshot_id\":\"[snapshot_id]\",\"sources\":[]},\"ok\":false,\"request_id\":\"[request_id]\",\"warnings\":[]}",
-          "type": "text"
-        },
-        {
-          "mimeType": "application/json",
-          "name": "[snapshot_id]",
-          "type": "resource_link",
-          "uri": "evidence://[snapshot_id]"
         }
       ],
       "isError": true,
@@ -268,9 +208,6 @@ async fn an_application_that_is_not_listed_is_reported() {
         let (_, message) = client.ask("tools/call", params).await;
         let result = &message["result"];
         assert_eq!(result["isError"], false, "{message}");
-        let warnings = &result["_meta"]["dev.countersign/warnings"];
-        assert_eq!(warnings[0]["code"].as_str(), expected, "{app}: {message}");
-        assert!(warnings[1].is_null(), "{message}");
         let told = result["content"].to_string().contains("UNKNOWN_CLIENT_APP");
         assert_eq!(told, expected.is_some(), "{message}");
     }
@@ -302,11 +239,9 @@ async fn evidence_is_read_by_its_user() {
     let result = client
         .call("notes_add", json!({ "text": "buy milk" }))
         .await;
-    let link = result["content"].as_array().unwrap().last().unwrap();
-    assert_eq!(link["type"], "resource_link");
-    let (_, read) = client
-        .ask("resources/read", json!({ "uri": link["uri"] }))
-        .await;
+    let name = result["structuredContent"]["evidence"]["snapshot_id"].as_str();
+    let uri = format!("evidence://{}", name.unwrap());
+    let (_, read) = client.ask("resources/read", json!({ "uri": uri })).await;
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
     let shown: serde_json::Value = serde_json::from_str(text).unwrap();
     assert_eq!(shown["record"]["tool"]["name"], "notes.add");
@@ -316,7 +251,7 @@ async fn evidence_is_read_by_its_user() {
         "what is personal stays sealed: {text}"
     );
 
-    let foreign = json!({ "uri": link["uri"], "_meta": { "dev.countersign/user_id": "u_other" } });
+    let foreign = json!({ "uri": uri, "_meta": { "dev.countersign/user_id": "u_other" } });
     let (_, refused) = client.ask("resources/read", foreign).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let missing = json!({ "uri": "evidence://ev_0" });
@@ -354,7 +289,7 @@ async fn tools_are_listed_for_everybody() {
         "dev.countersign/version": "0.1.0"
       },
       "annotations": {
-        "destructiveHint": true,
+        "destructiveHint": false,
         "idempotentHint": false,
         "openWorldHint": false,
         "readOnlyHint": false

@@ -164,8 +164,16 @@ async fn a_user_confirms_with_the_next_request() {
         done["result"]["content"][0]["text"], "sda is empty",
         "{done}"
     );
-    // Once: the same answer again asks again.
-    let again = lines.ask("tools/call", yes).await;
+    // Once: the same call again gets the same answer, and what is meant again is asked again.
+    let repeated = lines.ask("tools/call", yes).await;
+    let meta = &repeated["result"]["_meta"];
+    assert_eq!(
+        meta["dev.countersign/idempotent_replay"], true,
+        "{repeated}"
+    );
+    let mut again = wipe("sda");
+    again["arguments"]["again"] = json!(2);
+    let again = lines.ask("tools/call", again).await;
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
 }
 
@@ -231,8 +239,12 @@ async fn an_agent_is_sent_to_the_user() {
         "{url}"
     );
     let yes = answered(params, &asked, &json!({ "confirm": true }));
+    // Asked once: whoever comes back without the user's answer is told where the user gives it.
     let again = lines.ask("tools/call", yes).await;
-    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    let text = again["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("NEEDS_USER_CONFIRMATION"), "{again}");
+    assert!(text.contains("Tell the user to confirm ap_"), "{text}");
+    assert!(text.contains(url), "{text}");
 }
 
 /// Without a page it is told the id of the approval.
@@ -243,7 +255,7 @@ async fn an_agent_is_told_whom_to_ask() {
     assert_eq!(told["result"]["isError"], true, "{told}");
     let error = &told["result"]["_meta"]["dev.countersign/error"];
     assert_eq!(error["code"], "NEEDS_USER_CONFIRMATION");
-    assert!(error["details"]["approval_id"].is_string(), "{error}");
+    assert!(error["approval_id"].is_string(), "{error}");
 }
 
 #[tokio::test]

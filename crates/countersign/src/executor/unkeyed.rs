@@ -1,0 +1,182 @@
+//! Part of step 4: a write that comes without a key (A5, A17).
+//!
+//! Agent frameworks send a call again when its answer is lost, and half of them cannot send a key. The executor then makes
+//! one of its own, from who calls, the session, the tool, the arguments and the time: the same call within the window
+//! gets the first answer, with a warning. A model that means it again adds the argument `again`, with whatever value;
+//! that value is part of the key, so such a call is made once as well.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use countersign_args::{Binder, Reading};
+use countersign_contract::tool::KeyRule;
+use countersign_contract::{ActorType, Digest, Input, Issue, IssueCode, ToolSpec};
+use countersign_evidence::seal::UserKey;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::Executor;
+use super::admit::scope_of;
+use super::authorize::Allowed;
+use super::stop::Stop;
+use crate::authorize::{DERIVE_WINDOW, UnkeyedWrites};
+use crate::ledger::{Held, HeldState, Scope};
+use crate::observe::Surface;
+
+/// The argument by which a model says that it means a call again.
+pub(super) const AGAIN: &str = "again";
+
+/// The key of a call, the caller's or one that the executor made, and how it stands.
+pub(super) struct MadeKey {
+    pub(super) scope: Scope,
+    pub(super) held: Option<Held>,
+    pub(super) left: u64,
+    /// None where the key has no end.
+    pub(super) window: Option<Duration>,
+}
+
+impl Allowed {
+    /// What becomes of this call if it writes and has no key.
+    pub(super) fn unkeyed(&self) -> UnkeyedWrites {
+        let is_of_model = match self.call.origin.surface {
+            Surface::Mcp | Surface::Provider => true,
+            Surface::InProcess | Surface::Http => {
+                self.call.principal.actor.kind == ActorType::Agent
+            }
+        };
+        let usual = if is_of_model {
+            UnkeyedWrites::Derive {
+                window: DERIVE_WINDOW,
+            }
+        } else {
+            UnkeyedWrites::Allow
+        };
+        self.unkeyed_writes.unwrap_or(usual)
+    }
+
+    /// Whether the argument `again` has a meaning: a key is made, so the same call would get the first answer.
+    pub(super) fn may_repeat(&self) -> bool {
+        let behaviour = &self.entry.spec().behaviour;
+        behaviour.effect.changes_something()
+            && self.request.idempotency_key.is_none()
+            && behaviour.idempotency.key == KeyRule::Optional
+            && matches!(self.unkeyed(), UnkeyedWrites::Derive { .. })
+    }
+}
+
+impl Executor {
+    /// The key of a call like this one within the window; else a new one.
+    pub(super) async fn key_of_window(
+        &self,
+        allowed: &Allowed,
+        keys: &UserKey,
+        digest: Digest,
+        again: Option<&str>,
+        window: Duration,
+    ) -> Result<MadeKey, Stop> {
+        let seconds = i64::try_from(window.as_secs()).unwrap_or(i64::MAX).max(1);
+        let now = self.parts.clock.now().as_second().div_euclid(seconds);
+        let scope = |bucket: i64| scope_of(allowed, keys, &text(allowed, digest, again, bucket));
+        // The first call may have been made just before the time of a new key began.
+        let earlier = scope(now.saturating_sub(1));
+        let is_running = self.parts.joins.is_running(&earlier);
+        let (held, left) = self.look_up(&earlier).await?;
+        if is_running || held.as_ref().is_some_and(|held| counts(held, window)) {
+            return Ok(MadeKey {
+                scope: earlier,
+                held,
+                left,
+                window: Some(window),
+            });
+        }
+        let scope = scope(now);
+        let (held, left) = self.look_up(&scope).await?;
+        Ok(MadeKey {
+            scope,
+            held,
+            left,
+            window: Some(window),
+        })
+    }
+}
+
+/// Whether an earlier call still stands for a repeat.
+fn counts(held: &Held, window: Duration) -> bool {
+    match held.state {
+        HeldState::Succeeded(_) | HeldState::Failed(_) => held.age <= window,
+        // What has not ended may still have its effect, however long ago it began.
+        HeldState::Running { .. } | HeldState::Abandoned | HeldState::InDoubt => true,
+        HeldState::Released | HeldState::Expired => false,
+    }
+}
+
+/// What makes two calls the same one.
+fn text(allowed: &Allowed, digest: Digest, again: Option<&str>, bucket: i64) -> String {
+    let request = &allowed.request;
+    let proved = &allowed.call.principal.actor;
+    // A model names each of its calls: where that name arrives, it tells a repeat from a second call.
+    let call_id = match allowed.call.origin.surface {
+        Surface::Provider => allowed.call.origin.call_id.as_deref(),
+        Surface::Mcp | Surface::Http | Surface::InProcess => None,
+    };
+    let parts = json!([
+        "unkeyed",
+        [proved, request.actor],
+        [request.session_id, call_id],
+        [request.currency, request.timezone],
+        digest.to_string(),
+        again,
+        bucket,
+    ]);
+    parts.to_string()
+}
+
+/// The arguments without `again`, and its value, where a text has it and the declaration does not.
+pub(super) fn without_again(
+    spec: &ToolSpec,
+    raw: &str,
+    reading: &Reading,
+) -> Option<(String, String)> {
+    let binder = with_again(spec)?;
+    let bound = binder.bind_with(raw, reading);
+    let arguments = bound.arguments.filter(|_| bound.status.is_executable())?;
+    // Numbers stay the text that they are.
+    let mut members: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_str(arguments.as_json()).ok()?;
+    let again = members.remove(AGAIN)?;
+    if matches!(again.get(), "false" | "null") {
+        return None;
+    }
+    let rest = serde_json::to_string(&members).ok()?;
+    Some((rest, again.get().to_owned()))
+}
+
+/// A binder that knows `again`; none where the declaration has a parameter of that name, or there is none.
+fn with_again(spec: &ToolSpec) -> Option<Binder> {
+    let mut schema = match &spec.input {
+        input @ (Input::Parameters(_) | Input::Schema(_)) => input.json_schema(),
+        Input::Undeclared => return None,
+    };
+    let properties = schema
+        .as_object_mut()?
+        .entry("properties")
+        .or_insert_with(|| json!({}));
+    let properties = properties.as_object_mut()?;
+    if properties.contains_key(AGAIN) {
+        return None;
+    }
+    let scalar = json!({ "type": ["boolean", "integer", "string", "null"] });
+    properties.insert(AGAIN.to_owned(), scalar);
+    Binder::from_schema(&schema, spec.behaviour.binding).ok()
+}
+
+/// Whether the binder did not know the name `again`.
+pub(super) fn is_unknown(issues: &[Issue]) -> bool {
+    issues.iter().any(|issue| {
+        issue.path == "/again"
+            && matches!(
+                issue.code,
+                IssueCode::UnknownKey | IssueCode::UnknownKeyDropped
+            )
+    })
+}

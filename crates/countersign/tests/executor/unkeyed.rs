@@ -1,0 +1,210 @@
+//! A5, A17: writes without a key. What a model sends twice is done once, and what it means twice is done twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::authorize::{Authorizer, Decision, UnkeyedWrites, Verdict};
+use countersign::contract::{
+    Actor, ActorType, Input, Parameter, RequestEnvelope, ToolSpec, ValueKind,
+};
+use countersign::observe::{Origin, Surface};
+use countersign::unavailable::Unavailable;
+use countersign::{BoxFuture, Principal, ToolCall};
+use serde_json::{Value, json};
+
+use crate::world::{Probe, Runs, World};
+
+/// Says the same for everybody.
+struct Fixed(Option<UnkeyedWrites>);
+
+impl Authorizer for Fixed {
+    fn decide<'a>(
+        &'a self,
+        _: &'a Principal,
+        _: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
+        let decision = Decision {
+            verdict: Verdict::Allow,
+            policy_revision: "test".into(),
+            must_confirm: false,
+            approval_valid_for: None,
+            unkeyed_writes: self.0,
+        };
+        Box::pin(std::future::ready(Ok(decision)))
+    }
+}
+
+/// A call over a surface, and what is left out of it.
+#[derive(Clone)]
+struct Sent {
+    surface: Surface,
+    call_id: Option<&'static str>,
+    arguments: Value,
+    envelope: Value,
+    principal: Principal,
+}
+
+fn sent() -> Sent {
+    Sent {
+        surface: Surface::Mcp,
+        call_id: None,
+        arguments: json!({"sku": "S-1"}),
+        envelope: json!({}),
+        principal: Principal::user("u_1"),
+    }
+}
+
+/// A tool with its effect in the store, one with its effect elsewhere, and how often they have run.
+fn world(rule: Option<UnkeyedWrites>) -> (World, [(&'static str, Runs); 2]) {
+    let sku = Parameter::new("sku", ValueKind::String, "");
+    let input = Input::parameters([sku]);
+    let add = Probe::write("cart.add").input(input.clone());
+    let send = Probe::external("sms.send").input(input);
+    let runs = [("cart.add", add.runs()), ("sms.send", send.runs())];
+    let world = World::logging_with([add, send], |builder| {
+        builder.authorizer(Arc::new(Fixed(rule)))
+    });
+    (world, runs)
+}
+
+async fn send(world: &World, tool: &str, sent: Sent) -> Value {
+    let envelope: RequestEnvelope = serde_json::from_value(sent.envelope).unwrap();
+    let origin = Origin {
+        surface: sent.surface,
+        call_id: sent.call_id.map(Into::into),
+    };
+    let call = ToolCall::new(tool, sent.arguments.to_string(), sent.principal);
+    world.execute(call.envelope(envelope).origin(origin)).await
+}
+
+/// How often a tool has run when one call follows another.
+async fn check(rule: Option<UnkeyedWrites>, first: Sent, wait: u64, second: Sent, runs: u32) {
+    let (world, tools) = world(rule);
+    for (tool, ran) in tools {
+        let one = send(&world, tool, first.clone()).await;
+        assert_eq!(one["ok"], true, "{one:#}");
+        world.advance_seconds(wait);
+        let two = send(&world, tool, second.clone()).await;
+        assert_eq!(two["ok"], true, "{two:#}");
+        ran.check(runs);
+        let warned = two["warnings"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["code"] == "REPEATED_CALL"));
+        assert_eq!(warned, runs == 1, "{two:#}");
+        assert_eq!(two["replayed"] == true, runs == 1, "{two:#}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_sends_twice_is_done_once() {
+    check(None, sent(), 0, sent(), 1).await;
+    check(None, sent(), 119, sent(), 1).await;
+    check(None, sent(), 121, sent(), 2).await;
+    let agent = Actor {
+        kind: ActorType::Agent,
+        id: "a_1".into(),
+    };
+    let agent = Sent {
+        surface: Surface::Http,
+        principal: Principal::new(agent, "u_1"),
+        ..sent()
+    };
+    check(None, agent.clone(), 30, agent, 1).await;
+}
+
+#[tokio::test]
+async fn what_is_another_call_is_done() {
+    let other = |arguments: Value, envelope: Value| Sent {
+        arguments,
+        envelope,
+        ..sent()
+    };
+    let same = json!({"sku": "S-1"});
+    check(None, sent(), 1, other(json!({"sku": "S-2"}), json!({})), 2).await;
+    check(
+        None,
+        sent(),
+        1,
+        other(same.clone(), json!({"session_id": "s_2"})),
+        2,
+    )
+    .await;
+    check(
+        None,
+        sent(),
+        1,
+        other(same.clone(), json!({"currency": "EUR"})),
+        2,
+    )
+    .await;
+    check(
+        None,
+        sent(),
+        1,
+        other(same.clone(), json!({"idempotency_key": "k"})),
+        2,
+    )
+    .await;
+    let elsewhere = Sent {
+        surface: Surface::Http,
+        ..sent()
+    };
+    check(None, elsewhere.clone(), 1, elsewhere, 2).await;
+    let named = |call_id| Sent {
+        surface: Surface::Provider,
+        call_id: Some(call_id),
+        ..sent()
+    };
+    check(None, named("call_1"), 1, named("call_2"), 2).await;
+    check(None, named("call_1"), 1, named("call_1"), 1).await;
+}
+
+/// The value of `again` is part of the key, so that a call that is meant again is made once as well.
+#[tokio::test]
+async fn a_model_can_mean_it_again() {
+    let again = |value: Value| Sent {
+        arguments: json!({"sku": "S-1", "again": value}),
+        ..sent()
+    };
+    check(None, sent(), 1, again(json!(true)), 2).await;
+    check(None, sent(), 1, again(json!("once more")), 2).await;
+    check(None, again(json!(2)), 1, again(json!(2)), 1).await;
+    check(None, again(json!(2)), 1, again(json!(3)), 2).await;
+    // With a key it has no meaning, and no tool has it.
+    let (world, _) = world(None);
+    let mut keyed = again(json!(2));
+    keyed.envelope = json!({"idempotency_key": "k"});
+    let refused = send(&world, "cart.add", keyed).await;
+    assert_eq!(refused["error"]["code"], "INVALID_ARGUMENT", "{refused:#}");
+}
+
+#[tokio::test]
+async fn a_policy_decides() {
+    let window = Duration::from_secs(10);
+    let derive = Some(UnkeyedWrites::Derive { window });
+    let program = Sent {
+        surface: Surface::InProcess,
+        ..sent()
+    };
+    check(derive, program.clone(), 5, program.clone(), 1).await;
+    check(derive, program.clone(), 11, program, 2).await;
+    check(Some(UnkeyedWrites::Allow), sent(), 1, sent(), 2).await;
+    let (refusing, _) = world(Some(UnkeyedWrites::Refuse));
+    let refused = send(&refusing, "cart.add", sent()).await;
+    assert_eq!(
+        refused["error"]["details"]["field"], "/idempotency_key",
+        "{refused:#}"
+    );
+}
+
+/// A repeat while the first still runs waits for its answer.
+#[tokio::test]
+async fn parallel_repeats_are_one() {
+    let (world, [(tool, runs), _]) = world(None);
+    let one = || send(&world, tool, sent());
+    let (a, b, c, d) = tokio::join!(one(), one(), one(), one());
+    for reply in [a, b, c, d] {
+        assert_eq!(reply["ok"], true, "{reply:#}");
+    }
+    runs.check(1);
+}
