@@ -61,6 +61,8 @@ pub(crate) struct Coercer<'c, 'r> {
     decoding: usize,
     /// How many wrappers around the document were removed.
     unwrapping: usize,
+    /// How many strict containers stand around what is converted.
+    inside_strict: usize,
 }
 
 impl<'c, 'r> Coercer<'c, 'r> {
@@ -86,6 +88,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
             depth: 0,
             decoding: 0,
             unwrapping: 0,
+            inside_strict: 0,
         }
     }
 
@@ -121,10 +124,26 @@ impl<'c, 'r> Coercer<'c, 'r> {
 
     fn convert(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
-        if self.is_strict(rules) && !matches!(self.tree.kind(node), Kind::Array | Kind::Object) {
+        if !self.is_strict(rules) {
+            return self.convert_by(node, id);
+        }
+        // Nothing but what is inside can be told apart further: each of it is strict too.
+        let is_taken = match self.tree.kind(node) {
+            Kind::Array => self.schema.takes(id, Types::ARRAY),
+            Kind::Object => self.schema.takes(id, Types::OBJECT),
+            Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Text => false,
+        };
+        if !is_taken {
             return self.rejected(node, id);
         }
-        if rules.is_composed() {
+        self.inside_strict += 1;
+        let outcome = self.convert_by(node, id);
+        self.inside_strict -= 1;
+        outcome
+    }
+
+    fn convert_by(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        if self.schema.rules(id).is_composed() {
             return self.convert_composed(node, id);
         }
         self.convert_plain(node, id)
@@ -326,7 +345,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
     fn is_strict(&self, rules: &Rules) -> bool {
         rules
             .strict
-            .unwrap_or(self.policy.leniency == Leniency::Strict)
+            .unwrap_or(self.inside_strict > 0 || self.policy.leniency == Leniency::Strict)
     }
 
     /// No reading exists; says why.

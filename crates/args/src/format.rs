@@ -122,9 +122,15 @@ fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
         return Some(fixed);
     }
     // Without an offset a time means something only where the request says which zone it is in.
-    let local: civil::DateTime = fixed.get(..).filter(|f| f.len() >= 16)?.parse().ok()?;
+    // Whatever else stands behind it may be an offset of its own.
+    let clock = fixed.get(11..)?;
+    let is_whole = is_time_of_day(clock) && clock.get(6..8) != Some("60");
+    if fixed.as_bytes().get(10) != Some(&b'T') || !(is_whole || is_hours_and_minutes(clock)) {
+        return None;
+    }
+    let local: civil::DateTime = fixed.parse().ok()?;
     let zoned = timezone?.to_ambiguous_zoned(local).unambiguous().ok()?;
-    Some(zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+    Some(zoned.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string())
 }
 
 fn is_date_time(text: &str) -> bool {
@@ -158,6 +164,11 @@ fn is_time(text: &str) -> bool {
         None => text,
     };
     is_time_of_day(clock)
+}
+
+/// `hh:mm`.
+fn is_hours_and_minutes(text: &str) -> bool {
+    text.len() == 5 && is_time_of_day(&format!("{text}:00"))
 }
 
 /// `hh:mm:ss` with an optional fraction; 60 seconds are a leap second.
@@ -287,6 +298,22 @@ mod tests {
             Some("2024-01-02T10:00:00Z")
         );
         assert_eq!(read(Format::DateTime, "2024-01-02T10:00:00", None), None);
+        // What has an offset in another form has its own meaning, whatever zone the request is in.
+        for text in [
+            "2024-01-02T10:00:00-0800",
+            "2024-01-02T10:00-08:00",
+            "2024-01-02T10:00:00-08",
+            "2024-01-02T10:00:00[America/New_York]",
+            "2024-01-02T10:00:00+25:00",
+            "2024-01-02T23:59:60",
+            "2024-01-02T10:00:00 EST",
+        ] {
+            assert_eq!(read(Format::DateTime, text, Some(&berlin)), None, "{text}");
+        }
+        assert_eq!(
+            read(Format::DateTime, "2024-01-02T10:00:00.999", Some(&berlin)).as_deref(),
+            Some("2024-01-02T10:00:00.999+01:00")
+        );
         assert_eq!(
             read(Format::DateTime, "2024-07-02 10:00:00", Some(&berlin)).as_deref(),
             Some("2024-07-02T10:00:00+02:00")

@@ -835,6 +835,12 @@ fn policies() {
     ] {
         assert_eq!(shown(&binder.bind(raw)), expected, "{raw}");
     }
+    // What is inside something strict is strict too, and nothing around it is taken off.
+    let declared = binder_of([v(ValueKind::Integer).strict()]);
+    for raw in ["[5]", "[[5]]", r#"{"v":5}"#, r#""5""#] {
+        let bound = declared.bind(&format!("{{\"v\": {raw}}}"));
+        assert_eq!(bound.status, BindStatus::Refused, "{raw}");
+    }
     // Money, ids and phone numbers: their own type or nothing.
     check_kind(
         v(ValueKind::String).strict(),

@@ -61,6 +61,7 @@ mod waiting;
 pub use answer::{Error, SCOPE_ANSWER};
 pub use inbox::Wanted;
 use question::Question;
+pub(crate) use stored::pointers;
 pub use stored::{COLLECTION, Limits, StoredApprovals};
 pub(crate) use terms::agreed;
 

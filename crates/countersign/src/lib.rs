@@ -80,6 +80,7 @@
 extern crate self as countersign;
 
 pub mod adapter;
+mod again;
 pub mod alias;
 pub mod approve;
 pub mod archive;

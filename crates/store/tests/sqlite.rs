@@ -82,7 +82,7 @@ async fn what_waits_for_the_tree_forgets_its_user_too() {
         let appended = store.append(draft, Durability::Committed).await;
         appended.expect("there is room");
     }
-    let erased = store.erase("u_1", entry("ev_3", "")).await;
+    let erased = store.erase("u_1", &[], entry("ev_3", "")).await;
     erased.expect("nothing is held");
     let sequencing = Sequencing {
         holder: "a".to_owned(),

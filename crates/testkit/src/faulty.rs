@@ -377,7 +377,12 @@ impl Log for FaultyStore {
         guarded!(self, Other, holds(limit))
     }
 
-    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
-        guarded!(self, Other, erase(user_id, entry))
+    fn erase<'a>(
+        &'a self,
+        user_id: &'a str,
+        also: &'a [DocumentKey],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Erased, Error>> {
+        guarded!(self, Other, erase(user_id, also, entry))
     }
 }

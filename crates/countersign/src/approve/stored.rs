@@ -511,6 +511,30 @@ pub(super) fn is_done(answer: &CommitAnswer) -> bool {
     }
 }
 
+/// The shared documents that name a user: one for each question.
+pub(crate) async fn pointers(
+    store: &dyn Store,
+    user_id: &str,
+    keys: &UserKey,
+) -> Result<Vec<DocumentKey>, Error> {
+    let mut pointers = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = store
+            .scan(user_id, COLLECTION, "", after.as_deref(), POINTERS_AT_ONCE)
+            .await?;
+        let found = opened(user_id, keys, page.documents)?;
+        let Some((last, _)) = found.last() else {
+            return Ok(pointers);
+        };
+        after = Some(last.key.id.clone());
+        pointers.extend(found.iter().map(|(_, question)| owner_key(&question.id)));
+    }
+}
+
+/// How many questions are read at a time.
+const POINTERS_AT_ONCE: usize = 256;
+
 pub(super) fn owner_key(id: &str) -> DocumentKey {
     DocumentKey {
         user_id: SHARED.to_owned(),

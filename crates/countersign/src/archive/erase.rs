@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::act::Deed;
 use super::{Archive, Error, SCOPE_ERASE, SCOPE_HOLD, needs, reason};
+use crate::approve;
 use crate::ledger::{ClaimQuery, Erased, Hold, LogQuery};
 use crate::principal::Principal;
 
@@ -55,7 +56,12 @@ impl Archive {
         let id = entry.id.clone();
         // The row of the erasure itself must not say who it was.
         entry.user_id.clear();
-        let erased = self.store.erase(user_id, entry).await?;
+        // What leads from an approval's id to its user is shared, and names the user.
+        let also = match &keys {
+            Some(keys) => approve::pointers(&*self.store, user_id, keys).await?,
+            None => Vec::new(),
+        };
+        let erased = self.store.erase(user_id, &also, entry).await?;
         self.vault.forget(user_id);
         Ok(Erasure {
             record: Some(id),

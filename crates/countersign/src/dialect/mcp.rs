@@ -202,6 +202,9 @@ fn with_evidence(mut output: Value) -> Value {
         properties
             .entry("evidence")
             .or_insert_with(|| json!({ "type": "object" }));
+        properties
+            .entry("repeated_call")
+            .or_insert_with(|| json!({ "type": "string" }));
     }
     output
 }

@@ -3,6 +3,8 @@
 use countersign_contract::{ErrorBody, Issue, IssueCode, ReplyEnvelope, Warning};
 use serde_json::{Value, json};
 
+use crate::again::REPEATED_CALL;
+
 /// How many issues or warnings a model is shown; the rest is a number.
 const SHOWN_MAX: usize = 16;
 
@@ -25,7 +27,19 @@ pub(super) fn with_evidence(reply: &ReplyEnvelope) -> Value {
             .entry("evidence")
             .or_insert_with(|| json!({ "snapshot_id": evidence.snapshot_id }));
     }
+    // Some hosts show a model nothing but the data, and this is what it must not overlook.
+    if let (Value::Object(members), Some(repeated)) = (&mut data, repeated(reply)) {
+        members.entry("repeated_call").or_insert(repeated.into());
+    }
     data
+}
+
+/// That a write was not made again, where it was not.
+fn repeated(reply: &ReplyEnvelope) -> Option<&str> {
+    reply.warnings.iter().find_map(|warning| match warning {
+        Warning::Remark { code, message } if code == REPEATED_CALL => Some(message.as_str()),
+        Warning::Remark { .. } | Warning::Issue(_) => None,
+    })
 }
 
 /// The data: a text as it is, everything else as compact JSON; an object with the name of its evidence.

@@ -12,6 +12,7 @@ use super::raw::Node;
 use super::schema::{self, Form, NoteKind, PropertyNames};
 use super::stream::Joiner;
 use super::tokens::{self, Trimmed};
+use crate::again;
 use crate::alias::{alias, in_text};
 
 /// What a list of tools should look like.
@@ -165,11 +166,13 @@ fn drafts<'a>(
                 second: spec.name.clone(),
             });
         }
+        let mut input = spec.json_schema();
+        again::add_to(spec, &mut input);
         drafts.push(Draft {
             spec,
             alias,
             description: in_text(&spec.description, is_tool),
-            input: named(spec.json_schema(), is_tool),
+            input: named(input, is_tool),
             output: spec.output.clone().map(|output| named(output, is_tool)),
             is_within_strict: true,
         });

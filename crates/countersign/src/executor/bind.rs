@@ -22,6 +22,7 @@ use super::print::Fingerprint;
 use super::stop::Stop;
 use super::trail::Trail;
 use super::unkeyed::{self, MadeKey};
+use crate::again::REPEATED_CALL;
 use crate::authorize::UnkeyedWrites;
 use crate::catalog::Entry;
 use crate::dialect::cut_off;
@@ -189,7 +190,7 @@ impl KeyedCall {
         match held.state {
             HeldState::Succeeded(_) | HeldState::Failed(_) => {
                 let seconds = held.age.as_secs().to_string();
-                trail.warn("REPEATED_CALL", &Say::RepeatedCall { seconds });
+                trail.warn(REPEATED_CALL, &Say::RepeatedCall { seconds });
             }
             HeldState::Running { .. }
             | HeldState::Abandoned
@@ -235,11 +236,10 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
     let mut bound = entry.binder.bind_with(raw, &reading);
     let mut again = None;
     if unkeyed::is_unknown(&bound.issues)
-        && allowed.may_repeat()
         && let Some((rest, value)) = unkeyed::without_again(entry.spec(), raw, &reading)
     {
         bound = entry.binder.bind_with(&rest, &reading);
-        again = Some(value);
+        again = value;
     }
     if entry.spec().input == Input::Undeclared {
         warn_undeclared(entry, &mut bound.issues, reading.language());

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign_args::{Binder, Reading};
-use countersign_contract::tool::KeyRule;
 use countersign_contract::{ActorType, Digest, Input, Issue, IssueCode, ToolSpec};
 use countersign_evidence::seal::UserKey;
 use serde_json::json;
@@ -19,12 +18,10 @@ use super::Executor;
 use super::admit::scope_of;
 use super::authorize::Allowed;
 use super::stop::Stop;
+use crate::again::{AGAIN, takes_again};
 use crate::authorize::{DERIVE_WINDOW, UnkeyedWrites};
 use crate::ledger::{Held, HeldState, Scope};
 use crate::observe::Surface;
-
-/// The argument by which a model says that it means a call again.
-pub(super) const AGAIN: &str = "again";
 
 /// The key of a call, the caller's or one that the executor made, and how it stands.
 pub(super) struct MadeKey {
@@ -52,15 +49,6 @@ impl Allowed {
             UnkeyedWrites::Allow
         };
         self.unkeyed_writes.unwrap_or(usual)
-    }
-
-    /// Whether the argument `again` has a meaning: a key is made, so the same call would get the first answer.
-    pub(super) fn may_repeat(&self) -> bool {
-        let behaviour = &self.entry.spec().behaviour;
-        behaviour.effect.changes_something()
-            && self.request.idempotency_key.is_none()
-            && behaviour.idempotency.key == KeyRule::Optional
-            && matches!(self.unkeyed(), UnkeyedWrites::Derive { .. })
     }
 }
 
@@ -136,7 +124,10 @@ pub(super) fn without_again(
     spec: &ToolSpec,
     raw: &str,
     reading: &Reading,
-) -> Option<(String, String)> {
+) -> Option<(String, Option<String>)> {
+    if !takes_again(spec) {
+        return None;
+    }
     let binder = with_again(spec)?;
     let bound = binder.bind_with(raw, reading);
     let arguments = bound.arguments.filter(|_| bound.status.is_executable())?;
@@ -144,11 +135,9 @@ pub(super) fn without_again(
     let mut members: BTreeMap<String, Box<RawValue>> =
         serde_json::from_str(arguments.as_json()).ok()?;
     let again = members.remove(AGAIN)?;
-    if matches!(again.get(), "false" | "null") {
-        return None;
-    }
+    let is_meant = !matches!(again.get(), "false" | "null" | "0" | "1");
     let rest = serde_json::to_string(&members).ok()?;
-    Some((rest, again.get().to_owned()))
+    Some((rest, is_meant.then(|| again.get().to_owned())))
 }
 
 /// A binder that knows `again`; none where the declaration has a parameter of that name, or there is none.

@@ -10,7 +10,7 @@ use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use countersign_evidence::tile::TileId;
 use jiff::Timestamp;
 
-use super::Error;
+use super::{DocumentKey, Error};
 use crate::BoxFuture;
 use crate::scribe::Draft;
 
@@ -83,9 +83,14 @@ pub trait Log: Send + Sync + 'static {
     fn holds(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Hold>, Error>>;
 
     /// Forgets a user in one transaction: key, payloads, documents and claims go, the rows of the user's
-    /// records lose their name, and the record of the erasure is kept. Refused while a hold covers the
+    /// records lose their name, and the record of the erasure is kept. The shared documents `also` name the user and go with it. Refused while a hold covers the
     /// user or one of the user's records.
-    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>>;
+    fn erase<'a>(
+        &'a self,
+        user_id: &'a str,
+        also: &'a [DocumentKey],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Erased, Error>>;
 }
 
 /// Whether a record has to be durable before the reply leaves.

@@ -185,3 +185,24 @@ async fn a_hold_forbids_erasing_and_pruning_until_it_is_lifted() {
     assert!(lifted.unwrap().is_some());
     archive.erase("u_1", &by, "asked").await.unwrap();
 }
+
+/// A22: what leads from an approval's id to its user goes with the user.
+#[tokio::test]
+async fn no_pointer_to_an_erased_user_is_left() {
+    let shop = Shop::new();
+    let confirm = countersign::approve::COLLECTION;
+    let pointers = async || {
+        let store: &dyn ledger::Store = &*shop.store;
+        let found = store.scan("", confirm, "", None, 10).await;
+        found.unwrap().documents.len()
+    };
+    let asked = shop.send("notes.clear", &json!({}), "k").await;
+    assert_eq!(
+        asked["error"]["code"], "NEEDS_USER_CONFIRMATION",
+        "{asked:#}"
+    );
+    assert_eq!(pointers().await, 1);
+    let erased = shop.archive.erase("u_1", &operator(), "asked").await;
+    assert!(erased.unwrap().record.is_some());
+    assert_eq!(pointers().await, 0);
+}

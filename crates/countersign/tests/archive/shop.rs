@@ -195,10 +195,11 @@ fn catalog() -> Catalog {
             Ok(json!({"order": "o_2"}).into())
         })
     });
+    let clear = Probe::write("notes.clear").confirmed();
     let mail = Probe::external("mail.send")
         .input(to())
         .body(|_, _| Box::pin(async { Err(ToolError::upstream("GONE", "the line went dead")) }));
-    [quote, order, firm, mail]
+    [quote, order, firm, clear, mail]
         .into_iter()
         .fold(Catalog::builder(), |all, probe| {
             all.dyn_tool(Arc::new(probe))

@@ -169,8 +169,13 @@ impl Log for Tampered {
         self.inner.holds(limit)
     }
 
-    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
-        self.inner.erase(user_id, entry)
+    fn erase<'a>(
+        &'a self,
+        user_id: &'a str,
+        also: &'a [DocumentKey],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Erased, Error>> {
+        self.inner.erase(user_id, also, entry)
     }
 }
 

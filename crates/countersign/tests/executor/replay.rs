@@ -363,7 +363,7 @@ async fn what_is_erased_or_gone_is_told_apart() {
         retention: countersign::contract::Retention::Standard,
     };
     let entry = act.entry(SnapshotId::new("ev_erasure").unwrap(), None);
-    world.store.erase("u_1", entry).await.unwrap();
+    world.store.erase("u_1", &[], entry).await.unwrap();
     let local = || {
         replayer.local(
             catalog(pricing("a.price")),

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    Commit, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow,
-    Sequencing, StoredRecord,
+    Commit, DocumentKey, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log,
+    LogQuery, LogRow, Sequencing, StoredRecord,
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
@@ -161,8 +161,13 @@ impl Log for PostgresStore {
         Box::pin(async move { Ok(self.placed_holds(limit).await?) })
     }
 
-    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
-        Box::pin(self.erase_now(user_id, entry))
+    fn erase<'a>(
+        &'a self,
+        user_id: &'a str,
+        also: &'a [DocumentKey],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Erased, Error>> {
+        Box::pin(self.erase_now(user_id, also, entry))
     }
 }
 

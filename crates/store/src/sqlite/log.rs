@@ -8,8 +8,8 @@ pub(super) mod records;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow,
-    Sequencing, StoredRecord,
+    DocumentKey, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery,
+    LogRow, Sequencing, StoredRecord,
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
@@ -168,14 +168,20 @@ impl Log for SqliteStore {
         self.list(move |connection| holds(connection, "number", bounded(limit)))
     }
 
-    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
+    fn erase<'a>(
+        &'a self,
+        user_id: &'a str,
+        also: &'a [DocumentKey],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Erased, Error>> {
         let (user_id, sealed) = (user_id.to_owned(), Sealed::from(entry));
+        let also = also.to_vec();
         Box::pin(async move {
             // What was appended before belongs to what is erased.
             self.sealer.flush().await?;
-            let erased = self
-                .writer
-                .run(move |session| erase::erase(session, &user_id, &sealed).map(Done::Kept));
+            let erased = self.writer.run(move |session| {
+                erase::erase(session, &user_id, &also, &sealed).map(Done::Kept)
+            });
             Ok(erased.await?)
         })
     }

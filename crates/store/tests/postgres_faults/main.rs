@@ -366,7 +366,10 @@ async fn a_repetition_after_an_erasure_does_nothing() {
     let store = open(&url).await;
     let counter = document("counter", "c");
     store.commit(counting(0, &counter)).await.unwrap();
-    store.erase("u_1", entry("ev_erasure", "")).await.unwrap();
+    store
+        .erase("u_1", &[], entry("ev_erasure", ""))
+        .await
+        .unwrap();
     let again = store.commit(counting(0, &counter)).await.unwrap();
     assert_eq!(again, CommitAnswer::Committed);
     assert_eq!(store.document(&counter).await.unwrap().version, 0);

@@ -290,7 +290,7 @@ pub(super) async fn an_erased_user_leaves_no_question(fresh: &Fresh) -> Checked 
         retention: Retention::Short,
     };
     let id = RandomIds::default().snapshot_id();
-    fresh.store.erase("u_1", act.entry(id, None)).await?;
+    fresh.store.erase("u_1", &[], act.entry(id, None)).await?;
     executor.vault().forget("u_1");
     assert_eq!(listed(&executor).await?, vec![]);
     let expire = async || executor.approvals().expire(10).await.map_err(store_error);

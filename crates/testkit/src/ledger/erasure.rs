@@ -19,7 +19,7 @@ pub(super) async fn a_user_is_forgotten(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     live(store, "u_1").await?;
     live(store, "u_2").await?;
-    let counts = store.erase("u_1", erasure("ev_erased")).await?;
+    let counts = store.erase("u_1", &[], erasure("ev_erased")).await?;
     assert_eq!(counts, ALL_OF_A_USER);
 
     assert_eq!(store.user_key("u_1").await?, None);
@@ -55,7 +55,7 @@ pub(super) async fn other_users_stay(fresh: &Fresh) -> Checked {
     live(store, "u_2").await?;
     // A name that only begins with the erased one's.
     live(store, "u_12").await?;
-    store.erase("u_1", erasure("ev_erased")).await?;
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
     for user_id in ["u_2", "u_12"] {
         assert!(store.user_key(user_id).await?.is_some());
         let key = scope_of(user_id, "orders.create", "k");
@@ -69,7 +69,7 @@ pub(super) async fn other_users_stay(fresh: &Fresh) -> Checked {
         let record = store.record(&id_of(user_id, "a")).await?.expect("it stays");
         assert!(record.payload.is_some());
         let counts = store
-            .erase(user_id, erasure(&format!("ev_{}", id_text(user_id))))
+            .erase(user_id, &[], erasure(&format!("ev_{}", id_text(user_id))))
             .await?;
         assert_eq!(counts, ALL_OF_A_USER, "{user_id}");
     }
@@ -86,7 +86,7 @@ pub(super) async fn an_erasure_does_not_touch_the_tree(fresh: &Fresh) -> Checked
     let waiting = entry("ev_waiting", "u_1");
     let leaf = waiting.leaf.clone();
     store.append(waiting.into(), Durability::Committed).await?;
-    store.erase("u_1", erasure("ev_erased")).await?;
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
     assert_eq!(store.head().await?, head);
     assert_eq!(store.leaves(0, 10).await?, leaves);
     let grown = integrate_all(store, 10).await?;
@@ -113,7 +113,7 @@ pub(super) async fn a_hold_forbids_an_erasure(fresh: &Fresh) -> Checked {
         store
             .hold(hold.clone(), config(&format!("ev_h{n}")))
             .await?;
-        let refused = store.erase("u_1", erasure("ev_erased")).await;
+        let refused = store.erase("u_1", &[], erasure("ev_erased")).await;
         assert!(
             matches!(&refused, Err(Error::UnderHold { reason }) if reason == "a dispute"),
             "{refused:?}"
@@ -131,7 +131,7 @@ pub(super) async fn a_hold_forbids_an_erasure(fresh: &Fresh) -> Checked {
     }
     // Somebody else's hold does not.
     store.hold(hold("u_2", None), config("ev_h9")).await?;
-    let counts = store.erase("u_1", erasure("ev_erased")).await?;
+    let counts = store.erase("u_1", &[], erasure("ev_erased")).await?;
     assert_eq!(counts, ALL_OF_A_USER);
     Ok(())
 }
@@ -140,7 +140,7 @@ pub(super) async fn a_hold_forbids_an_erasure(fresh: &Fresh) -> Checked {
 pub(super) async fn nobody_is_forgotten_too(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     for id in ["ev_1", "ev_2"] {
-        let counts = store.erase("u_1", erasure(id)).await?;
+        let counts = store.erase("u_1", &[], erasure(id)).await?;
         assert_eq!(counts, Erased::default());
         assert!(store.record(&record_id(id)).await?.is_some());
     }
@@ -151,7 +151,7 @@ pub(super) async fn nobody_is_forgotten_too(fresh: &Fresh) -> Checked {
 pub(super) async fn a_user_may_come_back(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     live(store, "u_1").await?;
-    store.erase("u_1", erasure("ev_erased")).await?;
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
     let key = WrappedKey {
         master: "m_1".to_owned(),
         bytes: vec![2],

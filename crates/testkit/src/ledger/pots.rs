@@ -344,7 +344,7 @@ pub(super) async fn pots_of_an_erased_user_go_and_open_calls_count(fresh: &Fresh
     assert_reserved(store, &other).await?;
     let mut erasure = entry("ev_erased", "");
     erasure.kind = RecordKind::Erasure;
-    store.erase("u_1", erasure).await?;
+    store.erase("u_1", &[], erasure).await?;
     check(store, "", &[(5, 30)]).await?;
     check(store, "u_1", &[]).await?;
     check(store, "u_2", &[(5, 0)]).await?;

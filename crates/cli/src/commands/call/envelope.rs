@@ -74,7 +74,15 @@ impl EnvelopeOptions {
     /// A call with this envelope. Whoever starts the command owns the data folder, so the actor that is named
     /// here is the one that counts.
     pub(super) fn call(&self, tool: &str, args: &str) -> ToolCall {
+        // Nothing proves the actor's name, so it is the envelope's: the record has a digest of it.
         let principal = match &self.actor {
+            Some(actor) if actor.kind != ActorType::User => {
+                let command = Actor {
+                    kind: actor.kind,
+                    id: "cli".to_owned(),
+                };
+                Principal::new(command, self.user.as_str()).acting_for_others()
+            }
             Some(actor) => Principal::new(actor.clone(), self.user.as_str()),
             None => Principal::user(self.user.as_str()),
         };
@@ -85,7 +93,10 @@ impl EnvelopeOptions {
         });
         let call = ToolCall::new(tool, args, principal).envelope(RequestEnvelope {
             request_id: self.request_id.clone(),
-            actor: None,
+            actor: self
+                .actor
+                .clone()
+                .filter(|actor| actor.kind != ActorType::User),
             user_id: None,
             session_id: self.session.clone(),
             locale: self.locale.clone(),

@@ -1,5 +1,6 @@
 //! The log in memory.
 
+use crate::ledger::DocumentKey;
 use std::future::ready;
 
 use countersign_contract::SnapshotId;
@@ -215,8 +216,13 @@ impl Log for MemoryStore {
         Box::pin(ready(Ok(holds)))
     }
 
-    fn erase<'a>(&'a self, user_id: &'a str, entry: Entry) -> BoxFuture<'a, Result<Erased, Error>> {
-        Box::pin(ready(self.lock().erase(user_id, entry)))
+    fn erase<'a>(
+        &'a self,
+        user_id: &'a str,
+        also: &'a [DocumentKey],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Erased, Error>> {
+        Box::pin(ready(self.lock().erase(user_id, also, entry)))
     }
 }
 
@@ -272,7 +278,12 @@ impl Inner {
         });
     }
 
-    fn erase(&mut self, user_id: &str, entry: Entry) -> Result<Erased, Error> {
+    fn erase(
+        &mut self,
+        user_id: &str,
+        also: &[DocumentKey],
+        entry: Entry,
+    ) -> Result<Erased, Error> {
         if let Some(hold) = self.holds.iter().find(|hold| hold.user_id == user_id) {
             return Err(Error::UnderHold {
                 reason: hold.reason.clone(),
@@ -290,6 +301,10 @@ impl Inner {
         }
         let (documents, claims) = (self.documents.len(), self.claims.len());
         self.documents.retain(|key, _| key.user_id != user_id);
+        let of_user = documents - self.documents.len();
+        for key in also {
+            self.documents.remove(key);
+        }
         self.shapes.retain(|(owner, _), _| owner != user_id);
         self.claims.retain(|scope, _| scope.user_id != user_id);
         self.calls.retain(|call| call.user_id != user_id);
@@ -298,7 +313,7 @@ impl Inner {
         Ok(Erased {
             keys,
             payloads,
-            documents: documents - self.documents.len(),
+            documents: of_user,
             claims: claims - self.claims.len(),
         })
     }

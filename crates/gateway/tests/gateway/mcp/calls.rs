@@ -59,24 +59,11 @@ async fn arguments_as_text_are_bound() {
             "assistant"
           ]
         },
-        "text": "evidence.snapshot_id: ev_01a1e74e-c5f5-74d9-a0fc-bec58ca6fdd2\nWarnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: another quote than \" was read as one (QUOTE_STYLE)\n- arguments: a comma with nothing behind it was ignored (TRAILING_COMMA)\n- /limit: a string was read as the integer it spells (TEXT_TO_INTEGER)",
+        "text": "evidence.snapshot_id: [snapshot_id]\nWarnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: another quote than \" was read as one (QUOTE_STYLE)\n- arguments: a comma with nothing behind it was ignored (TRAILING_COMMA)\n- /limit: a string was read as the integer it spells (TEXT_TO_INTEGER)",
         "type": "text"
       }
     ]
     "#);
-    let warnings = result["_meta"]["dev.countersign/warnings"]
-        .as_array()
-        .unwrap();
-    let codes: Vec<_> = warnings.iter().map(|warning| &warning["code"]).collect();
-    assert_eq!(
-        codes,
-        [
-            "KEY_UNQUOTED",
-            "QUOTE_STYLE",
-            "TRAILING_COMMA",
-            "TEXT_TO_INTEGER"
-        ]
-    );
 }
 
 /// B7: what typed parsing would lose reaches the tool.
@@ -298,6 +285,10 @@ async fn tools_are_listed_for_everybody() {
       "inputSchema": {
         "additionalProperties": false,
         "properties": {
+          "again": {
+            "description": "2 or more: make the same call once more, on purpose.",
+            "type": "integer"
+          },
           "text": {
             "description": "What to keep.",
             "examples": [

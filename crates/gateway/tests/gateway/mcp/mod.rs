@@ -97,6 +97,10 @@ fn settle(value: &mut Value) {
                 *text = reply.to_string();
             } else if text.starts_with("evidence://ev_") {
                 "evidence://[snapshot_id]".clone_into(text);
+            } else if let Some((before, behind)) = text.split_once("evidence.snapshot_id: ev_") {
+                let rest = behind.find('\n').and_then(|end| behind.get(end..));
+                let rest = rest.unwrap_or_default();
+                *text = format!("{before}evidence.snapshot_id: [snapshot_id]{rest}");
             } else if text.starts_with("ev_") {
                 "[snapshot_id]".clone_into(text);
             }

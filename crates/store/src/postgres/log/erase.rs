@@ -1,9 +1,10 @@
 //! What goes: payloads whose time is over, and everything of a user who is forgotten; and the holds that
 //! keep it.
 
-use countersign::ledger::{Entry, Erased, Error, Hold};
+use countersign::ledger::{DocumentKey, Entry, Erased, Error, Hold};
 use countersign_contract::SnapshotId;
 use deadpool_postgres::Transaction;
+use tokio_postgres::types::ToSql;
 
 use crate::postgres::connect::within;
 use crate::postgres::dump::placed;
@@ -79,10 +80,15 @@ impl PostgresStore {
     }
 
     /// Calls of the same user may hold rows in another order: then one of us is told to do it again.
-    pub(super) async fn erase_now(&self, user_id: &str, entry: Entry) -> Result<Erased, Error> {
+    pub(super) async fn erase_now(
+        &self,
+        user_id: &str,
+        also: &[DocumentKey],
+        entry: Entry,
+    ) -> Result<Erased, Error> {
         let mut conflicts = 0;
         loop {
-            match within(self.patience() * 4, self.erase_once(user_id, &entry)).await {
+            match within(self.patience() * 4, self.erase_once(user_id, also, &entry)).await {
                 Ok(erased) => return erased,
                 Err(failure)
                     if failure.meaning() == Meaning::Again && conflicts < CONFLICTS_MAX =>
@@ -97,6 +103,7 @@ impl PostgresStore {
     async fn erase_once(
         &self,
         user_id: &str,
+        also: &[DocumentKey],
         entry: &Entry,
     ) -> Result<Result<Erased, Error>, Failure> {
         let mut client = self.client().await?;
@@ -115,6 +122,11 @@ impl PostgresStore {
         let documents = delete("DELETE FROM document WHERE user_id = $1").await?;
         delete("DELETE FROM document_entry WHERE user_id = $1").await?;
         delete("DELETE FROM shape WHERE user_id = $1").await?;
+        for key in also {
+            let one = "DELETE FROM document WHERE user_id = $1 AND collection = $2 AND id = $3";
+            let place: [&(dyn ToSql + Sync); 3] = [&key.user_id, &key.collection, &key.id];
+            transaction.execute(one, &place).await?;
+        }
         pots::erase(&transaction, user_id).await?;
         let payloads = delete("DELETE FROM payload WHERE user_id = $1").await?;
         // The records stay, because the tree is over them; nobody can tell whose they were.

@@ -1,6 +1,6 @@
 //! Forgets a user.
 
-use countersign::ledger::Erased;
+use countersign::ledger::{DocumentKey, Erased};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::entry::{Sealed, keep, user_term};
@@ -14,6 +14,7 @@ use crate::sqlite::writer::Session;
 pub(super) fn erase(
     session: &mut Session<'_>,
     user_id: &str,
+    also: &[DocumentKey],
     record: &Sealed,
 ) -> Result<Erased, Failure> {
     let connection = session.connection;
@@ -32,6 +33,10 @@ pub(super) fn erase(
         documents: delete("document")?,
         claims: delete("claim")?,
     };
+    for key in also {
+        let one = "DELETE FROM document WHERE user_id = ?1 AND collection = ?2 AND id = ?3";
+        connection.execute(one, [&key.user_id, &key.collection, &key.id])?;
+    }
     delete("document_entry")?;
     delete("shape")?;
     pots::erase(connection, user_id)?;

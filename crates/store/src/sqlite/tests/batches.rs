@@ -108,7 +108,7 @@ async fn a_commit_of_before_an_erasure_does_not_come_back() {
     let store = open(folder.path());
     let taken = || take(&scope("k"), 0, succeeded("yes"), "ev_1");
     store.commit(taken()).await.expect("it is written");
-    let erased = store.erase("u_1", entry("ev_2", "")).await;
+    let erased = store.erase("u_1", &[], entry("ev_2", "")).await;
     assert_eq!(erased.expect("no hold").claims, 1);
     let blocked = block_writer(&store);
     let again = begun(store.commit(taken()));

@@ -207,7 +207,7 @@ async fn an_erased_user_is_not_in_the_files() {
     assert_eq!(reserved.expect("it is written"), ReserveAnswer::Reserved);
     assert!(mentions(folder.path(), user) && mentions(folder.path(), "the-wrapped-key"));
     let erased = store
-        .erase(user, entry("ev_erased", ""))
+        .erase(user, &[], entry("ev_erased", ""))
         .await
         .expect("no hold");
     assert_eq!(
