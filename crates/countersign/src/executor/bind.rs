@@ -97,23 +97,7 @@ impl Executor {
             window: made.window,
         });
         if let Some(key) = &mut key {
-            let behaviour = &allowed.entry.spec().behaviour;
-            let stop = key.standing(&keys, behaviour.recovery);
-            key.warn_of_repeat(trail);
-            if allowed.request.dry_run {
-                // What the call itself would be answered, without waiting for anybody.
-                if let Some(stop) = stop.or_else(|| key.taken_now(behaviour)) {
-                    return Err(stop);
-                }
-            } else {
-                trail.keyed(&key.scope, 0, "refused");
-                if let Some(stop) = stop {
-                    return Err(stop);
-                }
-                let patience = allowed.call.timeout.unwrap_or(Duration::MAX);
-                let left = self.left_of(patience, trail);
-                self.join(key, &keys, behaviour, left).await?;
-            }
+            self.answer_by_key(key, &keys, &allowed, trail).await?;
         }
         self.count_repeat(&allowed, &keys, &digest, key.as_ref(), trail.arrived)
             .await?;
@@ -135,6 +119,36 @@ impl Executor {
     }
 
     /// What the tool's rule says about a call that came without a key.
+    /// Stops a call whose key has an answer, or waits for the one that is about to give it.
+    async fn answer_by_key(
+        &self,
+        key: &mut KeyedCall,
+        keys: &UserKey,
+        allowed: &Allowed,
+        trail: &mut Trail,
+    ) -> Result<(), Stop> {
+        let behaviour = &allowed.entry.spec().behaviour;
+        let stop = key.standing(keys, behaviour.recovery);
+        key.warn_of_repeat(trail);
+        if allowed.request.dry_run {
+            // What the call itself would be answered, without waiting for anybody.
+            return stop
+                .or_else(|| key.taken_now(behaviour))
+                .map_or(Ok(()), Err);
+        }
+        trail.keyed(&key.scope, 0, "refused");
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
+        let patience = allowed.call.timeout.unwrap_or(Duration::MAX);
+        let left = self.left_of(patience, trail);
+        let joined = self.join(key, keys, behaviour, left).await;
+        if joined.is_err() {
+            key.warn_of_repeat(trail);
+        }
+        joined
+    }
+
     /// The key of a call that has none, where its tool or the policy wants one.
     async fn key_by_rule(
         &self,
@@ -183,7 +197,7 @@ impl Executor {
 
 impl KeyedCall {
     /// Tells the caller of a write without a key that it gets an earlier answer.
-    fn warn_of_repeat(&self, trail: &mut Trail) {
+    pub(super) fn warn_of_repeat(&self, trail: &mut Trail) {
         let Some(held) = self.held.as_ref().filter(|_| self.window.is_some()) else {
             return;
         };

@@ -208,8 +208,15 @@ async fn parallel_repeats_are_one() {
     let (world, [(tool, runs), _]) = world(None);
     let one = || send(&world, tool, sent());
     let (a, b, c, d) = tokio::join!(one(), one(), one(), one());
+    let mut repeated = 0;
     for reply in [a, b, c, d] {
         assert_eq!(reply["ok"], true, "{reply:#}");
+        let warnings = reply["warnings"].as_array().unwrap();
+        repeated += warnings
+            .iter()
+            .filter(|warning| warning["code"] == "REPEATED_CALL")
+            .count();
     }
+    assert_eq!(repeated, 3, "all but the first are told");
     runs.check(1);
 }
