@@ -1,6 +1,6 @@
 //! What a model reads of a reply: short, the code first, and always what to do next.
 
-use countersign_contract::{ErrorBody, Issue, IssueCode, ReplyEnvelope, Warning};
+use countersign_contract::{ErrorBody, ErrorCode, Issue, IssueCode, ReplyEnvelope, Warning};
 use serde_json::{Value, json};
 
 use crate::again::REPEATED_CALL;
@@ -56,7 +56,8 @@ pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
     if reply.dry_run {
         lines.push("Dry run: nothing was changed.".to_owned());
     }
-    if reply.replayed {
+    // A write without a key says more about it in its warning.
+    if reply.replayed && repeated(reply).is_none() {
         lines.push("This is the stored answer of the first call with this key.".to_owned());
     }
     if let Some(seconds) = reply.ttl_seconds {
@@ -135,13 +136,18 @@ fn error_lines(error: &ErrorBody, warnings: &[Warning]) -> Vec<String> {
 
 /// What to tell the user, where the user has to confirm: the answer is given elsewhere, and never by the model.
 fn confirmation(error: &ErrorBody) -> Option<String> {
+    if error.code != ErrorCode::NeedsUserConfirmation {
+        return None;
+    }
     let of = |name: &str| error.details.extra.get(name).and_then(Value::as_str);
     let id = of("approval_id")?;
     Some(match of("approval_url") {
         Some(url) => {
             format!("Tell the user to confirm {id} at {url}, then send this very call again.")
         }
-        None => format!("Tell the user to confirm {id}, then send this very call again."),
+        None => format!(
+            "Tell the user to confirm {id} with POST /v1/approvals/{id}, then send this very call again."
+        ),
     })
 }
 
