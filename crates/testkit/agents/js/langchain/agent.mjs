@@ -1,57 +1,87 @@
+// Drives `langchain` and `@langchain/mcp-adapters` with their stock classes, see ../drive.mjs.
+
 // docs: begin connect
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { createAgent } from "langchain";
 
-export function connect(url, apiKey) {
+export function connect(url, apiKey, options = {}) {
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
-  return new MultiServerMCPClient({ mcpServers: { countersign: { transport: "http", url, headers } } });
+  return new MultiServerMCPClient({ mcpServers: { countersign: { transport: "http", url, headers } }, ...options });
 }
 
-export async function shopper(client, model) {
-  return createAgent({ model, tools: await client.getTools() });
+export async function shopper(client, model, middleware = []) {
+  return createAgent({ model, tools: await client.getTools(), middleware });
 }
 // docs: end
 
 // docs: begin key
-export function connectWithKeys(url, apiKey, conversation) {
+export function keyPerCall(apiKey, conversation) {
+  // These headers replace those of the connection, so the credential is repeated.
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
-  return new MultiServerMCPClient({
-    mcpServers: { countersign: { transport: "http", url, headers } },
-    // These headers replace those of the connection, so the credential is repeated here.
-    beforeToolCall: (call, state, runtime) => ({
-      headers: { ...headers, "Idempotency-Key": `${conversation}.${runtime.toolCall.id}` },
-    }),
+  return (request, state, runtime) => ({
+    headers: { ...headers, "Idempotency-Key": `${conversation}.${runtime.toolCall.id}` },
   });
+}
+
+export function connectWithKeys(url, apiKey, conversation, options = {}) {
+  return connect(url, apiKey, { beforeToolCall: keyPerCall(apiKey, conversation), ...options });
+}
+// docs: end
+
+// docs: begin again
+export function onPurpose(apiKey) {
+  const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
+  return () => ({ headers: { ...headers, "Countersign-Again": "true" } });
+}
+// docs: end
+
+// docs: begin retry
+import { toolRetryMiddleware } from "langchain";
+
+// What the server has refused is not retried: it would refuse it again.
+export const retry = toolRetryMiddleware({
+  maxRetries: 2,
+  initialDelayMs: 50,
+  retryOn: (error) => !error.message.includes("returned an error"),
+});
+// docs: end
+
+// docs: begin errors
+export function refusals(messages) {
+  return messages
+    .filter((message) => message.type === "tool" && message.status === "error")
+    .map(({ name, text }) => ({ tool: name, refused: text.match(/returned an error: ([A-Z_]+): ([^]*)/) }))
+    .filter(({ refused }) => refused)
+    .map(({ tool, refused: [, code, message] }) => {
+      return { tool, code, message, approval: message.match(/\bap_\w+/)?.[0] };
+    });
 }
 // docs: end
 
 import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI } from "@langchain/openai";
 
-function chatModel(api, model, baseURL) {
-  if (api === "anthropic") {
-    return new ChatAnthropic({ model, apiKey: "sk-stub", anthropicApiUrl: baseURL, maxRetries: 0 });
+function provider(spec) {
+  const common = { model: "scripted", apiKey: "none", maxRetries: 0, streaming: spec.stream };
+  if (spec.dialect === "anthropic") {
+    return new ChatAnthropic({ ...common, anthropicApiUrl: `${spec.model_url}/anthropic` });
   }
-  return new ChatOpenAI({
-    model,
-    apiKey: "sk-stub",
-    configuration: { baseURL },
-    useResponsesApi: api === "responses",
-    maxRetries: 0,
-  });
+  const configuration = { baseURL: `${spec.model_url}/openai/v1` };
+  return new ChatOpenAI({ ...common, configuration, useResponsesApi: spec.dialect === "responses" });
 }
 
-export async function open({ mcp, provider, apiKey, api, keyed, model }) {
-  const client = keyed ? connectWithKeys(mcp, apiKey, keyed) : connect(mcp, apiKey);
-  const agent = await shopper(client, chatModel(api, model, provider));
+export async function open(spec) {
+  const { mcp_url: url, api_key: apiKey, conversation } = spec;
+  const options = { defaultToolTimeout: spec.timeout * 1000 };
+  if (spec.again) options.beforeToolCall = onPurpose(apiKey);
+  const client = spec.keyed ? connectWithKeys(url, apiKey, conversation, options) : connect(url, apiKey, options);
+  const agent = await shopper(client, provider(spec), spec.retry ? [retry] : []);
   let messages = [];
   return {
-    ask: async (text) => {
-      ({ messages } = await agent.invoke(
-        { messages: [...messages, { role: "user", content: text }] },
-        { recursionLimit: 100 },
-      ));
-      return messages.at(-1).text;
+    say: async (text) => {
+      const before = [...messages, { role: "user", content: text }];
+      ({ messages } = await agent.invoke({ messages: before }, { recursionLimit: 100 }));
+      return { text: messages.at(-1).text, refused: refusals(messages.slice(before.length)) };
     },
     close: () => client.close(),
   };

@@ -1,11 +1,11 @@
-// docs: begin connect
-import { Agent, MCPServerStreamableHttp, OpenAIProvider, Runner } from "@openai/agents";
+// Drives `@openai/agents` with its stock classes, see ../drive.mjs.
 
-export async function connect(url, apiKey) {
-  const server = new MCPServerStreamableHttp({
-    url,
-    requestInit: { headers: apiKey ? { Authorization: `Bearer ${apiKey}` } : {} },
-  });
+// docs: begin connect
+import { Agent, MCPServerStreamableHttp, Runner } from "@openai/agents";
+
+export async function connect(url, apiKey, options = {}) {
+  const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
+  const server = new MCPServerStreamableHttp({ url, requestInit: { headers }, cacheToolsList: true, ...options });
   await server.connect();
   return server;
 }
@@ -18,31 +18,54 @@ export function shopper(server, model) {
 // docs: begin key
 import { randomUUID } from "node:crypto";
 
-export async function connectWithKeys(url, apiKey) {
-  const server = new MCPServerStreamableHttp({
-    url,
-    requestInit: { headers: apiKey ? { Authorization: `Bearer ${apiKey}` } : {} },
-    toolMetaResolver: () => ({ "dev.countersign/idempotency_key": randomUUID() }),
-  });
-  await server.connect();
-  return server;
+// One key for each call of the model. The SDK does not tell the id of the call here.
+export function keyPerCall() {
+  return { "dev.countersign/idempotency_key": randomUUID() };
 }
 // docs: end
 
-export async function open({ mcp, provider, apiKey, api, keyed, model, structured }) {
-  const server = keyed ? await connectWithKeys(mcp, apiKey) : await connect(mcp, apiKey);
-  if (structured) server.useStructuredContent = true;
-  const agent = shopper(server, model);
-  const runner = new Runner({
-    modelProvider: new OpenAIProvider({ baseURL: provider, apiKey: "sk-stub", useResponses: api !== "chat" }),
-    tracingDisabled: true,
+// docs: begin again
+export function onPurpose() {
+  return { "dev.countersign/again": true };
+}
+// docs: end
+
+// docs: begin errors
+export function refusals(result) {
+  return result.newItems
+    .filter((item) => item.type === "tool_call_output_item")
+    .map(({ rawItem, output }) => ({ tool: rawItem.name, text: output.text ?? String(output) }))
+    .map(({ tool, text }) => ({ tool, refused: text.match(/^([A-Z_]+): ([^]*)/) }))
+    .filter(({ refused }) => refused)
+    .map(({ tool, refused: [, code, message] }) => {
+      return { tool, code, message, approval: message.match(/\bap_\w+/)?.[0] };
+    });
+}
+// docs: end
+
+import { OpenAIProvider } from "@openai/agents";
+
+export async function open(spec) {
+  const options = { timeout: spec.timeout * 1000 };
+  if (spec.keyed) options.toolMetaResolver = keyPerCall;
+  if (spec.again) options.toolMetaResolver = onPurpose;
+  if (spec.structured) options.useStructuredContent = true;
+  const server = await connect(spec.mcp_url, spec.api_key, options);
+  const modelProvider = new OpenAIProvider({
+    baseURL: `${spec.model_url}/openai/v1`,
+    apiKey: "none",
+    useResponses: spec.dialect !== "chat",
   });
+  const runner = new Runner({ modelProvider, tracingDisabled: true });
+  const agent = shopper(server, "scripted");
   let history = [];
   return {
-    ask: async (text) => {
-      const result = await runner.run(agent, [...history, { role: "user", content: text }], { maxTurns: 40 });
+    say: async (text) => {
+      const input = [...history, { role: "user", content: text }];
+      const result = await runner.run(agent, input, { maxTurns: 40, stream: spec.stream });
+      await result.completed;
       history = result.history;
-      return result.finalOutput;
+      return { text: result.finalOutput, refused: refusals(result) };
     },
     close: () => server.close(),
   };

@@ -1,59 +1,112 @@
+// Drives Vercel `ai` 7 with its stock classes, see ../drive.mjs.
+
 // docs: begin connect
 import { createMCPClient } from "@ai-sdk/mcp";
-import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, stepCountIs } from "ai";
 
-export async function connect(url, apiKey) {
+export function connect(url, apiKey, options = {}) {
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
-  const client = await createMCPClient({ transport: { type: "http", url, headers } });
-  return { client, tools: await client.tools() };
+  return createMCPClient({ transport: { type: "http", url, headers }, ...options });
 }
 
-export async function turn(model, tools, messages) {
-  const { text, responseMessages } = await generateText({ model, tools, messages, stopWhen: stepCountIs(40) });
-  messages.push(...responseMessages);
-  return text;
+export async function turn(model, tools, messages, options = {}) {
+  const result = await generateText({ model, tools, messages, stopWhen: stepCountIs(40), ...options });
+  messages.push(...result.responseMessages);
+  return result;
 }
 // docs: end
 
 // docs: begin key
 import { AsyncLocalStorage } from "node:async_hooks";
 
-const keys = new AsyncLocalStorage();
+const call = new AsyncLocalStorage();
 
-export async function connectWithKeys(url, apiKey, conversation) {
-  const client = await createMCPClient({
-    maxRetries: 2, // safe, because every attempt sends the same key
-    transport: {
-      type: "http",
-      url,
-      fetch: (input, init) => {
-        const headers = new Headers(init?.headers);
-        if (apiKey) headers.set("Authorization", `Bearer ${apiKey}`);
-        if (keys.getStore()) headers.set("Idempotency-Key", keys.getStore());
-        return fetch(input, { ...init, headers });
-      },
-    },
-  });
+export function connectWithHeaders(url, apiKey, headersOf, options = {}) {
+  const send = (input, init) => {
+    const headers = new Headers(init?.headers);
+    if (apiKey) headers.set("Authorization", `Bearer ${apiKey}`);
+    for (const [name, value] of Object.entries(headersOf(call.getStore()))) headers.set(name, value);
+    return fetch(input, { ...init, headers });
+  };
+  return createMCPClient({ transport: { type: "http", url, fetch: send }, ...options });
+}
+
+export async function toolsThatKnowTheirCall(client) {
   const tools = await client.tools();
   for (const tool of Object.values(tools)) {
     const { execute } = tool;
-    tool.execute = (input, options) =>
-      keys.run(`${conversation}.${options.toolCallId}`, () => execute(input, options));
+    tool.execute = (input, options) => call.run(options.toolCallId, () => execute(input, options));
   }
-  return { client, tools };
+  return tools;
+}
+
+export function keyPerCall(conversation) {
+  return (callId) => (callId ? { "Idempotency-Key": `${conversation}.${callId}` } : {});
 }
 // docs: end
 
-export async function open({ mcp, provider, apiKey, api, keyed, model }) {
-  const connected = keyed ? await connectWithKeys(mcp, apiKey, keyed) : await connect(mcp, apiKey);
-  const openai = createOpenAI({ baseURL: provider, apiKey: "sk-stub" });
+// docs: begin again
+export function onPurpose(callId) {
+  return callId ? { "Countersign-Again": "true" } : {};
+}
+// docs: end
+
+// docs: begin form
+import { ElicitationRequestSchema } from "@ai-sdk/mcp";
+
+export async function connectWithForms(url, apiKey, ask, options = {}) {
+  const client = await connect(url, apiKey, { capabilities: { elicitation: {} }, ...options });
+  client.onElicitationRequest(ElicitationRequestSchema, async ({ params }) => {
+    const confirm = await ask(params.message); // true, false, or undefined if the user closes the form
+    return confirm === undefined ? { action: "cancel" } : { action: "accept", content: { confirm } };
+  });
+  return client;
+}
+// docs: end
+
+// docs: begin errors
+export function refusals(result) {
+  const results = result.steps.flatMap((step) => step.toolResults);
+  return results
+    .filter(({ output }) => output.isError)
+    .map(({ toolName, output }) => {
+      const [, code, message] = output.content[0].text.match(/^([A-Z_]+): ([^]*)/) ?? [null, "OTHER", ""];
+      return { tool: toolName, code, message, approval: message.match(/\bap_\w+/)?.[0] };
+    });
+}
+// docs: end
+
+import { createOpenAI } from "@ai-sdk/openai";
+import { streamText } from "ai";
+
+async function streamed(model, tools, messages, options) {
+  const stream = streamText({ model, tools, messages, stopWhen: stepCountIs(40), ...options });
+  await stream.consumeStream({ onError: (error) => { throw error; } });
+  messages.push(...(await stream.responseMessages));
+  return { text: await stream.text, steps: await stream.steps };
+}
+
+export async function open(spec) {
+  const { mcp_url: url, api_key: apiKey, timeout } = spec;
+  const retries = spec.retry ? { maxRetries: 2 } : {};
+  const opened = () => {
+    if (spec.keyed) return connectWithHeaders(url, apiKey, keyPerCall(spec.conversation), retries);
+    if (spec.again) return connectWithHeaders(url, apiKey, onPurpose, retries);
+    if (spec.form) return connectWithForms(url, apiKey, () => spec.form === "accept", retries);
+    return connect(url, apiKey, retries);
+  };
+  const client = await opened();
+  const tools = spec.keyed || spec.again ? await toolsThatKnowTheirCall(client) : await client.tools();
+  const openai = createOpenAI({ baseURL: `${spec.model_url}/openai/v1`, apiKey: "none" });
+  const model = spec.dialect === "chat" ? openai.chat("scripted") : openai("scripted");
+  const options = { maxRetries: 0, timeout: { toolMs: timeout * 1000 } };
   const messages = [];
   return {
-    ask: (text) => {
+    say: async (text) => {
       messages.push({ role: "user", content: text });
-      return turn(api === "chat" ? openai.chat(model) : openai(model), connected.tools, messages);
+      const result = await (spec.stream ? streamed : turn)(model, tools, messages, options);
+      return { text: result.text, refused: refusals(result) };
     },
-    close: () => connected.client.close(),
+    close: () => client.close(),
   };
 }
