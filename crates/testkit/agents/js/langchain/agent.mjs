@@ -16,22 +16,28 @@ export async function shopper(client, model, middleware = []) {
 
 // docs: begin key
 export function keyPerCall(apiKey, conversation) {
-  // These headers replace those of the connection, so the credential is repeated.
+  // The headers of a call replace those of the connection, so the credential is repeated.
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
-  return (request, state, runtime) => ({
-    headers: { ...headers, "Idempotency-Key": `${conversation}.${runtime.toolCall.id}` },
-  });
-}
-
-export function connectWithKeys(url, apiKey, conversation, options = {}) {
-  return connect(url, apiKey, { beforeToolCall: keyPerCall(apiKey, conversation), ...options });
+  const unanswered = new Map(); // the keys of calls without an answer
+  const same = ({ name, args }) => `${name} ${JSON.stringify(args)}`;
+  return {
+    beforeToolCall: (call, state, runtime) => {
+      // When the model sends a lost call again, it has the first key, and the server gives the first answer.
+      const key = unanswered.get(same(call)) ?? `${conversation}.${runtime.toolCall.id}`;
+      unanswered.set(same(call), key);
+      return { headers: { ...headers, "Idempotency-Key": key } };
+    },
+    afterToolCall: (call) => {
+      unanswered.delete(same(call));
+    },
+  };
 }
 // docs: end
 
 // docs: begin again
 export function onPurpose(apiKey) {
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
-  return () => ({ headers: { ...headers, "Countersign-Again": "true" } });
+  return { beforeToolCall: () => ({ headers: { ...headers, "Countersign-Again": "true" } }) };
 }
 // docs: end
 
@@ -72,9 +78,8 @@ function provider(spec) {
 
 export async function open(spec) {
   const { mcp_url: url, api_key: apiKey, conversation } = spec;
-  const options = { defaultToolTimeout: spec.timeout * 1000 };
-  if (spec.again) options.beforeToolCall = onPurpose(apiKey);
-  const client = spec.keyed ? connectWithKeys(url, apiKey, conversation, options) : connect(url, apiKey, options);
+  const hooks = spec.keyed ? keyPerCall(apiKey, conversation) : spec.again ? onPurpose(apiKey) : {};
+  const client = connect(url, apiKey, { defaultToolTimeout: spec.timeout * 1000, ...hooks });
   const agent = await shopper(client, provider(spec), spec.retry ? [retry] : []);
   let messages = [];
   return {

@@ -9,29 +9,45 @@ export function connect(url, apiKey, options = {}) {
   return new MCPClient({ servers: { countersign: { url: new URL(url), requestInit: { headers }, ...options } } });
 }
 
+export async function toolsOf(client) {
+  const { tools, errors } = await client.listToolsWithErrors(); // listTools() only logs why it found none
+  if (errors.countersign) throw new Error(errors.countersign);
+  return tools;
+}
+
 export function shopper(tools, model) {
   return new Agent({ id: "shopper", name: "shopper", instructions: "You shop for the user.", model, tools });
 }
 // docs: end
 
 // docs: begin key
-export async function toolsWithMeta(client, metaOf) {
-  const tools = await client.listTools();
-  for (const tool of Object.values(tools)) {
+export function withKeys(tools, conversation) {
+  const lost = new Map(); // the keys of calls without an answer
+  for (const [name, tool] of Object.entries(tools)) {
     const { execute } = tool;
-    tool.execute = (input, context) => execute(input, { ...context, _meta: metaOf(context.agent.toolCallId) });
+    tool.execute = async (input, context) => {
+      const same = `${name} ${JSON.stringify(input)}`;
+      const key = lost.get(same) ?? `${conversation}.${context.agent.toolCallId}`;
+      lost.delete(same);
+      try {
+        return await execute(input, { ...context, _meta: { "dev.countersign/idempotency_key": key } });
+      } catch (error) {
+        lost.set(same, key); // when the model sends it again, the server gives the first answer
+        throw error;
+      }
+    };
   }
   return tools;
-}
-
-export function keyPerCall(conversation) {
-  return (callId) => ({ "dev.countersign/idempotency_key": `${conversation}.${callId}` });
 }
 // docs: end
 
 // docs: begin again
-export function onPurpose() {
-  return { "dev.countersign/again": true };
+export function onPurpose(tools) {
+  for (const tool of Object.values(tools)) {
+    const { execute } = tool;
+    tool.execute = (input, context) => execute(input, { ...context, _meta: { "dev.countersign/again": true } });
+  }
+  return tools;
 }
 // docs: end
 
@@ -64,13 +80,11 @@ export async function open(spec) {
   const { mcp_url: url, api_key: apiKey, form } = spec;
   const options = { timeout: spec.timeout * 1000 };
   const client = form ? connectWithForms(url, apiKey, () => form === "accept") : connect(url, apiKey, options);
-  const listed = () => {
-    if (spec.keyed) return toolsWithMeta(client, keyPerCall(spec.conversation));
-    if (spec.again) return toolsWithMeta(client, onPurpose);
-    return client.listTools();
-  };
+  const tools = await toolsOf(client);
+  if (spec.keyed) withKeys(tools, spec.conversation);
+  if (spec.again) onPurpose(tools);
   const openai = createOpenAI({ baseURL: `${spec.model_url}/openai/v1`, apiKey: "none" });
-  const agent = shopper(await listed(), spec.dialect === "chat" ? openai.chat("scripted") : openai("scripted"));
+  const agent = shopper(tools, spec.dialect === "chat" ? openai.chat("scripted") : openai("scripted"));
   const messages = [];
   return {
     say: async (text) => {

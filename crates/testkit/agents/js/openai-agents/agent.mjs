@@ -18,9 +18,21 @@ export function shopper(server, model) {
 // docs: begin key
 import { randomUUID } from "node:crypto";
 
-// One key for each call of the model. The SDK does not tell the id of the call here.
-export function keyPerCall() {
-  return { "dev.countersign/idempotency_key": randomUUID() };
+export function withKeys(server) {
+  const lost = new Map(); // the keys of calls without an answer
+  const callToolResult = server.callToolResult.bind(server);
+  server.callToolResult = async (name, args, meta, options) => {
+    const same = `${name} ${JSON.stringify(args)}`;
+    const key = lost.get(same) ?? randomUUID();
+    lost.delete(same);
+    try {
+      return await callToolResult(name, args, { ...meta, "dev.countersign/idempotency_key": key }, options);
+    } catch (error) {
+      lost.set(same, key); // when the model sends it again, the server gives the first answer
+      throw error;
+    }
+  };
+  return server;
 }
 // docs: end
 
@@ -47,10 +59,10 @@ import { OpenAIProvider } from "@openai/agents";
 
 export async function open(spec) {
   const options = { timeout: spec.timeout * 1000 };
-  if (spec.keyed) options.toolMetaResolver = keyPerCall;
   if (spec.again) options.toolMetaResolver = onPurpose;
   if (spec.structured) options.useStructuredContent = true;
   const server = await connect(spec.mcp_url, spec.api_key, options);
+  if (spec.keyed) withKeys(server);
   const modelProvider = new OpenAIProvider({
     baseURL: `${spec.model_url}/openai/v1`,
     apiKey: "none",

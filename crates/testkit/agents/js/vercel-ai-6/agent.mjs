@@ -19,35 +19,59 @@ export async function turn(model, tools, messages, options = {}) {
 // docs: begin key
 import { AsyncLocalStorage } from "node:async_hooks";
 
-const call = new AsyncLocalStorage();
+const call = new AsyncLocalStorage(); // the headers of the call that runs
 
-export function connectWithHeaders(url, apiKey, headersOf, options = {}) {
+export function connectPerCall(url, apiKey, options = {}) {
   const send = (input, init) => {
     const headers = new Headers(init?.headers);
     if (apiKey) headers.set("Authorization", `Bearer ${apiKey}`);
-    for (const [name, value] of Object.entries(headersOf(call.getStore()))) headers.set(name, value);
+    for (const [name, value] of Object.entries(call.getStore() ?? {})) headers.set(name, value);
     return fetch(input, { ...init, headers });
   };
   return createMCPClient({ transport: { type: "http", url, fetch: send }, ...options });
 }
 
-export async function toolsThatKnowTheirCall(client) {
-  const tools = await client.tools();
-  for (const tool of Object.values(tools)) {
+export function withKeys(tools, conversation) {
+  const lost = new Map(); // the keys of calls without an answer
+  for (const [name, tool] of Object.entries(tools)) {
     const { execute } = tool;
-    tool.execute = (input, options) => call.run(options.toolCallId, () => execute(input, options));
+    tool.execute = async (input, options) => {
+      const same = `${name} ${JSON.stringify(input)}`;
+      const key = lost.get(same) ?? `${conversation}.${options.toolCallId}`;
+      lost.delete(same);
+      try {
+        return await call.run({ "Idempotency-Key": key }, () => execute(input, options));
+      } catch (error) {
+        lost.set(same, key); // when the model sends it again, the server gives the first answer
+        throw error;
+      }
+    };
   }
   return tools;
-}
-
-export function keyPerCall(conversation) {
-  return (callId) => (callId ? { "Idempotency-Key": `${conversation}.${callId}` } : {});
 }
 // docs: end
 
 // docs: begin again
-export function onPurpose(callId) {
-  return callId ? { "Countersign-Again": "true" } : {};
+export function onPurpose(tools) {
+  for (const tool of Object.values(tools)) {
+    const { execute } = tool;
+    tool.execute = (input, options) => call.run({ "Countersign-Again": "true" }, () => execute(input, options));
+  }
+  return tools;
+}
+// docs: end
+
+// docs: begin limit
+// `ai` 6 has no time limit for one call of a tool.
+export function withTimeLimit(tools, ms) {
+  for (const tool of Object.values(tools)) {
+    const { execute } = tool;
+    tool.execute = (input, options) => {
+      const signals = [AbortSignal.timeout(ms), options.abortSignal].filter(Boolean);
+      return execute(input, { ...options, abortSignal: AbortSignal.any(signals) });
+    };
+  }
+  return tools;
 }
 // docs: end
 
@@ -90,13 +114,15 @@ export async function open(spec) {
   const { mcp_url: url, api_key: apiKey } = spec;
   const retries = spec.retry ? { maxRetries: 2 } : {};
   const opened = () => {
-    if (spec.keyed) return connectWithHeaders(url, apiKey, keyPerCall(spec.conversation), retries);
-    if (spec.again) return connectWithHeaders(url, apiKey, onPurpose, retries);
+    if (spec.keyed || spec.again) return connectPerCall(url, apiKey, retries);
     if (spec.form) return connectWithForms(url, apiKey, () => spec.form === "accept", retries);
     return connect(url, apiKey, retries);
   };
   const client = await opened();
-  const tools = spec.keyed || spec.again ? await toolsThatKnowTheirCall(client) : await client.tools();
+  const tools = await client.tools();
+  withTimeLimit(tools, spec.timeout * 1000);
+  if (spec.keyed) withKeys(tools, spec.conversation);
+  if (spec.again) onPurpose(tools);
   const openai = createOpenAI({ baseURL: `${spec.model_url}/openai/v1`, apiKey: "none" });
   const model = spec.dialect === "chat" ? openai.chat("scripted") : openai("scripted");
   const options = { maxRetries: 0 };
