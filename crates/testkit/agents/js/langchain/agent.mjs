@@ -68,12 +68,20 @@ import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI } from "@langchain/openai";
 
 function provider(spec) {
-  const common = { model: "scripted", apiKey: "none", maxRetries: 0, streaming: spec.stream };
+  const common = { model: "scripted", apiKey: "none", maxRetries: 0 };
   if (spec.dialect === "anthropic") {
     return new ChatAnthropic({ ...common, anthropicApiUrl: `${spec.model_url}/anthropic` });
   }
   const configuration = { baseURL: `${spec.model_url}/openai/v1` };
   return new ChatOpenAI({ ...common, configuration, useResponsesApi: spec.dialect === "responses" });
+}
+
+async function streamed(agent, input, options) {
+  let state;
+  for await (const [mode, chunk] of await agent.stream(input, { ...options, streamMode: ["messages", "values"] })) {
+    if (mode === "values") state = chunk;
+  }
+  return state;
 }
 
 export async function open(spec) {
@@ -85,7 +93,10 @@ export async function open(spec) {
   return {
     say: async (text) => {
       const before = [...messages, { role: "user", content: text }];
-      ({ messages } = await agent.invoke({ messages: before }, { recursionLimit: 100 }));
+      const options = { recursionLimit: 100 };
+      ({ messages } = spec.stream
+        ? await streamed(agent, { messages: before }, options)
+        : await agent.invoke({ messages: before }, options));
       return { text: messages.at(-1).text, refused: refusals(messages.slice(before.length)) };
     },
     close: () => client.close(),
