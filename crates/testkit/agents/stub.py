@@ -71,11 +71,27 @@ def _adapter(package, base, *more):
         from pydantic import ValidationError
 
         try:
-            _exhaust(adapter.validate_python({name: value for name, value in body.items() if name not in more}))
+            _exhaust(adapter.validate_python(_filled({name: body[name] for name in body if name not in more})))
         except ValidationError as wrong:
             raise Refused(_short(wrong)) from None
 
     return validate
+
+
+def _filled(body):
+    """The body with what the types of Responses call required and the API does not."""
+    tools = body.get("tools")
+    if not isinstance(tools, list):
+        return body
+    return body | {
+        "tools": [
+            {"strict": None, "parameters": None} | tool if _is_flat_function(tool) else tool for tool in tools
+        ]
+    }
+
+
+def _is_flat_function(tool):
+    return isinstance(tool, dict) and tool.get("type") == "function" and "function" not in tool
 
 
 def _exhaust(value):
@@ -89,10 +105,23 @@ def _exhaust(value):
 
 
 def _short(wrong):
-    """The errors that reach deepest: of a union, those of the alternative that was meant."""
-    errors = sorted(wrong.errors(include_url=False, include_context=False), key=lambda error: -len(error["loc"]))
-    texts = [f"{'.'.join(map(str, error['loc']))}: {error['msg']} ({str(error['input'])[:80]})" for error in errors[:6]]
+    """The errors of the alternative that was meant: of a union, the one with the fewest, as it has no wrong `type`."""
+    alternatives = {}
+    for error in wrong.errors(include_url=False, include_context=False):
+        alternatives.setdefault(_alternative(error["loc"]), []).append(error)
+    errors = min(alternatives.values(), key=lambda errors: (any(_tells_kind(error) for error in errors), len(errors)))
+    texts = [f"{'.'.join(map(str, error['loc']))}: {error['msg']} ({str(error['input'])[:80]})" for error in errors[:4]]
     return "; ".join(texts)
+
+
+def _alternative(place):
+    """The part of a place up to the last name of a type."""
+    names = [number for number, part in enumerate(place) if isinstance(part, str) and part[:1].isupper()]
+    return place[: names[-1] + 1] if names else place[:1]
+
+
+def _tells_kind(error):
+    return error["loc"][-1] in ("type", "role") and error["type"] in ("literal_error", "missing")
 
 
 def _need(condition, text):
