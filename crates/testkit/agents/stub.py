@@ -21,6 +21,7 @@ import re
 import sys
 import threading
 import time
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import story
@@ -186,14 +187,14 @@ class Chat:
         return told
 
     @staticmethod
-    def response(body, turn, number, id):
+    def response(body, turn, id):
         message = {"role": "assistant", "content": None, "refusal": None, "annotations": []}
         if isinstance(turn, story.Say):
             message["content"] = turn.text
         else:
             message["tool_calls"] = [
                 {
-                    "id": f"call_{number + place:04}",
+                    "id": f"call_{id}{place}",
                     "type": "function",
                     "function": {"name": call.tool, "arguments": json.dumps(call.arguments)},
                 }
@@ -289,7 +290,7 @@ class Responses:
         return items
 
     @staticmethod
-    def response(body, turn, number, id):
+    def response(body, turn, id):
         if isinstance(turn, story.Say):
             content = {"type": "output_text", "text": turn.text, "annotations": [], "logprobs": []}
             output = [
@@ -307,7 +308,7 @@ class Responses:
                     "id": f"fc_{id}{place}",
                     "type": "function_call",
                     "status": "completed",
-                    "call_id": f"call_{number + place:04}",
+                    "call_id": f"call_{id}{place}",
                     "name": call.tool,
                     "arguments": json.dumps(call.arguments),
                 }
@@ -432,13 +433,13 @@ class Anthropic:
         return told
 
     @staticmethod
-    def response(body, turn, number, id):
+    def response(body, turn, id):
         said = isinstance(turn, story.Say)
         content = (
             [{"type": "text", "text": turn.text, "citations": None}]
             if said
             else [
-                {"type": "tool_use", "id": f"toolu_{number + place:04}", "name": call.tool, "input": call.arguments}
+                {"type": "tool_use", "id": f"toolu_{id}{place}", "name": call.tool, "input": call.arguments}
                 for place, call in enumerate(turn)
             ]
         )
@@ -524,9 +525,9 @@ class Stub(ThreadingHTTPServer):
     def answer(self, path, body):
         """Status and response for the body of a request, and the events that a stream would have."""
         route, dialect = ROUTES[path]
+        id = uuid.uuid4().hex[:24]  # as with the providers, an answer that is made again has other ids
         with self.lock:
             self.requests += 1
-            id = f"{self.requests:06}"
         try:
             _need(isinstance(body, dict), "the body is no object")
             _need(isinstance(body.get("model"), str), "model: a name is required")
@@ -534,8 +535,7 @@ class Stub(ThreadingHTTPServer):
                 self.adapters[route](body)
             told = dialect.conversation(body, self.kept)
             turn = story.play(told)
-            number = sum(isinstance(item, story.Called) for item in told.items) + 1
-            response = dialect.response(body, turn, number, id)
+            response = dialect.response(body, turn, id)
         except (Refused, KeyError, TypeError, AttributeError) as wrong:
             text = str(wrong) if isinstance(wrong, Refused) else f"malformed: {wrong!r}"
             with self.lock:

@@ -3,12 +3,14 @@
 from contextlib import asynccontextmanager
 
 import driver
-from agent_framework.anthropic import AnthropicClient
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
-from anthropic import AsyncAnthropic
 
 # docs: begin connect
+import hashlib
+import json
+
 from agent_framework import Agent, FunctionMiddleware, MCPStreamableHTTPTool
+from agent_framework.exceptions import ToolExecutionException
 
 
 def connect(url, api_key=None, **options):
@@ -21,15 +23,36 @@ def connect(url, api_key=None, **options):
 
 # docs: begin key
 class KeyPerCall(FunctionMiddleware):
-    """One key per call of the model. What the framework repeats by itself has the same key."""
+    """The same call for the same request of the user has the same key, whoever repeats it."""
 
-    def __init__(self, conversation_id):
-        self.conversation_id = conversation_id
+    def __init__(self, request_id):
+        self.request_id = request_id
 
     async def process(self, context, call_next):
-        key = f"{self.conversation_id}.{context.metadata['call_id']}"
+        call = json.dumps([self.request_id, context.function.name, context.arguments], sort_keys=True)
+        key = hashlib.sha256(call.encode()).hexdigest()
         context.kwargs["_meta"] = {"dev.countersign/idempotency_key": key}
         await call_next()
+
+
+# docs: end
+
+
+# docs: begin reconnect
+class Reconnect(FunctionMiddleware):
+    """After a broken connection the framework refuses every further call: connects anew and sends the call again."""
+
+    def __init__(self, tools):
+        self.tools = tools
+
+    async def process(self, context, call_next):
+        try:
+            await call_next()
+        except ToolExecutionException as failed:
+            if "Connection closed" not in str(failed):
+                raise
+            await self.tools.connect(reset=True)
+            await call_next()
 
 
 # docs: end
@@ -47,12 +70,16 @@ class OnPurpose(FunctionMiddleware):
 # docs: end
 
 
+# docs: begin errors
+# Without this the model reads "Error: Function failed." in place of what the server says.
+TELL_THE_MODEL = {"include_detailed_errors": True}
+# docs: end
+
+
 def provider(spec):
-    if spec.dialect == "anthropic":
-        client = AsyncAnthropic(base_url=f"{spec.model_url}/anthropic", api_key="none", max_retries=0)
-        return AnthropicClient(model="scripted", anthropic_client=client)
+    options = {"model": "scripted", "function_invocation_configuration": TELL_THE_MODEL}
     kind = OpenAIChatClient if spec.dialect == "responses" else OpenAIChatCompletionClient
-    return kind(model="scripted", api_key="none", base_url=f"{spec.model_url}/openai/v1")
+    return kind(api_key="none", base_url=f"{spec.model_url}/openai/v1", **options)
 
 
 @asynccontextmanager
@@ -64,6 +91,8 @@ async def session(spec):
     if spec.again:
         middleware.append(OnPurpose())
     async with connect(spec.mcp_url, spec.api_key, request_timeout=spec.timeout) as tools:
+        if spec.retry:
+            middleware.append(Reconnect(tools))
         # docs: begin run
         agent = Agent(client, name="shopper", tools=[tools], middleware=middleware)
         thread = agent.create_session()

@@ -11,6 +11,9 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 # docs: begin connect
+import hashlib
+import json
+
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 
@@ -24,8 +27,9 @@ def connect(url, api_key=None, **options):
 
 # docs: begin key
 async def key_per_call(context, call_tool, name, arguments):
-    """One key per call of the model."""
-    key = f"{context.run_id}.{context.tool_call_id}"
+    """The same call for the same request of the user has the same key, whoever repeats it."""
+    call = json.dumps([context.deps, name, arguments], sort_keys=True)  # deps: the id of the user's request
+    key = hashlib.sha256(call.encode()).hexdigest()
     return await call_tool(name, arguments, metadata={"dev.countersign/idempotency_key": key})
 
 
@@ -59,19 +63,20 @@ async def session(spec):
     if spec.again:
         options["process_tool_call"] = on_purpose
     toolset = connect(spec.mcp_url, spec.api_key, **options)
+    request_id = spec.conversation
     # docs: begin run
     agent = Agent(model, toolsets=[toolset])
     async with agent:
         messages = []
 
         async def say(text):
-            result = await agent.run(text, message_history=messages)
+            result = await agent.run(text, deps=request_id, message_history=messages)
             messages[:] = result.all_messages()
             return result.output
 
         # docs: end
         async def say_streamed(text):
-            async with agent.run_stream(text, message_history=messages) as result:
+            async with agent.run_stream(text, deps=request_id, message_history=messages) as result:
                 output = await result.get_output()
             messages[:] = result.all_messages()
             return output
