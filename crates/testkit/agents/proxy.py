@@ -7,6 +7,7 @@ prints `{"url": "http://127.0.0.1:PORT"}` and forwards until it is killed. Of th
 
     close   the connection is closed without an answer
     delay   nothing is sent until the client gives up, for 30 seconds at most; then the connection is closed
+    502     the answer is HTTP 502, as of a load balancer
 
 `GET /_proxy/log` says which calls there were, in their order, and which answers were lost.
 """
@@ -35,8 +36,8 @@ class Loss:
     @classmethod
     def parse(cls, text):
         tool, nth, how = text.split(":")
-        if how not in ("close", "delay"):
-            raise ValueError(f"{how} is neither close nor delay")
+        if how not in ("close", "delay", "502"):
+            raise ValueError(f"an answer is not lost by {how}")
         return cls(tool, int(nth), how)
 
 
@@ -95,6 +96,8 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_DELETE = do_PUT = do_OPTIONS = do_HEAD = forward
 
     def lose(self, how):
+        if how == "502":
+            return self.answer(502, b'{"error": "the upstream has closed the connection"}')
         self.close_connection = True
         if how == "delay":
             # The client gives up by closing its end, which makes the socket readable.
@@ -147,7 +150,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--upstream", required=True)
     parser.add_argument("--port", type=int, default=0, help="0 takes one that is free")
-    parser.add_argument("--lose", action="append", default=[], type=Loss.parse, metavar="TOOL:NTH:close|delay")
+    parser.add_argument("--lose", action="append", default=[], type=Loss.parse, metavar="TOOL:NTH:close|delay|502")
     given = parser.parse_args()
     server = Proxy(given.upstream, given.lose, given.port)
     print(json.dumps({"url": server.url}), flush=True)

@@ -1,17 +1,18 @@
-"""Drives a stock agent framework against `countersign serve` with a scripted model.
+"""Drives stock agent frameworks against `countersign serve` with a scripted model.
 
-    python run.py --binary PATH --framework NAME [--scenario ALL] [--python DIR] [--driver COMMAND]
+    python run.py --binary PATH --framework NAME[,NAME…|ALL] [--scenario ALL] [--python DIR] [--driver COMMAND]
 
 starts a server in a temporary folder for each scenario, the provider stub, and a proxy where answers get lost; talks
 with the framework's driver; and asks the server afterwards what has happened. Each scenario prints one JSON line:
 
     {"framework": …, "scenario": …, "ok": true, "steps": "15/15", "writes": {…}, "reopened": 0, "seconds": 1.2, "why": null}
 
-The exit code is 1 if one of them fails, 2 if something is missing. Every wait has a deadline.
+`writes` is how often each tool that writes has run, `reopened` how often the framework gave up and the program had to
+begin again. The exit code is 1 if a scenario fails, 2 for wrong use. Every wait has a deadline.
 
 `--python DIR` is the folder of the environments: DIR/agents and DIR/langchain, made from requirements-agents.txt and
-requirements-langchain.txt. `--driver COMMAND` runs a driver that is not in `py/`; it speaks the lines that
-py/driver.py describes.
+requirements-langchain.txt. The JavaScript frameworks need `npm ci` in js/. `--driver COMMAND` replaces the driver; it
+speaks the lines that py/driver.py describes.
 """
 
 import argparse
@@ -28,28 +29,67 @@ import tempfile
 import threading
 import time
 import urllib.error
-import urllib.request
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import approvals
 import proxy
 
 HERE = Path(__file__).resolve().parent
 
-FRAMEWORKS = {
-    "openai-agents": ("agents", "openai_agents_driver.py", ["chat", "responses"]),
-    "agent-framework": ("agents", "agent_framework_driver.py", ["chat", "responses"]),
-    "pydantic-ai": ("agents", "pydantic_ai_driver.py", ["chat", "responses", "anthropic"]),
-    "langchain": ("langchain", "langchain_driver.py", ["chat", "responses", "anthropic"]),
-}
-"""Of each framework: its environment, its driver, and the dialects of its stock provider classes."""
-
-START_SECONDS = 30
+START_SECONDS = 60
 TURN_SECONDS = 60
 CLIENT_SECONDS = 2
 """Time-out of the client where an answer comes late."""
 
-GO_ON = "I have answered both questions. Go on."
+OPENAI = ["chat", "responses"]
+EVERY = ["chat", "responses", "anthropic"]
+
+
+@dataclass
+class Framework:
+    """A framework: the command of its driver, and what its stock classes can do."""
+
+    driver: list[str]
+    dialects: list[str] = field(default_factory=lambda: OPENAI)
+    without: tuple[str, ...] = ()
+    """Scenarios that the framework has no means for."""
+    sessions: bool = False
+    """True if a form needs a server that keeps sessions."""
+
+
+def python(environment, script):
+    """The command of a Python driver; PYTHON and the environment become a path."""
+    return ["PYTHON", environment, str(HERE / "py" / script)]
+
+
+def node(name):
+    return [str(HERE / "js/node_modules/.bin/node"), str(HERE / "js/drive.mjs"), name]
+
+
+FRAMEWORKS = {
+    "openai-agents": Framework(python("agents", "openai_agents_driver.py"), without=("form",)),
+    "agent-framework": Framework(python("agents", "agent_framework_driver.py"), without=("form",)),
+    "pydantic-ai": Framework(python("agents", "pydantic_ai_driver.py"), EVERY),
+    "langchain": Framework(python("langchain", "langchain_driver.py"), EVERY, sessions=True),
+    "openai-agents-js": Framework(node("openai-agents"), without=("form",)),
+    "langchain-js": Framework(node("langchain"), EVERY, without=("form",)),
+    "vercel-ai-6": Framework(node("vercel-ai-6"), sessions=True),
+    "vercel-ai-7": Framework(node("vercel-ai-7")),
+    "mastra": Framework(node("mastra")),
+}
+
+WRITES = {
+    "cart.create",
+    "cart.add_item",
+    "checkout.select_shipping_option",
+    "checkout.create_draft_order",
+    "checkout.lock_price_and_stock",
+    "payment.create_payment_intent",
+    "notes.add",
+    "notes.clear",
+}
 
 
 class Failed(Exception):
@@ -68,11 +108,14 @@ class Process:
     """A child that answers in lines. Whatever is read of it has a deadline."""
 
     def __init__(self, command, **options):
-        self.name = Path(command[0]).name
+        self.name = " ".join(Path(part).name for part in command[:2])
         self.errors = tempfile.TemporaryFile()
-        self.child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, **options
-        )
+        try:
+            self.child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, **options
+            )
+        except OSError as wrong:
+            raise Failed(f"{self.name} does not start: {wrong}") from None
         self.lines = queue.Queue()
         threading.Thread(target=self._pump, daemon=True).start()
 
@@ -116,9 +159,8 @@ class Process:
 class Server:
     """`countersign serve` with a data folder of its own."""
 
-    def __init__(self, binary, folder, policy=None, options=()):
-        self.binary, self.folder = binary, folder
-        self.options = [*(["--policy", policy] if policy else []), *options]
+    def __init__(self, binary, folder, options=()):
+        self.binary, self.folder, self.options = binary, folder, list(options)
         self.process = None
         self.listen = "127.0.0.1:0"
 
@@ -128,7 +170,8 @@ class Server:
         need(made.returncode == 0, f"no key was made: {made.stderr}")
         return made.stdout.strip()
 
-    def start(self):
+    def start(self, *options):
+        self.options += options
         command = [self.binary, "--json", "serve", "--data", self.folder, "--listen", self.listen, *self.options]
         self.process = Process(command)
         self.url = self.process.line(START_SECONDS)["url"]
@@ -143,61 +186,29 @@ class Server:
         if self.process is not None:
             self.process.stop()
 
-    def get(self, path, key=None):
-        return ask("GET", self.url + path, key=key)
-
-    def calls(self, key=None, **query):
-        """The records of calls that write. Each has `ran`: false for a refusal, and for an answer that was given again."""
-        text = "&".join(f"{name}={value}" for name, value in {"limit": 200, **query}.items())
-        found = [call for call in self.get(f"/v1/calls?{text}", key)["calls"] if call["tool"] in WRITES]
-        for call in found:
-            records = self.get(f"/v1/calls/{call['request_id']}", key)["records"]
-            states = [entry["record"].get("idempotency", {}).get("state") for entry in records]
-            call["ran"] = call["code"] == "OK" and "replayed" not in states
-        return found
-
     def writes(self, key=None):
-        """How often each tool that writes has run."""
+        """How often each tool that writes has run: a refusal, or an answer that was given again, does not count."""
         found = {}
-        for call in self.calls(key):
-            if call["ran"]:
+        for call in approvals.ask(f"{self.url}/v1/calls?limit=200", key)["calls"]:
+            if call["tool"] not in WRITES or call["code"] != "OK":
+                continue
+            records = approvals.ask(f"{self.url}/v1/calls/{call['request_id']}", key)["records"]
+            states = [entry["record"].get("idempotency", {}).get("state") for entry in records]
+            if "replayed" not in states:
                 found[call["tool"]] = found.get(call["tool"], 0) + 1
         return found
 
 
-WRITES = {
-    "cart.create",
-    "cart.add_item",
-    "checkout.select_shipping_option",
-    "checkout.create_draft_order",
-    "checkout.lock_price_and_stock",
-    "payment.create_payment_intent",
-    "notes.add",
-    "notes.clear",
-}
-
-
-def ask(method, url, body=None, key=None):
-    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=START_SECONDS) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as refused:
-        raise Failed(f"{method} {url}: {refused.code} {refused.read().decode()[:600]}") from None
-
-
-# --- a scenario -----------------------------------------------------------------------------------------------------
+# --- the stage of a scenario ----------------------------------------------------------------------------------------
 
 
 class Stage:
     """What a scenario plays on: a server, the model, the driver, and what has to be stopped at the end."""
 
-    def __init__(self, given, driver, stub_url):
-        self.given, self.driver, self.stub_url = given, driver, stub_url
+    def __init__(self, framework, driver, stub_url, server_options, binary):
+        self.framework, self.driver, self.stub_url = framework, driver, stub_url
         self.folder = tempfile.mkdtemp(prefix="countersign-agents-")
-        self.server = Server(given.binary, self.folder, given.policy)
+        self.server = Server(binary, self.folder, server_options)
         self.proxy = None
         self.opened = False
         self.story = None
@@ -216,28 +227,38 @@ class Stage:
         self.opened = answer["ok"]
         return answer.get("error")
 
-    def hear(self, text):
-        """What the user sees of a turn: what the model says, or the error that the framework raises."""
-        self.driver.tell({"do": "say", "text": text})
-        answer = self.driver.line(TURN_SECONDS)
-        return answer["text"] if answer["ok"] else answer["error"]
+    def connect(self, **spec):
+        error = self.open(**spec)
+        need(error is None, f"the framework does not connect: {error}")
 
-    def say(self, text):
-        """What the model ends its turn with, as the framework hands it out."""
+    def hear(self, text):
+        """A turn: true and what the model says, or false and the error that the framework raises."""
         self.driver.tell({"do": "say", "text": text})
         answer = self.driver.line(TURN_SECONDS)
-        need(answer["ok"], f"the framework raised {answer.get('error')}")
-        return answer["text"]
+        return answer["ok"], answer["text"] if answer["ok"] else answer["error"]
 
     def tell(self, text):
         """Plays a story, or goes on with it. Gives what the model has read."""
-        said = self.say(text)
+        ok, said = self.hear(text)
+        need(ok, f"the framework raised {said}")
         found = re.match(r"STORY (\d+/\d+) (\{.*\})$", said, re.S)
         need(found, f"the model ended with {said[:400]!r}")
         self.story = found[1]
         read = json.loads(found[2])
         need(not read.get("stuck"), f"stuck after {self.story}: {read.get('stuck')}")
         return read
+
+    def patiently(self, text, spec):
+        """Does what a program does whose framework gives up: connects again and asks the same, three times at most."""
+        for left in (3, 2, 1, 0):
+            self.connect(**spec)
+            try:
+                return self.tell(text)
+            except Failed:
+                if left == 0:
+                    raise
+            self.reopened += 1
+            self.close()
 
     def whole(self, steps):
         need(self.story == f"{steps}/{steps}", f"the model made {self.story} steps")
@@ -256,10 +277,13 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+# --- scenarios ------------------------------------------------------------------------------------------------------
+
+
 def story(stage, dialect, stream=False):
     """Fifteen steps to a draft order, a payment and two questions for the user."""
     stage.server.start()
-    connected(stage, dialect=dialect, stream=stream)
+    stage.connect(dialect=dialect, stream=stream)
     stage.tell("[story:shop] Buy three wireless earbuds, to Berlin.")
     stage.whole(15)
     writes = stage.server.writes()
@@ -268,18 +292,18 @@ def story(stage, dialect, stream=False):
     return writes
 
 
-def lost(stage, how="close", **spec):
-    """The answers of three writes are lost: each write happens once, and the story goes on."""
+def lost(stage, how="close", tools=("cart.create", "cart.add_item", "notes.add"), **spec):
+    """The answers of writes are lost: each write happens once, and the story goes on."""
     stage.server.start()
-    stage.lose(*(f"{tool}:1:{how}" for tool in ("cart_create", "cart_add_item", "notes_add")))
+    stage.lose(*(f"{tool.replace('.', '_')}:1:{how}" for tool in tools))
     spec |= {"retry": True, "timeout": CLIENT_SECONDS if how == "delay" else 20}
-    read = patiently(stage, "[story:writes] Put two earbuds into a cart, and note it.", spec)
+    read = stage.patiently("[story:writes] Put two earbuds into a cart, and note it.", spec)
     stage.whole(5)
+    for tool in tools:
+        seen = [call for call in stage.proxy.calls if call["tool"] == tool.replace(".", "_")]
+        need(seen and seen[0]["lost"], f"no answer of {tool} was lost")
+        need(len(seen) > 1, f"{tool} was not sent again")
     writes = stage.server.writes()
-    for call in ("cart_create", "cart_add_item", "notes_add"):
-        seen = [entry for entry in stage.proxy.calls if entry["tool"] == call]
-        need(seen and seen[0]["lost"], f"no answer of {call} was lost")
-        need(len(seen) > 1, f"{call} was not sent again")
     for tool in ("cart.create", "cart.add_item", "notes.add"):
         need(writes.get(tool) == 1, f"{tool} ran {writes.get(tool, 0)} times; the model read {read}")
     need(read["quantity"] == 2, f"the cart holds {read['quantity']} instead of 2")
@@ -287,22 +311,14 @@ def lost(stage, how="close", **spec):
     return writes
 
 
-def patiently(stage, text, spec):
-    """What a program does whose framework gives up: it connects again and asks the same, three times at most."""
-    for left in (3, 2, 1, 0):
-        connected(stage, **spec)
-        try:
-            return stage.tell(text)
-        except Failed:
-            if left == 0:
-                raise
-        stage.reopened += 1
-        stage.close()
-
-
 def late(stage):
-    """The same, but the answers do not come until the client gives up."""
-    return lost(stage, "delay")
+    """The same, but an answer does not come until the client gives up."""
+    return lost(stage, "delay", ["cart.add_item"])
+
+
+def gateway(stage):
+    """The same, but what is between client and server answers 502."""
+    return lost(stage, "502")
 
 
 def keyed(stage):
@@ -313,7 +329,7 @@ def keyed(stage):
 def twice(stage, **spec):
     """The same note twice, on purpose: there are two notes."""
     stage.server.start()
-    connected(stage, **spec)
+    stage.connect(**spec)
     read = stage.tell("[story:twice] Note the same twice.")
     stage.whole(4)
     writes = stage.server.writes()
@@ -333,26 +349,26 @@ def approval(stage, decision="approve"):
     agent = stage.server.key("--agent", "shopper", "--for", "ann")
     ann = stage.server.key("--user", "ann")
     stage.server.start()
-    connected(stage, api_key=agent)
+    stage.connect(api_key=agent)
     read = stage.tell("[story:shop] Buy three wireless earbuds, to Berlin.")
     stage.whole(15)
     before = stage.server.writes(ann)
     need("payment.create_payment_intent" not in before, "the payment ran before the user has confirmed it")
+    waiting = [question["id"] for question in approvals.pending(stage.server.url, ann)]
+    asked = [question["approval_id"] for question in read["asked"]]
+    need(sorted(waiting) == sorted(asked), f"the user is asked {waiting}, the model has read {asked}")
     for question in read["asked"]:
-        id = question["approval_id"]
-        need(question["where"], f"the text says not where the user answers: {question['text']!r}")
-        ask("POST", f"{stage.server.url}/v1/approvals/{id}", {"decision": decision}, ann)
-    read = stage.tell(GO_ON)
-    ends = {end["tool"]: end for end in read["ends"]}
-    writes = stage.server.writes(ann)
-    if decision == "approve":
-        for tool, end in ends.items():
-            need(end["code"] == "OK", f"{tool} after the confirmation: {end['text']!r}")
-        need("requires_user_action" in ends["payment_create_payment_intent"]["text"], "the payment has no intent")
-    else:
-        for tool, end in ends.items():
-            need(end["code"] == "FORBIDDEN", f"{tool} after the refusal: {end['text']!r}")
+        need(question["where"], f"the text does not say where the user answers: {question['text']!r}")
+    for id in waiting:
+        approvals.answer(stage.server.url, ann, id, decision)
+    read = stage.tell("I have answered both questions. Go on.")
+    for end in read["ends"]:
+        if decision == "approve":
+            need(end["code"] == "OK", f"{end['tool']} after the confirmation: {end['text']!r}")
+        else:
+            need(end["code"] == "FORBIDDEN", f"{end['tool']} after the refusal: {end['text']!r}")
             need(re.search(r"declin|refus|denied", end["text"]), f"the text gives no reason: {end['text']!r}")
+    writes = stage.server.writes(ann)
     for tool in ("payment.create_payment_intent", "notes.clear"):
         wanted = 1 if decision == "approve" else 0
         need(writes.get(tool, 0) == wanted, f"{tool} ran {writes.get(tool, 0)} times instead of {wanted}")
@@ -364,11 +380,33 @@ def denial(stage):
     return approval(stage, "deny")
 
 
+def form(stage, answer="accept"):
+    """The user's own client shows a form of the server while the call waits."""
+    ann = stage.server.key("--user", "ann")
+    stage.server.start(*(["--mcp-sessions", "50"] if stage.framework.sessions else []))
+    stage.connect(api_key=ann, form=answer)
+    read = stage.tell("[story:form] Forget my notes.")
+    stage.whole(2)
+    writes = stage.server.writes(ann)
+    if answer == "accept":
+        need(read["end"] == "cleared", f"after the user's yes: {read['end']!r}")
+        need(writes.get("notes.clear") == 1, f"there ran {writes}")
+    else:
+        need("FORBIDDEN" in read["end"], f"after the user's no: {read['end']!r}")
+        need("notes.clear" not in writes, f"there ran {writes}")
+    return writes
+
+
+def form_no(stage):
+    """The same, and the user says no."""
+    return form(stage, "decline")
+
+
 def key(stage):
     """The right key works; a wrong one and none are refused with a reason that a person can read."""
     agent = stage.server.key("--agent", "shopper", "--for", "ann")
     stage.server.start()
-    connected(stage, api_key=agent)
+    stage.connect(api_key=agent)
     stage.tell("[story:hello] Note hello.")
     stage.whole(2)
     writes = stage.server.writes(agent)
@@ -377,12 +415,10 @@ def key(stage):
     for wrong in ("csk_0123456789abcdef_" + "0" * 43, None):
         text = stage.open(api_key=wrong)
         if text is None:
-            text = stage.hear("[story:hello] Note hello.")
+            _, text = stage.hear("[story:hello] Note hello.")
             stage.close()
-        need(
-            re.search(r"credential|API key|unauthorized", text, re.I),
-            f"{'a wrong key' if wrong else 'no key'} says only {text[:600]!r}",
-        )
+        named = "a wrong key" if wrong else "no key"
+        need(re.search(r"credential|API key|authori[sz]", text, re.I), f"{named} says only {text[:600]!r}")
     need(stage.server.writes(agent) == {"notes.add": 1}, "a wrong key has written")
     return writes
 
@@ -390,7 +426,7 @@ def key(stage):
 def restart(stage):
     """The server is killed and started again between two turns: the client goes on."""
     stage.server.start()
-    connected(stage, retry=True)
+    stage.connect(retry=True)
     stage.tell("[story:pause] Make a cart.")
     need(stage.story == "2/4", f"before the restart the model made {stage.story} steps")
     stage.server.restart()
@@ -402,100 +438,113 @@ def restart(stage):
     return writes
 
 
-def connected(stage, **spec):
-    error = stage.open(**spec)
-    need(error is None, f"the framework does not connect: {error}")
-
-
 SCENARIOS = {
     "lost": lost,
     "late": late,
+    "gateway": gateway,
     "keyed": keyed,
     "twice": twice,
     "again": again,
     "approval": approval,
     "denial": denial,
+    "form": form,
+    "form-no": form_no,
     "key": key,
     "restart": restart,
 }
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------
-
-
-def scenarios(dialects):
+def scenarios(framework):
     """Every scenario by name: the story in each dialect, once with streams, and the others."""
-    found = {f"story-{dialect}": partial(story, dialect=dialect) for dialect in dialects}
-    found["story-stream"] = partial(story, dialect=dialects[0], stream=True)
-    return found | SCENARIOS
+    found = {f"story-{dialect}": partial(story, dialect=dialect) for dialect in framework.dialects}
+    found["story-stream"] = partial(story, dialect=framework.dialects[0], stream=True)
+    found |= SCENARIOS
+    return {name: play for name, play in found.items() if not named(name, framework.without)}
+
+
+def named(scenario, names):
+    """True if one of the names is that of the scenario, or how it begins."""
+    return any(scenario == name or scenario.startswith(f"{name}-") for name in names)
+
+
+# --- all of them ----------------------------------------------------------------------------------------------------
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", required=True, help="the program countersign")
-    parser.add_argument("--framework", required=True)
+    parser.add_argument("--framework", required=True, help="names, with commas in between, or ALL")
     parser.add_argument("--scenario", default="ALL", help="names, or how they begin, with commas in between")
-    parser.add_argument("--python", default=None, help="the folder of the environments [default: this Python]")
-    parser.add_argument("--driver", help="the command of a driver that is not in py/")
+    parser.add_argument("--python", help="the folder of the environments [default: this Python]")
+    parser.add_argument("--driver", help="the command of another driver")
     parser.add_argument("--dialects", help="the dialects of that driver, with commas in between")
     parser.add_argument("--policy", help="a policy file for the server")
     given = parser.parse_args()
-    environment, script, dialects = FRAMEWORKS.get(given.framework, ("agents", None, ["chat"]))
-    if given.driver:
-        command = shlex.split(given.driver)
-    elif script:
-        command = [python(given.python, environment), str(HERE / "py" / script)]
-    else:
-        parser.error(f"no framework {given.framework}; there are {', '.join(FRAMEWORKS)}")
-    known = scenarios(given.dialects.split(",") if given.dialects else dialects)
-    wanted = given.scenario.split(",")
-    chosen = {
-        name: play
-        for name, play in known.items()
-        if given.scenario == "ALL" or any(name == one or name.startswith(one + "-") for one in wanted)
-    }
-    if not chosen:
-        parser.error(f"no scenario {given.scenario}; there are {', '.join(known)}")
-    stub = Process([python(given.python, "agents"), str(HERE / "stub.py"), "--port", "0"])
-    driver = None
-    failures = 0
+    frameworks = list(FRAMEWORKS) if given.framework == "ALL" else given.framework.split(",")
+    chosen = []
+    for name in frameworks:
+        if name not in FRAMEWORKS and not given.driver:
+            parser.error(f"no framework {name}; there are {', '.join(FRAMEWORKS)}")
+        framework = FRAMEWORKS.get(name) or Framework([])
+        if given.driver:
+            framework.driver = shlex.split(given.driver)
+        if given.dialects:
+            framework.dialects = given.dialects.split(",")
+        wanted = scenarios(framework)
+        if given.scenario != "ALL":
+            wanted = {one: play for one, play in wanted.items() if named(one, given.scenario.split(","))}
+        chosen.append((name, framework, wanted))
+    if not any(wanted for _, _, wanted in chosen):
+        parser.error(f"no scenario {given.scenario}; there are {', '.join(scenarios(Framework([])))}")
+    sys.exit(0 if play_all(given, chosen) else 1)
+
+
+def play_all(given, chosen):
+    """Plays all scenarios one after the other. True if all have ended as they have to."""
+    options = ["--policy", given.policy] if given.policy else []
+    stub = Process([interpreter(given.python, "agents"), str(HERE / "stub.py"), "--port", "0"])
+    good = True
     try:
         stub_url = stub.line(START_SECONDS)["url"]
-        for name, play in chosen.items():
-            if driver is None:
-                driver = Process(command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
-            result = perform(given, name, play, driver, stub_url)
-            print(json.dumps(result), flush=True)
-            if not result["ok"]:
-                # What is left of the conversation must not reach the next one.
-                failures += 1
-                driver.stop(signal.SIGKILL)
-                driver = None
+        for name, framework, wanted in chosen:
+            driver = None
+            try:
+                for scenario, play in wanted.items():
+                    # A driver is not used after a failure: the rest of a conversation must not reach the next one.
+                    driver = driver or start_driver(given.python, framework)
+                    stage = Stage(framework, driver, stub_url, options, given.binary)
+                    result = {"framework": name, "scenario": scenario} | perform(stage, play)
+                    print(json.dumps(result), flush=True)
+                    if not result["ok"]:
+                        good = False
+                        driver.stop(signal.SIGKILL)
+                        driver = None
+            finally:
+                if driver is not None:
+                    driver.stop(signal.SIGKILL)
     finally:
-        for process in (driver, stub):
-            if process is not None:
-                process.stop(signal.SIGKILL)
-    sys.exit(1 if failures else 0)
+        stub.stop(signal.SIGKILL)
+    return good
 
 
-def perform(given, name, play, driver, stub_url):
+def perform(stage, play):
     """Plays one scenario and says how it ended."""
-    stage = Stage(given, driver, stub_url)
     began, writes, why = time.monotonic(), None, None
-    refused = len(ask("GET", f"{stub_url}/log")["refused"])
     try:
+        refused = len(stub_refusals(stage))
         writes = play(stage)
         stage.close()
+        wrong = stub_refusals(stage)[refused:]
+        need(not wrong, f"the provider refused a request: {wrong and wrong[0]['why']}")
+    except urllib.error.HTTPError as wrong:
+        why = f"{wrong.url}: {wrong.code} {wrong.read().decode(errors='replace')[:600]}"
     except Failed as wrong:
         why = str(wrong)
+    except Exception as wrong:  # a scenario must not end the others
+        why = repr(wrong)
     finally:
         stage.end()
-    wrong = ask("GET", f"{stub_url}/log")["refused"][refused:]
-    if wrong:
-        why = f"{why or ''} The provider refused a request: {wrong[0]['why']}".strip()
     return {
-        "framework": given.framework,
-        "scenario": name,
         "ok": why is None,
         "steps": stage.story,
         "writes": writes,
@@ -505,7 +554,18 @@ def perform(given, name, play, driver, stub_url):
     }
 
 
-def python(folder, environment):
+def stub_refusals(stage):
+    return approvals.ask(f"{stage.stub_url}/log", None)["refused"]
+
+
+def start_driver(folder, framework):
+    command = framework.driver
+    if command[0] == "PYTHON":
+        command = [interpreter(folder, command[1]), command[2]]
+    return Process(command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+
+
+def interpreter(folder, environment):
     return str(Path(folder) / environment / "bin" / "python") if folder else sys.executable
 
 

@@ -232,15 +232,12 @@ class Model:
     def corrected(self, tool, arguments, text):
         """The arguments with the names that an error suggests.
 
-        Some frameworks refuse a call themselves and give no reason. A name that the tool does not have is then replaced
-        by the nearest one in the schema, but only at the outermost level: within, the model needs the server's text.
+        Some frameworks refuse a call themselves and give a poor reason. The model then looks at the schema: it takes the nearest
+        name, and a number where one is wanted.
         """
-        fixed = _renamed(arguments, lambda name: _suggested(name, text))
-        if fixed == arguments and code(text) is None:
-            known = self.tools[_listed(self.tools, tool)].get("properties", {})
-            nearest = {name: difflib.get_close_matches(name, known, 1) for name in arguments if name not in known}
-            fixed = {(nearest.get(name) or [name])[0]: value for name, value in arguments.items()}
-        return fixed
+        if code(text) is not None:
+            return _renamed(arguments, lambda name: _suggested(name, text))
+        return _fitted(arguments, self.tools[_listed(self.tools, tool)])
 
     def asks(self, tool, arguments):
         """Calls a tool that needs the user. Counts as a step if the text names the question."""
@@ -262,6 +259,21 @@ def _renamed(value, rename):
     if isinstance(value, dict):
         return {rename(name): _renamed(inner, rename) for name, inner in value.items()}
     return [_renamed(inner, rename) for inner in value] if isinstance(value, list) else value
+
+
+def _fitted(value, schema):
+    """A value with the nearest names of a schema, and with its numbers as numbers."""
+    if isinstance(value, dict) and isinstance(known := schema.get("properties"), dict):
+        fitted = {}
+        for name, inner in value.items():
+            near = [name] if name in known else difflib.get_close_matches(name, known, 1)
+            name = near[0] if near else name
+            fitted[name] = _fitted(inner, known.get(name, {}))
+        return fitted
+    if isinstance(value, list):
+        return [_fitted(inner, schema.get("items", {})) for inner in value]
+    is_number = isinstance(value, str) and value.isdigit() and "integer" in str(schema.get("type"))
+    return int(value) if is_number else value
 
 
 def _suggested(name, text):
@@ -303,7 +315,7 @@ def shop(model):
     see["sku"] = yield from got(
         "catalog_get_offer_variants", {"offr_id": see["offer_id"]}, lambda text: read(text, "variants", "sku")
     )
-    # A misspelt name where no schema of a client looks, and a number as text, which the server reads.
+    # A misspelt name within, which few clients see, and a number as text, which the server reads.
     items = [{"sku": see["sku"], "quantiy": "3"}]
     see["quote"] = yield from got("pricing_get_realtime_quote", {"items": items, "currency": "EUR"}, _with("quote_id"))
     items = [{"sku": see["sku"], "quantity": 3}]
@@ -401,6 +413,17 @@ def hello(model):
     yield from model.step("notes_list", {}, lambda text: True if "hello" in text else None)
 
 
+@_script(2)
+def form(model):
+    """A call that needs the user, who answers a form of the server while the call waits."""
+    yield from model.step("notes_add", {"text": "hello"}, lambda text: read(text, "id"))
+    model.read["end"] = yield from model.step(
+        "notes_clear",
+        {"keep": 0},
+        lambda text: "cleared" if read(text, "cleared") is not None else code(text) and text[:600],
+    )
+
+
 @_script(4)
 def pause(model):
     """Two calls, then the user's turn, then two calls: a test restarts the server in between."""
@@ -447,4 +470,4 @@ def _with(member):
     return lambda text: evidence(text) if read(text, member) is not None else None
 
 
-SCRIPTS = {"shop": shop, "writes": writes, "hello": hello, "pause": pause, "twice": twice}
+SCRIPTS = {"shop": shop, "writes": writes, "hello": hello, "form": form, "pause": pause, "twice": twice}

@@ -80,15 +80,25 @@ def _adapter(package, base, *more):
 
 
 def _filled(body):
-    """The body with what the types of Responses call required and the API does not."""
-    tools = body.get("tools")
-    if not isinstance(tools, list):
-        return body
-    return body | {
-        "tools": [
-            {"strict": None, "parameters": None} | tool if _is_flat_function(tool) else tool for tool in tools
+    """The body as the types want it where the API takes more.
+
+    A function of Responses may leave out `strict` and `parameters`, and a tool message of Chat Completions may have a `name`.
+    """
+    body = dict(body)
+    if isinstance(body.get("tools"), list):
+        body["tools"] = [
+            {"strict": None, "parameters": None} | tool if _is_flat_function(tool) else tool for tool in body["tools"]
         ]
-    }
+    if isinstance(body.get("messages"), list):
+        body["messages"] = [
+            {name: message[name] for name in message if name != "name"} if _is_tool_message(message) else message
+            for message in body["messages"]
+        ]
+    return body
+
+
+def _is_tool_message(message):
+    return isinstance(message, dict) and message.get("role") == "tool"
 
 
 def _is_flat_function(tool):

@@ -10,13 +10,17 @@ from langchain_openai import ChatOpenAI
 # docs: begin connect
 from langchain.agents import create_agent
 from langchain.agents.middleware import ToolRetryMiddleware
+from langchain_mcp_adapters.callbacks import Callbacks
 from langchain_mcp_adapters.client import MultiServerMCPClient
+from mcp.types import ElicitResult
 
 
-def connect(url, api_key=None, interceptors=(), **options):
+def connect(url, api_key=None, interceptors=(), callbacks=None, **options):
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     connection = {"transport": "streamable_http", "url": url, "headers": headers, **options}
-    return MultiServerMCPClient({"countersign": connection}, tool_interceptors=list(interceptors))
+    return MultiServerMCPClient(
+        {"countersign": connection}, tool_interceptors=list(interceptors), callbacks=callbacks
+    )
 
 
 # docs: end
@@ -40,6 +44,19 @@ def key_per_call(conversation_id):
 async def on_purpose(request, handler):
     """Says that the same call is meant once more."""
     return await handler(request.override(headers={"Countersign-Again": "true"}))
+
+
+# docs: end
+
+
+# docs: begin form
+def forms(ask_user):
+    """Shows the user the questions of the server, where the API key is the user's own."""
+
+    async def handler(mcp_context, params, context):
+        return ElicitResult(action="accept", content={"confirm": await ask_user(params.message)})
+
+    return Callbacks(on_elicitation=handler)
 
 
 # docs: end
@@ -77,7 +94,14 @@ async def session(spec):
     # docs: end
     middleware = [retry] if spec.retry else []
     limits = {"timeout": spec.timeout, "session_kwargs": {"read_timeout_seconds": timedelta(seconds=spec.timeout)}}
-    client = connect(spec.mcp_url, spec.api_key, interceptors, **limits)
+    callbacks = None
+    if spec.form:
+
+        async def ask_user(message):
+            return spec.form == "accept"
+
+        callbacks = forms(ask_user)
+    client = connect(spec.mcp_url, spec.api_key, interceptors, callbacks, **limits)
     # docs: begin run
     agent = create_agent(model, await client.get_tools(), middleware=middleware)
     messages = []

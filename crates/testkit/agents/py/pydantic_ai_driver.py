@@ -45,6 +45,19 @@ async def on_purpose(context, call_tool, name, arguments):
 # docs: end
 
 
+# docs: begin form
+def forms(ask_user):
+    """Shows the user the questions of the server, where the API key is the user's own."""
+
+    async def handler(message, response_type, params, context):
+        return {"confirm": await ask_user(message)}
+
+    return handler
+
+
+# docs: end
+
+
 def provider(spec):
     if spec.dialect == "anthropic":
         client = AsyncAnthropic(base_url=f"{spec.model_url}/anthropic", api_key="none", max_retries=0)
@@ -62,6 +75,12 @@ async def session(spec):
         options["process_tool_call"] = key_per_call
     if spec.again:
         options["process_tool_call"] = on_purpose
+    if spec.form:
+
+        async def ask_user(message):
+            return spec.form == "accept"
+
+        options["elicitation_handler"] = forms(ask_user)
     toolset = connect(spec.mcp_url, spec.api_key, **options)
     request_id = spec.conversation
     # docs: begin run
