@@ -29,6 +29,7 @@ import tempfile
 import threading
 import time
 import urllib.error
+import uuid
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,12 @@ START_SECONDS = 60
 TURN_SECONDS = 60
 CLIENT_SECONDS = 2
 """Time-out of the client where an answer comes late."""
+
+PAGE = "https://shop.example/approvals/{id}"
+"""The page on which users of the test answer questions."""
+
+ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
+"""Of the children. The environments are installed without bytecode: it has to be kept once it is made."""
 
 OPENAI = ["chat", "responses"]
 EVERY = ["chat", "responses", "anthropic"]
@@ -209,6 +216,7 @@ class Stage:
         self.framework, self.driver, self.stub_url = framework, driver, stub_url
         self.folder = tempfile.mkdtemp(prefix="countersign-agents-")
         self.server = Server(binary, self.folder, server_options)
+        self.conversation = f"c_{uuid.uuid4().hex}"
         self.proxy = None
         self.opened = False
         self.story = None
@@ -222,7 +230,8 @@ class Stage:
     def open(self, **spec):
         """Connects the framework. Gives the error, if there is one."""
         url = self.proxy.url if self.proxy else self.server.url
-        self.driver.tell({"do": "open", "mcp_url": f"{url}/mcp", "model_url": self.stub_url, **spec})
+        spec = {"mcp_url": f"{url}/mcp", "model_url": self.stub_url, "conversation": self.conversation} | spec
+        self.driver.tell({"do": "open"} | spec)
         answer = self.driver.line(START_SECONDS)
         self.opened = answer["ok"]
         return answer.get("error")
@@ -336,19 +345,20 @@ def twice(stage, **spec):
     told = "was told" if read["told"] else "was not told"
     need(read["notes"] == 2, f"there are {read['notes']} notes instead of 2; the model {told} that the answer is the first")
     need(writes == {"notes.add": 2}, f"there ran {writes}")
+    need(not (spec and read["told"]), "a call with a key of its own got the answer of another one")
     return writes
 
 
 def again(stage):
-    """The same with calls that say that they are meant again."""
-    return twice(stage, again=True)
+    """The same with a key per call: another key says that the call is meant, and the model has nothing to do for it."""
+    return twice(stage, keyed=True)
 
 
 def approval(stage, decision="approve"):
     """The user confirms a payment and the removal of notes: the same calls, sent again, then run."""
     agent = stage.server.key("--agent", "shopper", "--for", "ann")
     ann = stage.server.key("--user", "ann")
-    stage.server.start()
+    stage.server.start("--approvals-url", PAGE)
     stage.connect(api_key=agent)
     read = stage.tell("[story:shop] Buy three wireless earbuds, to Berlin.")
     stage.whole(15)
@@ -358,7 +368,8 @@ def approval(stage, decision="approve"):
     asked = [question["approval_id"] for question in read["asked"]]
     need(sorted(waiting) == sorted(asked), f"the user is asked {waiting}, the model has read {asked}")
     for question in read["asked"]:
-        need(question["where"], f"the text does not say where the user answers: {question['text']!r}")
+        page = PAGE.replace("{id}", question["approval_id"])
+        need(question["where"] == page, f"the text does not say that the user answers at {page}: {question['text']!r}")
     for id in waiting:
         approvals.answer(stage.server.url, ann, id, decision)
     read = stage.tell("I have answered both questions. Go on.")
@@ -502,7 +513,7 @@ def main():
 def play_all(given, chosen):
     """Plays all scenarios one after the other. True if all have ended as they have to."""
     options = ["--policy", given.policy] if given.policy else []
-    stub = Process([interpreter(given.python, "agents"), str(HERE / "stub.py"), "--port", "0"])
+    stub = Process([interpreter(given.python, "agents"), str(HERE / "stub.py"), "--port", "0"], env=ENVIRONMENT)
     good = True
     try:
         stub_url = stub.line(START_SECONDS)["url"]
@@ -562,7 +573,7 @@ def start_driver(folder, framework):
     command = framework.driver
     if command[0] == "PYTHON":
         command = [interpreter(folder, command[1]), command[2]]
-    return Process(command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    return Process(command, env=ENVIRONMENT)
 
 
 def interpreter(folder, environment):

@@ -6,7 +6,6 @@ import driver
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 
 # docs: begin connect
-import hashlib
 import json
 
 from agent_framework import Agent, FunctionMiddleware, MCPStreamableHTTPTool
@@ -23,16 +22,21 @@ def connect(url, api_key=None, **options):
 
 # docs: begin key
 class KeyPerCall(FunctionMiddleware):
-    """The same call for the same request of the user has the same key, whoever repeats it."""
+    """One key per call of the model. A call that comes again after it got no answer has its first key again."""
 
-    def __init__(self, request_id):
-        self.request_id = request_id
+    def __init__(self, conversation_id):
+        self.conversation_id = conversation_id
+        self.lost = {}
 
     async def process(self, context, call_next):
-        call = json.dumps([self.request_id, context.function.name, context.arguments], sort_keys=True)
-        key = hashlib.sha256(call.encode()).hexdigest()
+        same = json.dumps([context.function.name, context.arguments], sort_keys=True)
+        key = self.lost.pop(same, None) or f"{self.conversation_id}.{context.metadata['call_id']}"
         context.kwargs["_meta"] = {"dev.countersign/idempotency_key": key}
-        await call_next()
+        try:
+            await call_next()
+        except Exception:
+            self.lost[same] = key
+            raise
 
 
 # docs: end
@@ -43,7 +47,7 @@ class Reconnect(FunctionMiddleware):
     """After a broken connection the framework refuses every further call: connects anew and sends the call again."""
 
     def __init__(self, tools):
-        self.tools = tools
+        self.tools = tools  # the MCPStreamableHTTPTool
 
     async def process(self, context, call_next):
         try:
@@ -53,18 +57,6 @@ class Reconnect(FunctionMiddleware):
                 raise
             await self.tools.connect(reset=True)
             await call_next()
-
-
-# docs: end
-
-
-# docs: begin again
-class OnPurpose(FunctionMiddleware):
-    """Says that the same call is meant once more."""
-
-    async def process(self, context, call_next):
-        context.kwargs["_meta"] = {"dev.countersign/again": True}
-        await call_next()
 
 
 # docs: end
@@ -88,8 +80,6 @@ async def session(spec):
     middleware = []
     if spec.keyed:
         middleware.append(KeyPerCall(spec.conversation))
-    if spec.again:
-        middleware.append(OnPurpose())
     async with connect(spec.mcp_url, spec.api_key, request_timeout=spec.timeout) as tools:
         if spec.retry:
             middleware.append(Reconnect(tools))

@@ -18,7 +18,6 @@ DEFAULTS = {
     "stream": False,
     "retry": False,  # the framework's own retry
     "keyed": False,  # a key per call
-    "again": False,  # every call says that it is meant again
     "form": None,  # the user's answer to a form of the server: accept or decline; only where the framework shows forms
     "timeout": 20,  # of a call, in seconds
     "conversation": "c_1",

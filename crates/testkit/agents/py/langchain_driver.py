@@ -40,15 +40,6 @@ def key_per_call(conversation_id):
 # docs: end
 
 
-# docs: begin again
-async def on_purpose(request, handler):
-    """Says that the same call is meant once more."""
-    return await handler(request.override(headers={"Countersign-Again": "true"}))
-
-
-# docs: end
-
-
 # docs: begin form
 def forms(ask_user):
     """Shows the user the questions of the server, where the API key is the user's own."""
@@ -87,8 +78,6 @@ async def session(spec):
     interceptors = []
     if spec.keyed:
         interceptors.append(key_per_call(spec.conversation))
-    if spec.again:
-        interceptors.append(on_purpose)
     # docs: begin retry
     retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.05)
     # docs: end

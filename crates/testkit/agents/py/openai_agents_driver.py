@@ -1,13 +1,13 @@
 """Drives openai-agents with its stock classes: `python openai_agents_driver.py`, see driver.py."""
 
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 import driver
+from agents import OpenAIChatCompletionsModel, OpenAIResponsesModel, set_tracing_disabled
 from openai import AsyncOpenAI
 
 # docs: begin connect
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, set_tracing_disabled
+from agents import Agent, Runner
 from agents.mcp import MCPServerStreamableHttp
 
 
@@ -30,12 +30,8 @@ def key_per_call(call):
 # docs: end
 
 
-# docs: begin again
-def on_purpose(call):
-    """Says that the same call is meant once more. Give it to a server object of its own."""
-    return {"dev.countersign/again": True}
-
-
+# docs: begin retry
+RETRY = {"max_retry_attempts": 2, "retry_backoff_seconds_base": 0.05}
 # docs: end
 
 
@@ -47,11 +43,9 @@ async def session(spec):
     model = kind(model="scripted", openai_client=client)
     options = {"client_session_timeout_seconds": spec.timeout}
     if spec.retry:
-        options |= {"max_retry_attempts": 2, "retry_backoff_seconds_base": 0.05}
+        options |= RETRY
     if spec.keyed:
         options["tool_meta_resolver"] = key_per_call
-    if spec.again:
-        options["tool_meta_resolver"] = on_purpose
     async with connect(spec.mcp_url, spec.api_key, **options) as server:
         conversation_id = spec.conversation
         # docs: begin run

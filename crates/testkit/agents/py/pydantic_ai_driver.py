@@ -11,35 +11,36 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 # docs: begin connect
-import hashlib
 import json
 
-from pydantic_ai import Agent
+import httpx2
+from pydantic_ai import Agent, capture_run_messages
 from pydantic_ai.mcp import MCPToolset
 
 
 def connect(url, api_key=None, **options):
-    return MCPToolset(url, auth=api_key, **options)
+    # "failed": a refusal is a result that the model reads. By default it counts as a retry, and the second one ends the run.
+    return MCPToolset(url, auth=api_key, tool_error_behavior="failed", **options)
 
 
 # docs: end
 
 
 # docs: begin key
-async def key_per_call(context, call_tool, name, arguments):
-    """The same call for the same request of the user has the same key, whoever repeats it."""
-    call = json.dumps([context.deps, name, arguments], sort_keys=True)  # deps: the id of the user's request
-    key = hashlib.sha256(call.encode()).hexdigest()
-    return await call_tool(name, arguments, metadata={"dev.countersign/idempotency_key": key})
+def key_per_call(conversation_id):
+    """One key per call of the model. A call that comes again after it got no answer has its first key again."""
+    lost = {}
 
+    async def process(context, call_tool, name, arguments):
+        same = json.dumps([name, arguments], sort_keys=True)
+        key = lost.pop(same, None) or f"{conversation_id}.{context.tool_call_id}"
+        try:
+            return await call_tool(name, arguments, metadata={"dev.countersign/idempotency_key": key})
+        except Exception:
+            lost[same] = key
+            raise
 
-# docs: end
-
-
-# docs: begin again
-async def on_purpose(context, call_tool, name, arguments):
-    """Says that the same call is meant once more."""
-    return await call_tool(name, arguments, metadata={"dev.countersign/again": True})
+    return process
 
 
 # docs: end
@@ -70,11 +71,9 @@ def provider(spec):
 @asynccontextmanager
 async def session(spec):
     model = provider(spec)
-    options = {"read_timeout": spec.timeout, "max_retries": 3}
+    options = {"read_timeout": spec.timeout}
     if spec.keyed:
-        options["process_tool_call"] = key_per_call
-    if spec.again:
-        options["process_tool_call"] = on_purpose
+        options["process_tool_call"] = key_per_call(spec.conversation)
     if spec.form:
 
         async def ask_user(message):
@@ -82,25 +81,40 @@ async def session(spec):
 
         options["elicitation_handler"] = forms(ask_user)
     toolset = connect(spec.mcp_url, spec.api_key, **options)
-    request_id = spec.conversation
     # docs: begin run
     agent = Agent(model, toolsets=[toolset])
-    async with agent:
-        messages = []
+    messages = []
 
-        async def say(text):
-            result = await agent.run(text, deps=request_id, message_history=messages)
-            messages[:] = result.all_messages()
-            return result.output
+    async def say(text):
+        result = await agent.run(text, message_history=messages)
+        messages[:] = result.all_messages()
+        return result.output
 
-        # docs: end
-        async def say_streamed(text):
-            async with agent.run_stream(text, deps=request_id, message_history=messages) as result:
-                output = await result.get_output()
-            messages[:] = result.all_messages()
-            return output
+    # docs: end
+    # docs: begin retry
+    async def say_patiently(text, attempts=5):
+        history = messages
+        while True:
+            with capture_run_messages() as seen:
+                try:
+                    result = await agent.run(text, message_history=history)
+                    break
+                except httpx2.TransportError:  # a lost connection ends the run
+                    attempts -= 1
+                    if attempts == 0:
+                        raise
+            history, text = list(seen), None  # the next run begins where this one ended
+        messages[:] = result.all_messages()
+        return result.output
 
-        yield say_streamed if spec.stream else say
+    # docs: end
+    async def say_streamed(text):
+        async with agent.run_stream(text, message_history=messages) as result:
+            output = await result.get_output()
+        messages[:] = result.all_messages()
+        return output
+
+    yield say_streamed if spec.stream else say_patiently if spec.retry else say
 
 
 if __name__ == "__main__":
