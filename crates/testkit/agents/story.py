@@ -261,19 +261,37 @@ def _renamed(value, rename):
     return [_renamed(inner, rename) for inner in value] if isinstance(value, list) else value
 
 
-def _fitted(value, schema):
+def _fitted(value, schema, root=None):
     """A value with the nearest names of a schema, and with its numbers as numbers."""
+    root = root or schema
+    schema = _plain(schema, root)
     if isinstance(value, dict) and isinstance(known := schema.get("properties"), dict):
         fitted = {}
         for name, inner in value.items():
             near = [name] if name in known else difflib.get_close_matches(name, known, 1)
             name = near[0] if near else name
-            fitted[name] = _fitted(inner, known.get(name, {}))
+            fitted[name] = _fitted(inner, known.get(name, {}), root)
         return fitted
     if isinstance(value, list):
-        return [_fitted(inner, schema.get("items", {})) for inner in value]
+        return [_fitted(inner, schema.get("items", {}), root) for inner in value]
     is_number = isinstance(value, str) and value.isdigit() and "integer" in str(schema.get("type"))
     return int(value) if is_number else value
+
+
+def _plain(schema, root):
+    """A schema without its reference, and with the first of its alternatives that is not null."""
+    for _ in range(20):  # a schema may refer to itself
+        if (reference := schema.get("$ref", "")).startswith("#/"):
+            found = root
+            for name in reference[2:].split("/"):
+                found = found.get(name, {})
+            schema = {name: schema[name] for name in schema if name != "$ref"} | found
+            continue
+        choices = [one for one in schema.get("anyOf") or schema.get("oneOf") or [] if one.get("type") != "null"]
+        if not choices:
+            break
+        schema = {name: schema[name] for name in schema if name not in ("anyOf", "oneOf")} | choices[0]
+    return schema
 
 
 def _suggested(name, text):
