@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PAGES = HERE.parents[2] / "docs" / "agents"
-BLOCK = re.compile(r"(?:<!-- code: ([\w-]+)/([\w-]+) -->\n)?```(python|js)\n(.*?)\n```", re.S)
+BLOCK = re.compile(r"(?:^<!-- code: ([\w-]+)/([\w-]+) -->\n)?^```(python|js)\n(.*?)^```$", re.S | re.M)
 
 
 def snippet(file, name, language):
@@ -27,7 +27,7 @@ def snippet(file, name, language):
     found = re.search(rf"^ *{sign} docs: begin {name}\n(.*?)^ *{sign} docs: end$", path.read_text(), re.S | re.M)
     if not found:
         raise LookupError(f"{path.name} has no code named {name}")
-    return textwrap.dedent(found[1]).strip("\n")
+    return textwrap.dedent(found[1]).strip("\n") + "\n"
 
 
 def main():
@@ -38,7 +38,7 @@ def main():
         def filled(block):
             file, name, language, code = block.groups()
             if file is None:
-                wrong.append(f"{page.name}: a block of {language} names no code: {code.splitlines()[0]}")
+                wrong.append(f"{page.name}: a block of {language} names no code: {code[:60]!r}")
                 return block[0]
             try:
                 wanted = snippet(file, name, language)
@@ -47,7 +47,7 @@ def main():
                 return block[0]
             if code != wanted and "--write" not in sys.argv:
                 wrong.append(f"{page.name}: {file}/{name} differs: run check_docs.py --write")
-            return f"<!-- code: {file}/{name} -->\n```{language}\n{wanted}\n```"
+            return f"<!-- code: {file}/{name} -->\n```{language}\n{wanted}```"
 
         new = BLOCK.sub(filled, text)
         if "--write" in sys.argv and new != text:
