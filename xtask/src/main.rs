@@ -1,9 +1,10 @@
-//! The project's chores as one program: `cargo xtask test|conformance|bench|torture|generate|fuzz`.
+//! The project's chores as one program: `cargo xtask test|agents|conformance|bench|torture|generate|fuzz`.
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
+mod agents;
 mod bench;
 mod clients;
 mod conformance;
@@ -20,6 +21,7 @@ Usage: cargo xtask COMMAND
 Commands:
   test                  format, lints, tests, documentation, generated files: what a change must pass;
                         installs PostgreSQL, npm and python3 with cryptography where they are missing
+  agents                stock agent frameworks, in Python and JavaScript, with a scripted model against a server of ours
   conformance           the official MCP suite and the MCP Inspector against a server of ours
   bench [NAME...] [--quick]
                         measure (estimates, table, ledger, gateway), and print tables with the targets;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
 fn run(words: &[&str]) -> Result<()> {
     match words {
         ["test"] => test::run(),
+        ["agents"] => agents::run(),
         ["conformance"] => conformance::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["torture"] => torture(["100", "10000", "200"]),
