@@ -30,6 +30,7 @@ import threading
 import time
 import urllib.error
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -230,7 +231,8 @@ class Stage:
     def open(self, **spec):
         """Connects the framework. Gives the error, if there is one."""
         url = self.proxy.url if self.proxy else self.server.url
-        spec = {"mcp_url": f"{url}/mcp", "model_url": self.stub_url, "conversation": self.conversation} | spec
+        model_url = f"{self.stub_url}/for-{self.conversation}"
+        spec = {"mcp_url": f"{url}/mcp", "model_url": model_url, "conversation": self.conversation} | spec
         self.driver.tell({"do": "open"} | spec)
         answer = self.driver.line(START_SECONDS)
         self.opened = answer["ok"]
@@ -268,6 +270,11 @@ class Stage:
                     raise
             self.reopened += 1
             self.close()
+
+    def refusals(self):
+        """What the provider found wrong with requests of this scenario."""
+        found = approvals.ask(f"{self.stub_url}/log", None)["refused"]
+        return [refused["why"] for refused in found if refused["for"] == self.conversation]
 
     def whole(self, steps):
         need(self.story == f"{steps}/{steps}", f"the model made {self.story} steps")
@@ -490,6 +497,7 @@ def main():
     parser.add_argument("--driver", help="the command of another driver")
     parser.add_argument("--dialects", help="the dialects of that driver, with commas in between")
     parser.add_argument("--policy", help="a policy file for the server")
+    parser.add_argument("--jobs", type=int, default=2, help="how many frameworks are driven at once [default: 2]")
     given = parser.parse_args()
     frameworks = list(FRAMEWORKS) if given.framework == "ALL" else given.framework.split(",")
     chosen = []
@@ -511,30 +519,37 @@ def main():
 
 
 def play_all(given, chosen):
-    """Plays all scenarios one after the other. True if all have ended as they have to."""
-    options = ["--policy", given.policy] if given.policy else []
+    """Plays all scenarios, those of a framework one after the other. True if all have ended as they have to."""
     stub = Process([interpreter(given.python, "agents"), str(HERE / "stub.py"), "--port", "0"], env=ENVIRONMENT)
-    good = True
     try:
         stub_url = stub.line(START_SECONDS)["url"]
-        for name, framework, wanted in chosen:
-            driver = None
-            try:
-                for scenario, play in wanted.items():
-                    # A driver is not used after a failure: the rest of a conversation must not reach the next one.
-                    driver = driver or start_driver(given.python, framework)
-                    stage = Stage(framework, driver, stub_url, options, given.binary)
-                    result = {"framework": name, "scenario": scenario} | perform(stage, play)
-                    print(json.dumps(result), flush=True)
-                    if not result["ok"]:
-                        good = False
-                        driver.stop(signal.SIGKILL)
-                        driver = None
-            finally:
-                if driver is not None:
-                    driver.stop(signal.SIGKILL)
+        with ThreadPoolExecutor(given.jobs) as pool:
+            return all(list(pool.map(lambda one: play_framework(given, stub_url, *one), chosen)))
     finally:
         stub.stop(signal.SIGKILL)
+
+
+def play_framework(given, stub_url, name, framework, wanted):
+    options = ["--policy", given.policy] if given.policy else []
+    good, driver = True, None
+    try:
+        for scenario, play in wanted.items():
+            result = {"framework": name, "scenario": scenario}
+            try:
+                # A driver is not used after a failure: the rest of a conversation must not reach the next one.
+                driver = driver or start_driver(given.python, framework)
+                result |= perform(Stage(framework, driver, stub_url, options, given.binary), play)
+            except Failed as wrong:
+                result |= {"ok": False, "why": str(wrong)}
+            print(json.dumps(result), flush=True)
+            if not result["ok"]:
+                good = False
+                if driver is not None:
+                    driver.stop(signal.SIGKILL)
+                driver = None
+    finally:
+        if driver is not None:
+            driver.stop(signal.SIGKILL)
     return good
 
 
@@ -542,11 +557,10 @@ def perform(stage, play):
     """Plays one scenario and says how it ended."""
     began, writes, why = time.monotonic(), None, None
     try:
-        refused = len(stub_refusals(stage))
         writes = play(stage)
         stage.close()
-        wrong = stub_refusals(stage)[refused:]
-        need(not wrong, f"the provider refused a request: {wrong and wrong[0]['why']}")
+        refused = stage.refusals()
+        need(not refused, f"the provider refused a request: {refused[:1]}")
     except urllib.error.HTTPError as wrong:
         why = f"{wrong.url}: {wrong.code} {wrong.read().decode(errors='replace')[:600]}"
     except Failed as wrong:
@@ -563,10 +577,6 @@ def perform(stage, play):
         "seconds": round(time.monotonic() - began, 1),
         "why": why,
     }
-
-
-def stub_refusals(stage):
-    return approvals.ask(f"{stage.stub_url}/log", None)["refused"]
 
 
 def start_driver(folder, framework):

@@ -8,7 +8,7 @@ prints one line, `{"url": "http://127.0.0.1:PORT", "validates": ["openai", "anth
     POST /openai/v1/responses          the same
     POST /anthropic/v1/messages        base_url of a client: URL/anthropic
 
-each with `stream: true` as server-sent events. Every request is validated with the request types of the packages
+each with `stream: true` as server-sent events, and each also behind `/for-NAME`, which the log then names. Every request is validated with the request types of the packages
 `openai` and `anthropic`, where they are installed, and with rules that the providers enforce beside their types. What
 is wrong is answered with 400, as the provider would, and counted: `GET /log` says how many requests there were and
 what was wrong with them.
@@ -532,7 +532,7 @@ class Stub(ThreadingHTTPServer):
         self.kept = {}  # for previous_response_id: what was in a conversation, by the id of its answer
         self.log = log
 
-    def answer(self, path, body):
+    def answer(self, path, body, caller=None):
         """Status and response for the body of a request, and the events that a stream would have."""
         route, dialect = ROUTES[path]
         id = uuid.uuid4().hex[:24]  # as with the providers, an answer that is made again has other ids
@@ -549,7 +549,7 @@ class Stub(ThreadingHTTPServer):
         except (Refused, KeyError, TypeError, AttributeError) as wrong:
             text = str(wrong) if isinstance(wrong, Refused) else f"malformed: {wrong!r}"
             with self.lock:
-                self.refused.append({"path": path, "why": text[:2000]})
+                self.refused.append({"path": path, "for": caller, "why": text[:2000]})
             self.note(path, body, {"status": 400, "why": text})
             return 400, dialect.error(text), None
         if route == "responses":
@@ -572,7 +572,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 120
 
     def do_POST(self):
-        path = self.path.split("?")[0]
+        caller, path = re.fullmatch(r"(?:/for-([\w-]+))?(/.*)", self.path.split("?")[0]).groups()
         length = int(self.headers.get("content-length") or 0)
         if length > BODY_MAX:
             self.close_connection = True
@@ -584,7 +584,7 @@ class Handler(BaseHTTPRequestHandler):
             body = json.loads(sent)
         except ValueError:
             return self.reply(400, ROUTES[path][1].error("the body is no JSON"))
-        status, response, events = self.server.answer(path, body)
+        status, response, events = self.server.answer(path, body, caller)
         if events is None:
             return self.reply(status, response)
         self.send_response(200)
