@@ -23,7 +23,6 @@ const DEFAULTS = {
   stream: false,
   retry: false, // the framework's own retry; mastra retries anyway
   keyed: false, // a key per call
-  again: false, // every call says that it is meant again
   form: null, // the user's answer to a form of the server: accept or decline; only where the framework shows forms
   timeout: 20, // of a call, in seconds; vercel-ai-6 has none
   conversation: "c_1",

@@ -34,13 +34,6 @@ export function keyPerCall(apiKey, conversation) {
 }
 // docs: end
 
-// docs: begin again
-export function onPurpose(apiKey) {
-  const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
-  return { beforeToolCall: () => ({ headers: { ...headers, "Countersign-Again": "true" } }) };
-}
-// docs: end
-
 // docs: begin retry
 import { toolRetryMiddleware } from "langchain";
 
@@ -86,7 +79,7 @@ async function streamed(agent, input, options) {
 
 export async function open(spec) {
   const { mcp_url: url, api_key: apiKey, conversation } = spec;
-  const hooks = spec.keyed ? keyPerCall(apiKey, conversation) : spec.again ? onPurpose(apiKey) : {};
+  const hooks = spec.keyed ? keyPerCall(apiKey, conversation) : {};
   const client = connect(url, apiKey, { defaultToolTimeout: spec.timeout * 1000, ...hooks });
   const agent = await shopper(client, provider(spec), spec.retry ? [retry] : []);
   let messages = [];

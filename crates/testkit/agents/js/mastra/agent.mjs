@@ -41,16 +41,6 @@ export function withKeys(tools, conversation) {
 }
 // docs: end
 
-// docs: begin again
-export function onPurpose(tools) {
-  for (const tool of Object.values(tools)) {
-    const { execute } = tool;
-    tool.execute = (input, context) => execute(input, { ...context, _meta: { "dev.countersign/again": true } });
-  }
-  return tools;
-}
-// docs: end
-
 // docs: begin form
 export function connectWithForms(url, apiKey, ask) {
   const inputRequests = async ({ params }) => {
@@ -82,7 +72,6 @@ export async function open(spec) {
   const client = form ? connectWithForms(url, apiKey, () => form === "accept") : connect(url, apiKey, options);
   const tools = await toolsOf(client);
   if (spec.keyed) withKeys(tools, spec.conversation);
-  if (spec.again) onPurpose(tools);
   const openai = createOpenAI({ baseURL: `${spec.model_url}/openai/v1`, apiKey: "none" });
   const agent = shopper(tools, spec.dialect === "chat" ? openai.chat("scripted") : openai("scripted"));
   const messages = [];

@@ -36,12 +36,6 @@ export function withKeys(server) {
 }
 // docs: end
 
-// docs: begin again
-export function onPurpose() {
-  return { "dev.countersign/again": true };
-}
-// docs: end
-
 // docs: begin errors
 export function refusals(result) {
   return result.newItems
@@ -59,7 +53,6 @@ import { OpenAIProvider } from "@openai/agents";
 
 export async function open(spec) {
   const options = { timeout: spec.timeout * 1000 };
-  if (spec.again) options.toolMetaResolver = onPurpose;
   if (spec.structured) options.useStructuredContent = true;
   const server = await connect(spec.mcp_url, spec.api_key, options);
   if (spec.keyed) withKeys(server);

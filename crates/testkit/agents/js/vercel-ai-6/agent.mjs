@@ -51,16 +51,6 @@ export function withKeys(tools, conversation) {
 }
 // docs: end
 
-// docs: begin again
-export function onPurpose(tools) {
-  for (const tool of Object.values(tools)) {
-    const { execute } = tool;
-    tool.execute = (input, options) => call.run({ "Countersign-Again": "true" }, () => execute(input, options));
-  }
-  return tools;
-}
-// docs: end
-
 // docs: begin limit
 // `ai` 6 has no time limit for one call of a tool.
 export function withTimeLimit(tools, ms) {
@@ -114,7 +104,7 @@ export async function open(spec) {
   const { mcp_url: url, api_key: apiKey } = spec;
   const retries = spec.retry ? { maxRetries: 2 } : {};
   const opened = () => {
-    if (spec.keyed || spec.again) return connectPerCall(url, apiKey, retries);
+    if (spec.keyed) return connectPerCall(url, apiKey, retries);
     if (spec.form) return connectWithForms(url, apiKey, () => spec.form === "accept", retries);
     return connect(url, apiKey, retries);
   };
@@ -122,7 +112,6 @@ export async function open(spec) {
   const tools = await client.tools();
   withTimeLimit(tools, spec.timeout * 1000);
   if (spec.keyed) withKeys(tools, spec.conversation);
-  if (spec.again) onPurpose(tools);
   const openai = createOpenAI({ baseURL: `${spec.model_url}/openai/v1`, apiKey: "none" });
   const model = spec.dialect === "chat" ? openai.chat("scripted") : openai("scripted");
   const options = { maxRetries: 0 };
