@@ -37,7 +37,8 @@ async fn the_record_names_the_api_key() {
     let record = record(&server, &issued.token).await;
     let expected = json!({"type": "api_key", "id": issued.key.id});
     assert_eq!(record["credential"], expected);
-    let (_, secret) = issued.token.rsplit_once('_').unwrap();
+    // The secret may have an underscore of its own.
+    let secret = issued.token.splitn(3, '_').nth(2).unwrap();
     assert!(!record.to_string().contains(secret));
 }
 
