@@ -2,41 +2,72 @@
 //! environments under `target/` (Python) and beside their lock file (JavaScript).
 
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::step::{Step, root};
 
 /// The Python environments: the name, which is also that of its list of packages.
 const ENVIRONMENTS: [&str; 2] = ["agents", "langchain"];
 
-/// `cargo xtask agents`: everything, on the program as it is.
-pub(crate) fn run() -> Result<()> {
-    prepare()?;
+/// The scenarios that are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// Every framework through every scenario that it has the means for.
+    Full,
+    /// Those that each change must pass.
+    Quick,
+}
+
+/// `cargo xtask agents`: on the program as it is.
+pub(crate) fn run(set: Set) -> Result<()> {
+    // It makes sure that there is a module for environments.
+    crate::clients::prepare()?;
+    install()?;
     let build = ["build", "--locked", "--package", "countersign-cli"];
     Step::cargo("agents", &build).run()?;
-    step("ALL").run()
+    step(set).run()
+}
+
+/// Installs the frameworks while something else is done: they come over the network, and Rust needs the processors.
+pub(crate) fn install_meanwhile() -> Installing {
+    Installing(std::thread::spawn(install))
+}
+
+/// An installation that is under way.
+pub(crate) struct Installing(JoinHandle<Result<()>>);
+
+impl Installing {
+    /// Waits for its end.
+    pub(crate) fn finish(self) -> Result<()> {
+        let done = self.0.join();
+        done.map_err(|_| anyhow!("the installation of the agent frameworks has panicked"))?
+    }
 }
 
 /// Installs the frameworks where they are missing, or where other versions are asked for.
-fn prepare() -> Result<()> {
-    // It makes sure that there is a module for environments.
-    crate::clients::prepare()?;
+fn install() -> Result<()> {
     for name in ENVIRONMENTS {
         python(name)?;
     }
     javascript()
 }
 
-/// Drives them: every framework through every scenario that it has the means for.
-fn step(frameworks: &str) -> Step {
+fn step(set: Set) -> Step {
     let path = |path: PathBuf| path.display().to_string();
+    let set = match set {
+        Set::Full => "full",
+        Set::Quick => "quick",
+    };
     let words = [
         path(harness().join("run.py")),
         "--binary".to_owned(),
         path(root().join("target/debug/countersign")),
         "--framework".to_owned(),
-        frameworks.to_owned(),
+        "ALL".to_owned(),
+        "--set".to_owned(),
+        set.to_owned(),
         "--python".to_owned(),
         path(environments()),
     ];

@@ -13,15 +13,16 @@ mod set_up;
 mod step;
 mod test;
 
+use agents::Set;
 use step::Step;
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test                  format, lints, tests, documentation, generated files: what a change must pass;
-                        installs PostgreSQL, npm and python3 with cryptography where they are missing
-  agents                stock agent frameworks, in Python and JavaScript, with a scripted model against a server of ours
+  test                  format, lints, tests, documentation, generated files, conformance, agent frameworks: what a
+                        change must pass; installs PostgreSQL, npm, python3 and the frameworks where they are missing
+  agents [--quick]      stock agent frameworks, in Python and JavaScript, with a scripted model against a server of ours
   conformance           the official MCP suite and the MCP Inspector against a server of ours
   bench [NAME...] [--quick]
                         measure (estimates, table, ledger, gateway), and print tables with the targets;
@@ -46,7 +47,8 @@ fn main() -> ExitCode {
 fn run(words: &[&str]) -> Result<()> {
     match words {
         ["test"] => test::run(),
-        ["agents"] => agents::run(),
+        ["agents"] => agents::run(Set::Full),
+        ["agents", "--quick"] => agents::run(Set::Quick),
         ["conformance"] => conformance::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["torture"] => torture(["100", "10000", "200"]),

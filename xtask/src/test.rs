@@ -8,17 +8,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::set_up;
 use crate::step::{Step, has_cargo_command};
+use crate::{agents, set_up};
+
+/// The step that needs the frameworks, which are installed while the others run.
+const AGENTS: &str = "agent frameworks";
 
 /// Runs every step, stops at the first that fails, and shows what took how long.
 pub(crate) fn run() -> Result<()> {
     let started = Instant::now();
     let world = set_up::prepare()?;
     let variables = world.variables();
+    let mut frameworks = Some(agents::install_meanwhile());
     let mut times = vec![("set-up", started.elapsed())];
     for step in steps(has_cargo_command("nextest")) {
         let step = step.run_env(&variables);
+        if step.name == AGENTS {
+            frameworks
+                .take()
+                .map_or(Ok(()), agents::Installing::finish)?;
+        }
         match step.timed() {
             Ok(time) => times.push((step.name, time)),
             Err(error) => {
@@ -84,6 +93,18 @@ fn steps(nextest: bool) -> Vec<Step> {
         Step::cargo(
             "conformance",
             &["run", "--locked", "--package", "xtask", "--", "conformance"],
+        ),
+        Step::cargo(
+            AGENTS,
+            &[
+                "run",
+                "--locked",
+                "--package",
+                "xtask",
+                "--",
+                "agents",
+                "--quick",
+            ],
         ),
     ]
 }

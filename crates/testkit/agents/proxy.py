@@ -8,6 +8,7 @@ prints `{"url": "http://127.0.0.1:PORT"}` and forwards until it is killed. Of th
     close   the connection is closed without an answer
     delay   nothing is sent until the client gives up, for 30 seconds at most; then the connection is closed
     502     the answer is HTTP 502, as of a load balancer
+    twice   nothing is lost: the same request reaches the server a second time, at the same moment
 
 `GET /_proxy/log` says which calls there were, in their order, and which answers were lost.
 """
@@ -36,7 +37,7 @@ class Loss:
     @classmethod
     def parse(cls, text):
         tool, nth, how = text.split(":")
-        if how not in ("close", "delay", "502"):
+        if how not in ("close", "delay", "502", "twice"):
             raise ValueError(f"an answer is not lost by {how}")
         return cls(tool, int(nth), how)
 
@@ -77,9 +78,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         loss = self.server.loss(body)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in NOT_FORWARDED}
-        to = http.client.HTTPConnection(
-            self.server.upstream.hostname, self.server.upstream.port, timeout=UPSTREAM_SECONDS
-        )
+        to = self.upstream()
+        if loss == "twice":
+            threading.Thread(target=self.send_and_forget, args=(body, headers), daemon=True).start()
+            loss = None
         try:
             to.request(self.command, self.path, body or None, headers)
             answer = to.getresponse()
@@ -94,6 +96,20 @@ class Handler(BaseHTTPRequestHandler):
             to.close()
 
     do_GET = do_POST = do_DELETE = do_PUT = do_OPTIONS = do_HEAD = forward
+
+    def upstream(self):
+        to = self.server.upstream
+        return http.client.HTTPConnection(to.hostname, to.port, timeout=UPSTREAM_SECONDS)
+
+    def send_and_forget(self, body, headers):
+        to = self.upstream()
+        try:
+            to.request(self.command, self.path, body, headers)
+            to.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            pass
+        finally:
+            to.close()
 
     def lose(self, how):
         if how == "502":
@@ -150,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--upstream", required=True)
     parser.add_argument("--port", type=int, default=0, help="0 takes one that is free")
-    parser.add_argument("--lose", action="append", default=[], type=Loss.parse, metavar="TOOL:NTH:close|delay|502")
+    parser.add_argument("--lose", action="append", default=[], type=Loss.parse, metavar="TOOL:NTH:close|delay|502|twice")
     given = parser.parse_args()
     server = Proxy(given.upstream, given.lose, given.port)
     print(json.dumps({"url": server.url}), flush=True)

@@ -11,6 +11,7 @@ The first message of the user names the script, as in `[story:shop]`. The last m
 
 import ast
 import difflib
+import functools
 import json
 import re
 from dataclasses import dataclass, field
@@ -191,6 +192,11 @@ def where(text):
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
+def repeated(text):
+    """True if a result says that it is the answer of an earlier call."""
+    return text is not None and re.search(r"repeated_call", text, re.I) is not None
+
+
 class Stuck(Exception):
     pass
 
@@ -203,6 +209,8 @@ class Model:
         self.read = {}
         self.steps = 0
         self.repeats = 0
+        self.told = 0
+        self.stale = 0
 
     def step(self, tool, arguments, wanted=None):
         """Calls a tool until it answers. `wanted` reads the values that make it an answer.
@@ -239,6 +247,31 @@ class Model:
             return _renamed(arguments, lambda name: _suggested(name, text))
         return _fitted(arguments, self.tools[_listed(self.tools, tool)])
 
+    def meant(self, tool, arguments, text=None):
+        """Makes a write that the server may take for a repeat. If it does, the model does what the answer says, five times at most.
+
+        `told` counts answers that say so, and `stale` those that advise the value that was just sent. A model that reads this
+        advice takes the next number. Begins with `text`, if the call was already made.
+        """
+        sent = arguments
+        for _ in range(6):
+            if text is None:
+                text = yield from self.step(tool, sent, lambda text: text if code(text) is None and values(text) else None)
+                self.steps -= 1
+            if not repeated(text):
+                break
+            self.told += 1
+            advice = re.search(r"add the argument (\w+): (\d+)", text)
+            if not advice:
+                break
+            name, value = advice[1], int(advice[2])
+            if sent.get(name, 0) >= value:
+                self.stale += 1
+                value = sent[name] + 1
+            sent, text = arguments | {name: value}, None
+        self.steps += 1
+        return text
+
     def asks(self, tool, arguments):
         """Calls a tool that needs the user. Counts as a step if the text names the question."""
         if _listed(self.tools, tool) is None:
@@ -252,7 +285,9 @@ class Model:
         raise Stuck(f"{tool} asked nothing: {text[:400]!r}")
 
     def report(self, of, **more):
-        return f"STORY {self.steps}/{of} " + json.dumps({"repeats": self.repeats} | self.read | more)
+        return f"STORY {self.steps}/{of} " + json.dumps(
+            {"repeats": self.repeats, "told": self.told, "stale": self.stale} | self.read | more
+        )
 
 
 def _renamed(value, rename):
@@ -304,6 +339,7 @@ def _script(steps):
     """A script of so many steps: it ends with a report, also where the model is stuck."""
 
     def decorate(make):
+        @functools.wraps(make)
         def script(model):
             more = {}
             try:
@@ -459,24 +495,61 @@ def pause(model):
     )
 
 
+# Writes that are meant twice. Where the second call gets the first answer, the model does as the text says.
+
+NOTE = {"text": "again"}
+
+
 @_script(4)
 def twice(model):
-    """The same note twice, on purpose. Where the second call gets the first answer, the model does as the text says."""
-    see = model.read
-    see["first"] = yield from model.step("notes_add", {"text": "again"}, lambda text: read(text, "id"))
+    """The same note twice, with a look at the notes in between."""
+    yield from model.step("notes_add", NOTE, lambda text: read(text, "id"))
     yield from model.step("notes_list", {}, lambda text: True if "again" in text else None)
-    see["second"], told = yield from model.step(
-        "notes_add", {"text": "again"}, lambda text: _all(read(text, "id"), text)
-    )
-    see["told"] = re.search(r"repeated_call", told, re.I) is not None
-    how = re.search(r"add the argument (\w+): (\d+)", told)
-    if see["second"] == see["first"] and how:
-        see["second"] = yield from model.step(
-            "notes_add", {"text": "again", how[1]: int(how[2])}, lambda text: read(text, "id")
-        )
-        model.steps -= 1
+    yield from model.meant("notes_add", NOTE)
+    yield from _count_notes(model)
+
+
+@_script(5)
+def between(model):
+    """An item, another item, and the first one again: A, B, A."""
+    see = model.read
+    see["cart_id"] = yield from model.step("cart_create", {"currency": "EUR"}, lambda text: read(text, "cart_id"))
+    item = {"cart_id": see["cart_id"], "sku": "SKU-0002-01", "quantity": 1}
+    yield from model.step("cart_add_item", item, lambda text: read(text, "lines"))
+    yield from model.step("cart_add_item", item | {"sku": "SKU-0003-01"}, lambda text: read(text, "lines"))
+    yield from model.meant("cart_add_item", item)
+    lines = yield from model.step("cart_get", {"cart_id": see["cart_id"]}, lambda text: read(text, "lines"))
+    see["made"] = {line["sku"]: line["quantity"] for line in lines}
+
+
+@_script(3)
+def parallel(model):
+    """The same note in two calls of one message."""
+    both = yield [Call("notes_add", NOTE), Call("notes_add", NOTE)]
+    for text in both:
+        yield from model.meant("notes_add", NOTE, text)
+    yield from _count_notes(model)
+
+
+@_script(3)
+def turns(model):
+    """The same note in two turns of the user."""
+    yield from model.meant("notes_add", NOTE)
+    yield Say(model.report(3))
+    yield from model.meant("notes_add", NOTE)
+    yield from _count_notes(model)
+
+
+@_script(2)
+def once(model):
+    """A note, by a model that knows of no other. A test tells the story in several conversations."""
+    yield from model.meant("notes_add", NOTE)
+    yield from _count_notes(model)
+
+
+def _count_notes(model):
     notes = yield from model.step("notes_list", {}, lambda text: text if "again" in text else None)
-    see["notes"] = len(set(re.findall(r"\bn_\d+", notes)))
+    model.read["made"] = len(set(re.findall(r"\bn_\d+", notes)))
 
 
 def _all(*parts):
@@ -488,4 +561,7 @@ def _with(member):
     return lambda text: evidence(text) if read(text, member) is not None else None
 
 
-SCRIPTS = {"shop": shop, "writes": writes, "hello": hello, "form": form, "pause": pause, "twice": twice}
+SCRIPTS = {
+    script.__name__: script
+    for script in (shop, writes, hello, form, pause, twice, between, parallel, turns, once)
+}

@@ -8,13 +8,15 @@ prints one line, `{"url": "http://127.0.0.1:PORT", "validates": ["openai", "anth
     POST /openai/v1/responses          the same
     POST /anthropic/v1/messages        base_url of a client: URL/anthropic
 
-each with `stream: true` as server-sent events, and each also behind `/for-NAME`, which the log then names. Every request is validated with the request types of the packages
-`openai` and `anthropic`, where they are installed, and with rules that the providers enforce beside their types. What
-is wrong is answered with 400, as the provider would, and counted: `GET /log` says how many requests there were and
+each with `stream: true` as server-sent events, and each also behind `/for-NAME`, which the log then names. Every request is
+validated with the request types of the packages `openai` and `anthropic`, where they are installed, and with rules that the providers
+enforce beside their types. What is wrong is answered with 400, as the provider would, and counted: `GET /log` says how many requests there were and
 what was wrong with them.
 """
 
 import argparse
+import functools
+import importlib.util
 import itertools
 import json
 import re
@@ -36,25 +38,28 @@ class Refused(Exception):
 # --- validation with the providers' own types -----------------------------------------------------------------------
 
 
-def _adapters():
-    """The request types of the packages that are installed. They refuse members that they do not know, as the APIs do."""
-    adapters = {}
-    try:
-        import openai.types
-        from openai.types.chat import completion_create_params as chat
-        from openai.types.responses import response_create_params as responses
+PACKAGES = {"chat": "openai", "responses": "openai", "anthropic": "anthropic"}
 
-        adapters["chat"] = _adapter("openai", chat.CompletionCreateParamsBase, "stream")
-        adapters["responses"] = _adapter("openai", responses.ResponseCreateParamsBase, "stream")
-    except ImportError:
-        pass
-    try:
+
+@functools.cache
+def _adapter_of(route):
+    """A function that validates with the request types of a package, or None if it is not installed.
+
+    They refuse members that they do not know, as the APIs do.
+    """
+    if importlib.util.find_spec(PACKAGES[route]) is None:
+        return None
+    if route == "anthropic":
         from anthropic.types import message_create_params as messages
 
-        adapters["anthropic"] = _adapter("anthropic", messages.MessageCreateParamsBase, "stream")
-    except ImportError:
-        pass
-    return adapters
+        return _adapter("anthropic", messages.MessageCreateParamsBase, "stream")
+    if route == "responses":
+        from openai.types.responses import response_create_params as responses
+
+        return _adapter("openai", responses.ResponseCreateParamsBase, "stream")
+    from openai.types.chat import completion_create_params as chat
+
+    return _adapter("openai", chat.CompletionCreateParamsBase, "stream")
 
 
 def _adapter(package, base, *more):
@@ -524,9 +529,10 @@ class Stub(ThreadingHTTPServer):
 
     def __init__(self, port=0, log=None):
         super().__init__(("127.0.0.1", port), Handler)
-        self.adapters = _adapters()
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.lock = threading.Lock()
+        # Importing a package and preparing its types takes seconds.
+        self.building = {package: threading.Lock() for package in PACKAGES.values()}
         self.requests = 0
         self.refused = []
         self.kept = {}  # for previous_response_id: what was in a conversation, by the id of its answer
@@ -541,8 +547,10 @@ class Stub(ThreadingHTTPServer):
         try:
             _need(isinstance(body, dict), "the body is no object")
             _need(isinstance(body.get("model"), str), "model: a name is required")
-            if route in self.adapters:
-                self.adapters[route](body)
+            with self.building[PACKAGES[route]]:
+                validate = _adapter_of(route)
+            if validate is not None:
+                validate(body)
             told = dialect.conversation(body, self.kept)
             turn = story.play(told)
             response = dialect.response(body, turn, id)
@@ -621,7 +629,7 @@ def main():
     parser.add_argument("--log", help="a file that gets every request and answer, one JSON line each")
     given = parser.parse_args()
     server = Stub(given.port, given.log)
-    validates = sorted({{"chat": "openai", "responses": "openai"}.get(route, route) for route in server.adapters})
+    validates = sorted(package for package in set(PACKAGES.values()) if importlib.util.find_spec(package))
     print(json.dumps({"url": server.url, "validates": validates}), flush=True)
     server.serve_forever()
 

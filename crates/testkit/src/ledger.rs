@@ -357,6 +357,7 @@ macro_rules! ledger_contract {
                 keys_under_another_master_are_found_in_portions
             }
             approvals {
+                unkeyed_writes_of_a_model_happen_once
                 racing_writes_use_an_approval_once
                 racing_keyed_writes_use_an_approval_once
                 racing_effects_elsewhere_use_an_approval_once

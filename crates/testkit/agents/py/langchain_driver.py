@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import driver
-from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 
 # docs: begin connect
@@ -54,7 +53,9 @@ def forms(ask_user):
 
 
 def provider(spec):
-    if spec.dialect == "anthropic":
+    if spec.dialect == "anthropic":  # the import takes three seconds
+        from langchain_anthropic import ChatAnthropic
+
         return ChatAnthropic(
             model="scripted",
             base_url=f"{spec.model_url}/anthropic",

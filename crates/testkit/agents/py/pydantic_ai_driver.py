@@ -3,11 +3,8 @@
 from contextlib import asynccontextmanager
 
 import driver
-from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 # docs: begin connect
@@ -60,7 +57,11 @@ def forms(ask_user):
 
 
 def provider(spec):
-    if spec.dialect == "anthropic":
+    if spec.dialect == "anthropic":  # the import takes two seconds
+        from anthropic import AsyncAnthropic
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
         client = AsyncAnthropic(base_url=f"{spec.model_url}/anthropic", api_key="none", max_retries=0)
         return AnthropicModel("scripted", provider=AnthropicProvider(anthropic_client=client))
     client = AsyncOpenAI(base_url=f"{spec.model_url}/openai/v1", api_key="none", max_retries=0)

@@ -8,6 +8,7 @@ use countersign::approve::{self, SCOPE_ANSWER, Wanted};
 use countersign::clock::ManualClock;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{Error, Store};
+use countersign::observe::{Origin, Surface};
 use countersign::scribe::Act;
 use countersign::state::Collection;
 use countersign::unavailable::Unavailable;
@@ -18,7 +19,7 @@ use countersign::{
 use countersign_contract::tool::{Confirmation, Effect, Input};
 use countersign_contract::{
     Actor, ActorType, Approval, ErrorCode, RecordKind, ReplyEnvelope, RequestEnvelope, Retention,
-    ToolName, ToolSpec,
+    ToolName, ToolSpec, Warning,
 };
 use countersign_evidence::seal::MasterKey;
 use serde_json::json;
@@ -71,11 +72,18 @@ struct Processes {
 
 impl Processes {
     fn of(fresh: &Fresh, effect: Effect) -> Self {
+        Self::made(fresh, effect, &Confirmation::Always)
+    }
+
+    fn made(fresh: &Fresh, effect: Effect, confirmation: &Confirmation) -> Self {
         let start = "2026-11-15T12:00:00Z".parse().expect("a time");
         let clock = Arc::new(ManualClock::starting_at(start));
         let outside = Arc::new(AtomicU32::new(0));
         let executors = (0..CALLERS)
-            .map(|n| process(fresh.handle(n), clock.clone(), effect, outside.clone()))
+            .map(|n| {
+                let behaviour = (effect, confirmation.clone());
+                process(fresh.handle(n), clock.clone(), behaviour, outside.clone())
+            })
             .collect();
         Self {
             executors,
@@ -102,13 +110,13 @@ impl Processes {
 fn process(
     store: Arc<dyn Store>,
     clock: Arc<ManualClock>,
-    effect: Effect,
+    (effect, confirmation): (Effect, Confirmation),
     outside: Arc<AtomicU32>,
 ) -> Executor {
     let mut spec = ToolSpec::new(ToolName::new("count.up").expect("a name"), "")
         .input(Input::Schema(json!({"type": "object"})));
     spec.behaviour.effect = effect;
-    spec.behaviour.confirmation = Confirmation::Always;
+    spec.behaviour.confirmation = confirmation;
     let tool = Arc::new(Counter { spec, outside });
     let catalog = Catalog::builder().dyn_tool(tool).build();
     Executor::builder(catalog.expect("a tool that can be registered"))
@@ -150,6 +158,40 @@ async fn listed(executor: &Executor) -> Result<Vec<Approval>, Error> {
     let desk = Principal::new(actor, "desk").scope(SCOPE_ANSWER);
     let listed = executor.approvals().list(&desk, &Wanted::default()).await;
     listed.map_err(store_error)
+}
+
+/// A5: the same write of a model, without a key, sent to many processes at once and to another one later: one effect.
+pub(super) async fn unkeyed_writes_of_a_model_happen_once(fresh: &Fresh) -> Checked {
+    for effect in [Effect::Write, Effect::External] {
+        let processes = Processes::made(fresh, effect, &Confirmation::Never);
+        let user = if effect == Effect::Write {
+            "u_1"
+        } else {
+            "u_2"
+        };
+        let send = |n: usize| {
+            let executor = processes.nth(n);
+            let origin = Origin {
+                surface: Surface::Mcp,
+                call_id: None,
+            };
+            let call = ToolCall::new("count.up", "{}", Principal::user(user)).origin(origin);
+            async move { Ok(executor.execute(call).await) }
+        };
+        let mut replies = race(CALLERS, send).await?;
+        replies.push(send(1).await?);
+        assert!(replies.iter().all(|reply| reply.ok), "{replies:#?}");
+        let made = replies.iter().filter(|reply| !reply.replayed).count();
+        assert_eq!(made, 1, "{replies:#?}");
+        let is_told = |reply: &ReplyEnvelope| {
+            let mut warnings = reply.warnings.iter();
+            warnings
+                .any(|one| matches!(one, Warning::Remark { code, .. } if code == "REPEATED_CALL"))
+        };
+        let told = replies.iter().filter(|reply| is_told(reply)).count();
+        assert_eq!(told, CALLERS, "all but the first");
+    }
+    Ok(())
 }
 
 /// One runs; the others change nothing and are asked about, all with one new question.

@@ -37,11 +37,12 @@ export function keyPerCall(apiKey, conversation) {
 // docs: begin retry
 import { toolRetryMiddleware } from "langchain";
 
-// What the server has refused is not retried: it would refuse it again.
+// What the server or the library has refused is not retried: it would be refused again. `onFailure` tells the model why.
 export const retry = toolRetryMiddleware({
   maxRetries: 2,
   initialDelayMs: 50,
-  retryOn: (error) => !error.message.includes("returned an error"),
+  retryOn: (error) => !/returned an error|did not match expected schema/.test(error.message),
+  onFailure: (error) => error.message,
 });
 // docs: end
 
