@@ -3,20 +3,21 @@
 use std::fmt;
 
 use countersign::{CallContext, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::shipping::address;
 
 /// Country, region and postal code: enough for rates and rules, and no more than they need.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 pub struct Destination {
-    /// Two letters, ISO 3166-1, such as DE; a name where it is well known.
+    /// Two letters, such as DE, or a well-known name.
     #[arg(example = "DE", min_length = 2, max_length = 64)]
     pub country: String,
-    /// State, province or region, where the country has them: CA for California.
+    /// State or province, such as CA.
     #[arg(max_length = 64, sensitive = "personal")]
     pub region: Option<String>,
-    /// Postal code, as people write it there.
+    /// Postal code.
     #[arg(max_length = 16, sensitive = "personal")]
     pub postal_code: Option<String>,
 }

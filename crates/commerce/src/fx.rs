@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use countersign::contract::ErrorCode;
 use countersign::{CallContext, ToolError};
 use rust_decimal::Decimal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::{Money, MoneyError};
@@ -37,7 +38,7 @@ pub struct Rates {
 }
 
 /// A rate that was used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct RateUsed {
     /// From this currency.
     pub from: String,

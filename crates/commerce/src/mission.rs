@@ -11,6 +11,7 @@ use countersign::contract::{ConflictReason, Parameter, ValueKind};
 use countersign::state::Collection;
 use countersign::{ArgValue, CallContext, ToolArgs, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::{CurrencyCode, MinorUnits, Money, exponent};
@@ -32,7 +33,7 @@ pub const MISSIONS_MAX: usize = 200;
 pub const NOTES_MAX: usize = 50;
 
 /// What a user wants.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Mission {
     /// Its name.
     pub mission_id: String,
@@ -81,7 +82,7 @@ impl fmt::Debug for Mission {
 }
 
 /// What somebody noted about a mission.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Note {
     /// When.
     pub at: Timestamp,
@@ -99,7 +100,7 @@ impl fmt::Debug for Note {
 }
 
 /// Whether a mission is still to be worked on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It is.
@@ -169,7 +170,7 @@ impl Mission {
 /// An amount as an argument.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub(crate) struct BudgetArgs {
-    /// How much: 20000 is 200.00 in EUR.
+    /// How much.
     #[arg(min = 1, example = 20_000)]
     amount: MinorUnits,
     /// Three letters, ISO 4217.

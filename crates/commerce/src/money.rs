@@ -8,6 +8,7 @@ use countersign::budget::Currency;
 use countersign::contract::{ErrorCode, Parameter, ValueKind};
 use countersign::{ArgValue, ToolError};
 use rust_decimal::{Decimal, RoundingStrategy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An amount in the smallest unit of its currency: `{"amount": 1999, "currency": "EUR"}` is 19.99 euros,
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(Money::round("0.125".parse()?, "EUR")?.amount, 13);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Money {
     /// In the smallest unit; never beyond what a JSON number holds exactly.
@@ -34,7 +35,7 @@ pub struct Money {
 }
 
 /// An amount as it was written, before it is known to be one.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Written {
     amount: i64,
@@ -192,7 +193,7 @@ impl ArgValue for MinorUnits {
     const RANGE: Option<(i128, i128)> = Some((0, AMOUNT_MAX as i128));
 
     fn describe(mut parameter: Parameter) -> Parameter {
-        const UNIT: &str = "Whole number of the smallest unit: 4999 is EUR 49.99.";
+        const UNIT: &str = "In the smallest unit: 4999 is EUR 49.99.";
         parameter.description = format!("{} {UNIT}", parameter.description);
         parameter.strict()
     }

@@ -15,6 +15,7 @@ use countersign::redact::Detector;
 use countersign::state::Collection;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -44,7 +45,7 @@ struct LogEvent;
 /// What `obs.log_event` takes.
 #[derive(Deserialize, ToolArgs)]
 struct LogEventArgs {
-    /// What happened, from the general to the special: words of small letters with dots between them.
+    /// What happened: dotted words in small letters.
     #[arg(
         max_length = 64,
         pattern = "^[a-z][a-z0-9_]*([.][a-z][a-z0-9_]*){0,4}$",
@@ -53,13 +54,15 @@ struct LogEventArgs {
     name: String,
     /// How much it matters.
     level: Option<Level>,
-    /// Particulars: texts, numbers and flags by name, at most 20. Nothing personal: it would be replaced.
+    /// At most 20 strings, numbers and flags by name.
     #[arg(example = {"query_words": 3, "results": 0})]
     attributes: Option<Map<String, Value>>,
 }
 
 /// How much an event matters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// To whoever looks for a mistake.
@@ -75,7 +78,7 @@ pub enum Level {
 }
 
 /// An event as it was recorded. Its name is `evidence.snapshot_id` of the reply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct LoggedEvent {
     /// What happened.
     pub name: String,
@@ -99,8 +102,8 @@ struct Pace {
 
 impl Tool for LogEvent {
     const NAME: &'static str = "obs.log_event";
-    const DESCRIPTION: &'static str = "Notes an event of the agent's own work as evidence: a name, a level and a few \
-        attributes. The reply names the record. Personal data and credentials are replaced before it is kept.";
+    const DESCRIPTION: &'static str = "Records an event of the agent's own work as evidence. Personal data and credentials \
+         are replaced.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = LogEventArgs;

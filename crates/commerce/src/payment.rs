@@ -6,6 +6,7 @@ use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Payment, Te
 use countersign::contract::{Behaviour, ConflictReason, ErrorCode, Retention};
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::money::{CurrencyCode, MinorUnits, Money};
 use crate::words::Say;
 
 /// A payment that a person can make, as long as the things are held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PaymentIntent {
     /// Its name.
     pub payment_intent_id: String,
@@ -36,7 +37,7 @@ pub struct PaymentIntent {
 
 /// How a payment stands, as far as this side knows it. There is no status after this one here: what follows is
 /// between the buyer and whoever takes the money.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {
     /// The buyer has to pay.
@@ -49,10 +50,10 @@ struct CreatePaymentIntent;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 struct CreatePaymentIntentArgs {
-    /// The order, as `checkout.create_draft_order` named it; `checkout.lock_price_and_stock` has to hold it.
+    /// From `checkout.create_draft_order`; `checkout.lock_price_and_stock` has to hold it.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
-    /// The total of the order, which the user confirms: 21131 is 211.31 in EUR.
+    /// The total of the order.
     #[arg(example = 21_131)]
     amount: MinorUnits,
     /// The currency of the order.

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use countersign::contract::{Language, Message, Wording};
 use countersign::rules::RulesBuilder;
 use countersign::{CallContext, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -123,7 +124,7 @@ pub struct Offer {
 }
 
 /// A text for people, in both languages: a table, or a list of the two.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
     /// English.
@@ -133,7 +134,7 @@ pub struct Text {
 }
 
 /// A battery, as carriers and rules ask about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Battery {
     /// What is in it.
@@ -149,7 +150,7 @@ pub struct Battery {
 }
 
 /// What is in a battery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chemistry {
     /// Can be charged.
@@ -161,7 +162,7 @@ pub enum Chemistry {
 }
 
 /// How a battery is packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Packing {
     /// Alone, as a power bank is (UN 3480, UN 3090).
@@ -173,7 +174,7 @@ pub enum Packing {
 }
 
 /// How a thing can be sent back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Returns {
     /// For so many days; 0 where it cannot.

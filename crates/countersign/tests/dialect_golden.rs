@@ -50,6 +50,17 @@ fn strict_tools() {
     }
 }
 
+/// B15: a program that asks for it gets all that is declared.
+#[test]
+fn whole_tools() {
+    let options = ToolListOptions {
+        whole: true,
+        ..ToolListOptions::default()
+    };
+    let whole = tool_list(Dialect::Mcp, options);
+    check(Dialect::Mcp, "tools_whole.json", &whole);
+}
+
 /// B15: Gemini's older form of a schema.
 #[test]
 fn openapi_tools() {

@@ -87,8 +87,8 @@ proptest! {
 
     /// Whatever a manifest brings as a schema is shown or refused.
     #[test]
-    fn schemas_never_panic(value in json_of(SCHEMA_WORDS), strict: bool, openapi: bool) {
-        let options = ToolListOptions { strict, openapi, max_tokens: None };
+    fn schemas_never_panic(value in json_of(SCHEMA_WORDS), strict: bool, openapi: bool, whole: bool) {
+        let options = ToolListOptions { strict, openapi, max_tokens: None, whole };
         for dialect in Dialect::ALL {
             let _ = dialect.tools(&[&with_schema(value.clone())], &options);
         }

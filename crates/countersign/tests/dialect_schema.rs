@@ -16,6 +16,7 @@ const PLAIN: ToolListOptions = ToolListOptions {
     strict: false,
     max_tokens: None,
     openapi: false,
+    whole: true,
 };
 const STRICT: ToolListOptions = ToolListOptions {
     strict: true,

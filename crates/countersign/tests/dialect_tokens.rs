@@ -52,13 +52,13 @@ fn the_report_says_exactly_what_was_cut() {
     // The later of the two tools that have examples gives them up first.
     assert_eq!(
         report(whole.tokens - 1),
-        ["checkout.create_draft_order examples -20"]
+        ["checkout.create_draft_order examples -21"]
     );
     assert_eq!(
         report(whole.tokens - 22),
         [
-            "checkout.create_draft_order examples -20",
-            "memory.search examples -6",
+            "checkout.create_draft_order examples -21",
+            "memory.search examples -7",
         ]
     );
 }
@@ -75,8 +75,8 @@ fn the_tightest_list_keeps_names_types_limits_and_hints() {
     );
     assert_eq!(
         list.json[1]["function"]["description"],
-        "Creates an order that can still be changed. The answer holds for 900 seconds. The user has \
-         to confirm each call."
+        "Creates an order that can still be changed. Valid for 900 seconds. The user has to \
+         confirm each call."
     );
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Create;
 /// What `cart.create` takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateArgs {
-    /// The currency of its total; where it is left out, any one will do.
+    /// The only currency of its total, such as EUR.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
 }
@@ -58,10 +58,10 @@ pub(super) struct AddItem;
 /// What `cart.add_item` takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AddItemArgs {
-    /// The cart, as `cart.create` named it.
+    /// From `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// Stock keeping unit, as `catalog.get_offer_variants` lists it.
+    /// From `catalog.get_offer_variants`.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
     /// How many to add to those that are there.
@@ -71,7 +71,8 @@ pub(super) struct AddItemArgs {
 
 impl Tool for AddItem {
     const NAME: &'static str = "cart.add_item";
-    const DESCRIPTION: &'static str = "Adds so many of a thing to those that are in the cart. The shipping option has to be chosen again.";
+    const DESCRIPTION: &'static str = "Adds so many of a thing to those that are in the cart. The shipping option has to be \
+         chosen again.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = AddItemArgs;
@@ -111,10 +112,10 @@ pub(super) struct UpdateQuantity;
 /// What `cart.update_quantity` takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateQuantityArgs {
-    /// The cart, as `cart.create` named it.
+    /// From `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// Stock keeping unit of a thing in the cart.
+    /// One that is in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
     /// How many there shall be; 0 removes the thing.
@@ -124,7 +125,8 @@ pub(super) struct UpdateQuantityArgs {
 
 impl Tool for UpdateQuantity {
     const NAME: &'static str = "cart.update_quantity";
-    const DESCRIPTION: &'static str = "Sets how many of a thing are in the cart; 0 removes it. The shipping option has to be chosen again.";
+    const DESCRIPTION: &'static str = "Sets how many of a thing are in the cart; 0 removes it. The shipping option has to be \
+         chosen again.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = UpdateQuantityArgs;
@@ -153,17 +155,18 @@ pub(super) struct RemoveItem;
 /// What `cart.remove_item` takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct RemoveItemArgs {
-    /// The cart, as `cart.create` named it.
+    /// From `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// Stock keeping unit of a thing in the cart.
+    /// One that is in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
 }
 
 impl Tool for RemoveItem {
     const NAME: &'static str = "cart.remove_item";
-    const DESCRIPTION: &'static str = "Removes a thing from the cart, however many there are. The shipping option has to be chosen again.";
+    const DESCRIPTION: &'static str = "Removes a thing from the cart, however many there are. The shipping option has to be \
+         chosen again.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = RemoveItemArgs;

@@ -2,6 +2,7 @@
 
 use countersign::contract::{Digest, SnapshotId};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Cart;
@@ -10,7 +11,7 @@ use crate::id::Id;
 use crate::shop::Shop;
 
 /// A cart, with words for people.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct CartView {
     /// Its name.
     pub cart_id: String,
@@ -29,7 +30,7 @@ pub struct CartView {
 }
 
 /// So many of one thing. What it costs says `pricing.get_realtime_quote`, for as long as that holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct CartLine {
     /// What.
     pub sku: String,
@@ -43,7 +44,7 @@ pub struct CartLine {
 }
 
 /// How the items go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct ChosenShipping {
     /// The evidence of the answer that offered it.
     pub shipping_snapshot_id: SnapshotId,
@@ -94,7 +95,7 @@ pub(super) struct Get;
 /// What `cart.get` takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
-    /// The cart, as `cart.create` named it.
+    /// From `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
 }

@@ -2,6 +2,7 @@
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour;
@@ -28,7 +29,7 @@ pub(super) struct AvailabilityArgs {
 }
 
 /// How many there are of some things.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Availability {
     /// Whether all of them can be had in the quantities that were asked for.
     pub is_complete: bool,
@@ -39,7 +40,7 @@ pub struct Availability {
 }
 
 /// How many there are of one thing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ItemAvailability {
     /// What.
     pub sku: String,
@@ -61,7 +62,7 @@ pub struct ItemAvailability {
 }
 
 /// How many there are, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StockStatus {
     /// Enough.
@@ -76,8 +77,8 @@ pub enum StockStatus {
 
 impl Tool for GetAvailability {
     const NAME: &'static str = "catalog.get_availability";
-    const DESCRIPTION: &'static str = "How many of some items can be had now. What others hold is not counted. \
-        Nothing is reserved: checkout.lock_price_and_stock does that.";
+    const DESCRIPTION: &'static str = "How many of some items can be had now. It reserves nothing: \
+         checkout.lock_price_and_stock does.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = AvailabilityArgs;
     type Output = Availability;

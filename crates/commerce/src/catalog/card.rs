@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,16 +20,16 @@ pub(super) struct GetOfferCard;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CardArgs {
-    /// The offer, as `catalog.search_offers` names it.
+    /// From `catalog.search_offers`.
     #[arg(example = "OFR-0001", min_length = 1, max_length = 64)]
     offer_id: String,
-    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    /// Such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
 }
 
 /// Everything about an offer that a buyer should know before asking for a quote.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferCard {
     /// Its name.
     pub offer_id: String,
@@ -78,8 +79,8 @@ pub struct OfferCard {
 
 impl Tool for GetOfferCard {
     const NAME: &'static str = "catalog.get_offer_card";
-    const DESCRIPTION: &'static str = "Everything about one offer: description, origin, certificates, battery, return \
-        terms, price range, and what its variants can be chosen by.";
+    const DESCRIPTION: &'static str = "All about one offer: description, origin, certificates, battery, return terms, price \
+         range, options.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = CardArgs;
     type Output = OfferCard;

@@ -1,6 +1,7 @@
 //! From the cheapest variant of an offer to the dearest.
 
 use countersign::ToolError;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::money::Money;
@@ -8,7 +9,7 @@ use crate::pricing::Pricer;
 use crate::shop::Offer;
 
 /// What an offer costs now, from its cheapest variant to its dearest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PriceRange {
     /// The cheapest.
     pub from: Money,

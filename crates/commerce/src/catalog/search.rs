@@ -2,6 +2,7 @@
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::range::PriceRange;
@@ -19,35 +20,34 @@ pub(super) struct SearchOffers;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SearchArgs {
-    /// What is wanted, in English or Chinese, in a few words. Without it everything that the other arguments leave.
+    /// A few words, in English or Chinese.
     #[arg(example = "wireless earbuds", max_length = 200)]
     query: Option<String>,
-    /// Only this category and those below it, as a path such as electronics/audio, or the end of one.
+    /// A category with those below it, such as electronics/audio.
     #[arg(example = "electronics/audio", max_length = 100)]
     category: Option<String>,
-    /// At least this price: 1000 is 10.00 in EUR.
+    /// At least this price.
     #[arg(example = 1000)]
     min_price: Option<MinorUnits>,
-    /// At most this price: 5000 is 50.00 in EUR and 5,000 yen in JPY.
+    /// At most this price.
     #[arg(example = 5000)]
     max_price: Option<MinorUnits>,
-    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    /// Such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
-    /// Only what the seller sends to this country, two letters, such as DE. Whether a carrier takes it and whether
-    /// it may be imported is asked of `shipping.quote_options` and `compliance.check_item`.
+    /// Only what the seller sends to this country, such as DE.
     #[arg(example = "DE", pattern = "^[A-Za-z]{2}$")]
     ships_to: Option<String>,
     /// How many offers to answer with.
     #[arg(default = 10, min = 1, max = 50, harmless)]
     limit: u32,
-    /// How many of the best to skip: `next_offset` of the answer before.
+    /// `next_offset` of the answer before.
     #[arg(default = 0, min = 0, max = 100_000, harmless)]
     offset: u32,
 }
 
 /// A page of what was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OffersFound {
     /// How many offers fit.
     pub total: usize,
@@ -64,7 +64,7 @@ pub struct OffersFound {
 }
 
 /// An offer in short.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferFound {
     /// Its name.
     pub offer_id: String,
@@ -87,8 +87,8 @@ pub struct OfferFound {
 
 impl Tool for SearchOffers {
     const NAME: &'static str = "catalog.search_offers";
-    const DESCRIPTION: &'static str = "Finds offers by words in English or Chinese, category, price and destination, \
-        the best first. Its prices bind nobody: ask pricing.get_realtime_quote for one that holds.";
+    const DESCRIPTION: &'static str =
+        "Finds offers, the best first. Their prices bind nobody: ask pricing.get_realtime_quote.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = SearchArgs;
     type Output = OffersFound;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::card::options;
@@ -19,19 +20,19 @@ pub(super) struct GetOfferVariants;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct VariantsArgs {
-    /// The offer, as `catalog.search_offers` names it.
+    /// From `catalog.search_offers`.
     #[arg(example = "OFR-0003", min_length = 1, max_length = 64)]
     offer_id: String,
     /// Only variants with these values, in English or Chinese, such as {"colour": "navy", "size": "L"}.
     #[arg(example = {"size": "L"})]
     options: Option<BTreeMap<String, String>>,
-    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    /// Such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
 }
 
 /// The variants of an offer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferVariants {
     /// The offer.
     pub offer_id: String,
@@ -44,7 +45,7 @@ pub struct OfferVariants {
 }
 
 /// One variant: an item that can be bought.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VariantShown {
     /// Stock keeping unit: what all other tools ask for.
     pub sku: String,
@@ -64,8 +65,7 @@ pub struct VariantShown {
 
 impl Tool for GetOfferVariants {
     const NAME: &'static str = "catalog.get_offer_variants";
-    const DESCRIPTION: &'static str = "The variants of an offer, each with the SKU that all other tools ask for, its \
-        price now, its weight and its size.";
+    const DESCRIPTION: &'static str = "The variants of an offer: SKU, price now, weight, size.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = VariantsArgs;
     type Output = OfferVariants;

@@ -3,6 +3,7 @@
 use countersign::contract::{Behaviour, Digest};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::changed::Changed;
@@ -20,7 +21,7 @@ use crate::tax::Incoterm;
 use crate::words::Say;
 
 /// What a cart costs, for as long as the reply's window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Total {
     /// The cart.
     pub cart_id: String,
@@ -60,13 +61,13 @@ pub(super) struct ComputeTotalArgs {
     /// The cart, with the shipping option that was chosen for it.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// `evidence.snapshot_id` of the reply of `pricing.get_realtime_quote`.
+    /// `evidence.snapshot_id` of `pricing.get_realtime_quote`.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     quote_snapshot_id: EvidenceId,
-    /// `evidence.snapshot_id` of the reply of `tax.estimate_duties_and_taxes`.
+    /// `evidence.snapshot_id` of `tax.estimate_duties_and_taxes`.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     tax_snapshot_id: EvidenceId,
-    /// `evidence.snapshot_id` of the reply of `compliance.check_item`.
+    /// `evidence.snapshot_id` of `compliance.check_item`.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     compliance_snapshot_id: EvidenceId,
 }
@@ -80,10 +81,9 @@ const AT: Pointers = Pointers {
 
 impl Tool for ComputeTotal {
     const NAME: &'static str = super::TOTAL_TOOL;
-    const DESCRIPTION: &'static str = "What a cart costs in all: items, shipping, duty, tax and fees, and what is \
-        due on delivery. Rests on the quote, the duties and taxes and the compliance check that are named, and on \
-        the shipping option that was chosen for the cart; all of them have to be fresh and about this cart. Holds \
-        for a minute.";
+    const DESCRIPTION: &'static str = "What a cart costs in all: items, shipping, duty, tax, fees, and what is due on \
+         delivery. The quote, the taxes, the compliance check and the chosen shipping option \
+         have to be fresh and about this cart.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ComputeTotalArgs;
     type Output = Total;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::shop::is_chinese;
 use crate::tax::{Confidence, Incoterm, Method};
 
 /// Something that the buyer has to be asked about.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ConfirmationItem {
     /// What it is about.
     pub kind: ConfirmationKind,
@@ -23,7 +24,7 @@ pub struct ConfirmationItem {
 }
 
 /// What a buyer has to be asked about. Closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmationKind {
     /// Duties and taxes may come out otherwise, or are paid to somebody else.
@@ -39,7 +40,7 @@ pub enum ConfirmationKind {
 }
 
 /// A policy that the buyer has to acknowledge before paying.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyAck {
     /// Which one.
     pub policy: Policy,
@@ -48,7 +49,7 @@ pub struct PolicyAck {
 }
 
 /// What has to be acknowledged. Closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// Duties and taxes are paid on delivery, to the carrier.

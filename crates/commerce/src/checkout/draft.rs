@@ -37,8 +37,7 @@ pub(super) struct CreateDraftOrderArgs {
     /// The cart that is ordered.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// `evidence.snapshot_id` of the reply of `evidence.create_snapshot`, which has to name one quote, one answer about
-    /// shipping, one about duties and taxes, one about compliance, and the total that rests on them.
+    /// `evidence.snapshot_id` of `evidence.create_snapshot`.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     evidence_snapshot_id: EvidenceId,
 }
@@ -52,9 +51,8 @@ const KEY_SECONDS: u64 = 24 * 60 * 60;
 
 impl Tool for CreateDraftOrder {
     const NAME: &'static str = super::DRAFT_ORDER_TOOL;
-    const DESCRIPTION: &'static str = "Makes a draft order of a cart from evidence: the prices, the way, duties and \
-        taxes, compliance and the total, all fresh and of this cart. It is valid for 30 minutes and costs nothing: a \
-        person pays for it later. PRICE_CHANGED says what was and what is now.";
+    const DESCRIPTION: &'static str = "Makes a draft order of a cart from fresh evidence about it. It costs nothing: a person \
+         pays for it later. PRICE_CHANGED says what was and what is now.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = CreateDraftOrderArgs;

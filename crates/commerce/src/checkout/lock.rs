@@ -4,6 +4,7 @@
 use countersign::contract::Behaviour;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gate;
@@ -16,7 +17,7 @@ use crate::shop::Shop;
 use crate::stock::{Lock, Stock, Wanted};
 
 /// What is held, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Locked {
     /// The order.
     pub draft_order_id: String,
@@ -31,7 +32,7 @@ pub struct Locked {
 }
 
 /// So many of one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct LockedItem {
     /// What.
     pub sku: String,
@@ -45,16 +46,15 @@ pub(super) struct LockPriceAndStock;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct LockArgs {
-    /// The order, as `checkout.create_draft_order` named it.
+    /// From `checkout.create_draft_order`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
 }
 
 impl Tool for LockPriceAndStock {
     const NAME: &'static str = "checkout.lock_price_and_stock";
-    const DESCRIPTION: &'static str = "Holds the price and the items of a draft order for 15 minutes, never longer \
-        than the order itself; all items or none. Calling it again while it holds gives the same lock. What an older \
-        draft order of the same cart holds is given back.";
+    const DESCRIPTION: &'static str = "Holds the price and all items of a draft order for 15 minutes at most. While it holds, \
+         another call gives the same lock.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = LockArgs;

@@ -4,6 +4,7 @@ use countersign::contract::{Digest, SnapshotId};
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::confirm::{ConfirmationItem, PolicyAck};
@@ -28,7 +29,7 @@ const ORDERS: Collection = Collection::of_user("draft_order");
 const ORDER_OF: Collection = Collection::of_user("draft_order_of");
 
 /// An order that is ready to be paid for by a person. Nothing of it changes any more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct DraftOrder {
     /// Its name.
     pub draft_order_id: String,
@@ -97,7 +98,7 @@ impl DraftOrder {
 }
 
 /// So many of one thing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderItem {
     /// What.
     pub sku: String,
@@ -122,7 +123,7 @@ pub struct OrderItem {
 }
 
 /// How sure duties and taxes are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxSummary {
     /// Who pays the duties.
     pub incoterm: Incoterm,
@@ -136,7 +137,7 @@ pub struct TaxSummary {
 }
 
 /// Whether an order may go where it goes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceSummary {
     /// Whether it may.
     pub decision: Decision,
@@ -148,7 +149,7 @@ pub struct ComplianceSummary {
 }
 
 /// Something that was found about one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderFinding {
     /// Which thing.
     pub sku: String,
@@ -158,7 +159,7 @@ pub struct OrderFinding {
 }
 
 /// A rule set that an order rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct RuleUsed {
     /// Such as `tax`.
     pub name: String,
@@ -167,7 +168,7 @@ pub struct RuleUsed {
 }
 
 /// How an order stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderState {
     /// It can be locked.
@@ -181,7 +182,7 @@ pub enum OrderState {
 }
 
 /// Price and stock of an order, held for a while.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderLock {
     /// Its name, in the stock as well.
     pub lock_id: String,

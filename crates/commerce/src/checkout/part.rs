@@ -1,6 +1,7 @@
 //! What a draft order is made from, by name.
 
 use countersign::contract::SnapshotId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compliance::COMPLIANCE_TOOL;
@@ -59,7 +60,7 @@ impl Part {
 }
 
 /// The evidence of the answers that a total rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct GroundIds {
     /// Of the quote.
     pub quote_snapshot_id: SnapshotId,

@@ -23,10 +23,10 @@ pub(super) struct SelectShippingOption;
     reason = "these are the names of the arguments"
 )]
 pub(super) struct SelectArgs {
-    /// The cart, as `cart.create` named it.
+    /// From `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// `evidence.snapshot_id` of the reply of `shipping.quote_options` for the items of the cart.
+    /// `evidence.snapshot_id` of `shipping.quote_options` for the items of the cart.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     shipping_snapshot_id: EvidenceId,
     /// `option_id` of one of the options in that reply.
@@ -37,8 +37,7 @@ pub(super) struct SelectArgs {
         example = "halcyon.battery_line"
     )]
     shipping_option_id: String,
-    /// The address of the user that it goes to, as `identity.get_user_addresses` lists it; it has to be where the
-    /// options are for.
+    /// From `identity.get_user_addresses`; in the country of the options.
     address_id: Option<Id>,
 }
 

@@ -3,6 +3,7 @@
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::confirm::{self, ConfirmationItem, PolicyAck, Words};
@@ -15,7 +16,7 @@ use crate::payment::PaymentIntent;
 use crate::shop::{Shop, is_chinese};
 
 /// An order, how it stands, and what to say about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderSummary {
     /// The order.
     pub draft_order_id: String,
@@ -52,15 +53,15 @@ pub(super) struct GetDraftOrderSummary;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SummaryArgs {
-    /// The order, as `checkout.create_draft_order` named it.
+    /// From `checkout.create_draft_order`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
 }
 
 impl Tool for GetDraftOrderSummary {
     const NAME: &'static str = super::SUMMARY_TOOL;
-    const DESCRIPTION: &'static str = "A draft order for the person who is to pay for it: what it costs, how it \
-        stands, and what has to be confirmed and acknowledged, in the language of the request.";
+    const DESCRIPTION: &'static str = "A draft order for the person who is to pay for it: what it costs, how it stands, and \
+         what has to be confirmed.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = SummaryArgs;
     type Output = OrderSummary;

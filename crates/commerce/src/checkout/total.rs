@@ -3,6 +3,7 @@
 
 use countersign::ToolError;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::{Money, MoneyError};
@@ -12,7 +13,7 @@ use crate::tax::TaxEstimate;
 use crate::words::Say;
 
 /// What everything costs, in one currency.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Breakdown {
     /// The things.
     pub items: Money,

@@ -1,13 +1,14 @@
 //! What a check says.
 
 use countersign::contract::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
 use crate::shop::Text;
 
 /// Whether a basket may go to a destination.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceReport {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +26,7 @@ pub struct ComplianceReport {
 }
 
 /// Whether one thing may go there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceLine {
     /// What.
     pub sku: String,
@@ -39,7 +40,9 @@ pub struct ComplianceLine {
 }
 
 /// Whether something may go somewhere; ordered from good to bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// It may.
@@ -51,7 +54,7 @@ pub enum Decision {
 }
 
 /// A rule that had something to say.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Finding {
     /// Which rule of the rule set.
     pub rule: String,
@@ -75,7 +78,9 @@ pub struct Finding {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know.

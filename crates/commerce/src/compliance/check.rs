@@ -30,10 +30,9 @@ pub(super) struct CheckArgs {
 
 impl Tool for CheckItem {
     const NAME: &'static str = super::COMPLIANCE_TOOL;
-    const DESCRIPTION: &'static str = "Whether items may be sent to a destination, and under which conditions: \
-        `decision` is allowed, conditional or blocked, each finding names its rule, its source and what can be \
-        done about it. A blocked item is an answer, not an error: tell the user what was found and the \
-        mitigations; checkout refuses it with COMPLIANCE_BLOCKED. Reference data, not legal advice.";
+    const DESCRIPTION: &'static str = "Whether items may be sent to a destination: `decision` is allowed, conditional or \
+         blocked, with findings and mitigations to tell the user. Checkout refuses what is \
+         blocked. Reference data, not legal advice.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = CheckArgs;
     type Output = ComplianceReport;

@@ -4,6 +4,7 @@
 use countersign::contract::Behaviour;
 use countersign::rules::RuleSet;
 use countersign::{CallContext, Tool, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::shop::is_chinese;
 pub(super) struct PolicyRulesetVersion;
 
 /// The rules in force, and all that can be loaded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct RulesetVersion {
     /// The rule set.
     pub name: String,
@@ -37,7 +38,7 @@ pub struct RulesetVersion {
 }
 
 /// How much is in a version.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyCounts {
     /// All rules.
     pub rules: usize,
@@ -56,7 +57,7 @@ pub struct PolicyCounts {
 }
 
 /// One version that is loaded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyVersion {
     /// Its digest.
     pub version: String,
@@ -72,8 +73,8 @@ pub struct PolicyVersion {
 
 impl Tool for PolicyRulesetVersion {
     const NAME: &'static str = "compliance.policy_ruleset_version";
-    const DESCRIPTION: &'static str = "Which version of the compliance rules is in force: the digest of its file, \
-        its label and date, how many rules it has, and every version that is loaded.";
+    const DESCRIPTION: &'static str =
+        "Which version of the compliance rules is in force, and which others are loaded.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ();
     type Output = RulesetVersion;

@@ -5,6 +5,7 @@ use countersign::contract::{Behaviour, Digest, Retention, SnapshotId};
 use countersign::state::Collection;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour;
@@ -23,7 +24,7 @@ const ATTACHMENT_BYTES_MAX: usize = 64 * 1024;
 const ATTACHED_MAX: usize = 32;
 
 /// Something that is attached to an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Attached {
     /// Its name.
     pub attachment_id: String,
@@ -44,7 +45,7 @@ pub struct Attached {
 }
 
 /// What is attached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
     /// Another answer, by its evidence.
@@ -67,7 +68,7 @@ pub(super) struct AttachToDraftOrder;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AttachArgs {
-    /// The order, as `checkout.create_draft_order` named it.
+    /// From `checkout.create_draft_order`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
     /// `evidence.snapshot_id` of another reply; exactly one of this and `attachment`.
@@ -82,15 +83,15 @@ pub(super) struct AttachArgs {
 pub(super) struct Document {
     /// What it is.
     kind: AttachmentKind,
-    /// The document as it is, byte for byte; of a mandate the compact serialisation with its disclosures.
+    /// The document, byte for byte.
     #[arg(min_length = 1, max_length = 65_536, sensitive = "personal")]
     text: String,
 }
 
 impl Tool for AttachToDraftOrder {
     const NAME: &'static str = "evidence.attach_to_draft_order";
-    const DESCRIPTION: &'static str = "Attaches another reply or a document (up to 64 KB, such as a payment mandate) \
-        to a draft order. A document is kept sealed, as it is; its digest is answered.";
+    const DESCRIPTION: &'static str =
+        "Attaches another reply or a document of up to 64 KB to a draft order.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = AttachArgs;

@@ -3,6 +3,7 @@
 use countersign::contract::tool::EvidenceRule;
 use countersign::contract::{Behaviour, Digest, Retention, SnapshotId};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ground::{self, EvidenceId};
@@ -10,7 +11,7 @@ use crate::words::Say;
 
 /// Answers that belong together. Nothing is copied: each is named, with the hash of its leaf in the log, so that
 /// none can be exchanged for another later.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct EvidenceSnapshot {
     /// What it is for.
     pub purpose: Purpose,
@@ -22,7 +23,7 @@ pub struct EvidenceSnapshot {
 }
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct SnapshotEntry {
     /// Its evidence.
     pub snapshot_id: SnapshotId,
@@ -41,7 +42,7 @@ pub struct SnapshotEntry {
 }
 
 /// What a snapshot is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A draft order is to rest on it.
@@ -58,8 +59,7 @@ pub(super) struct CreateSnapshot;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateSnapshotArgs {
-    /// `evidence.snapshot_id` of each reply. For a draft order: those of the quote, the shipping options, the
-    /// duties and taxes, the compliance check and the total.
+    /// `evidence.snapshot_id` of each reply. For a draft order: the quote, the shipping options, the taxes, the compliance check and the total.
     #[arg(
         min_items = 1,
         max_items = 32,
@@ -74,9 +74,8 @@ pub(super) struct CreateSnapshotArgs {
 
 impl Tool for CreateSnapshot {
     const NAME: &'static str = super::SNAPSHOT_TOOL;
-    const DESCRIPTION: &'static str = "Bundles the evidence of earlier replies of the same user under one name, \
-        for checkout.create_draft_order: give the evidence.snapshot_id of the quote, the shipping options, the \
-        duties and taxes, the compliance check and the total, then use evidence.snapshot_id of this reply.";
+    const DESCRIPTION: &'static str = "Bundles the evidence of earlier replies under one name, for \
+         checkout.create_draft_order.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = CreateSnapshotArgs;
     type Output = EvidenceSnapshot;

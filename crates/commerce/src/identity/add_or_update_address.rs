@@ -2,6 +2,7 @@
 
 use countersign::contract::{Behaviour, ConflictReason};
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::addresses::{ADDRESSES_MAX, KeptAddress};
@@ -34,7 +35,7 @@ pub(super) struct AddOrUpdateAddressArgs {
 }
 
 /// What is kept now.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
     #[serde(flatten)]
     kept: KeptAddress,

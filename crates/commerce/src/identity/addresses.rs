@@ -4,6 +4,7 @@ use std::fmt;
 
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
@@ -18,7 +19,7 @@ pub const ADDRESSES_MAX: usize = 50;
 /// An address that a user keeps, in normal form.
 ///
 /// The rules that it was checked by may change after it was kept; what is kept stays as it was checked.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct KeptAddress {
     /// Its name; says nothing about where it is.
     pub address_id: String,

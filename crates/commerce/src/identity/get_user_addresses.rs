@@ -1,6 +1,7 @@
 //! The tool that lists a user's addresses.
 
 use countersign::{CallContext, Tool, ToolError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::addresses::KeptAddress;
@@ -10,12 +11,12 @@ use super::profile::Profile;
 pub(super) struct GetUserAddresses;
 
 /// A user's addresses, the default one first.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct UserAddresses {
     addresses: Vec<ListedAddress>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ListedAddress {
     #[serde(flatten)]
     kept: KeptAddress,

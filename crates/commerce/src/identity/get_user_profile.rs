@@ -1,6 +1,7 @@
 //! The tool that says who the user is.
 
 use countersign::{CallContext, Tool, ToolError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::addresses::KeptAddress;
@@ -11,7 +12,7 @@ use crate::destination::Destination;
 pub(super) struct GetUserProfile;
 
 /// What is known about a user; what is not known is absent.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct UserProfile {
     user_id: String,
     #[serde(flatten)]
@@ -23,8 +24,8 @@ pub(super) struct UserProfile {
 
 impl Tool for GetUserProfile {
     const NAME: &'static str = "identity.get_user_profile";
-    const DESCRIPTION: &'static str = "What is known about the user: language, currency, time zone and where things go \
-        by default. What is not known is absent.";
+    const DESCRIPTION: &'static str =
+        "What is known about the user: language, currency, time zone, default address.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ();
     type Output = UserProfile;

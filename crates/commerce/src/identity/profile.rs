@@ -2,6 +2,7 @@
 
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const PROFILES: Collection = Collection::of_user("profile");
@@ -11,7 +12,7 @@ const ID: &str = "profile";
 
 /// What a user said when something was last kept for them. It is made with the first thing that is kept; what was
 /// never said is absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Profile {
     /// BCP 47.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,12 +1,13 @@
 //! What is found, and what it is cited by.
 
 use countersign::contract::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 
 /// What a search has found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct SearchAnswer {
     /// What was searched.
     pub corpus: CorpusUsed,
@@ -15,7 +16,7 @@ pub struct SearchAnswer {
 }
 
 /// Which texts an answer is from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct CorpusUsed {
     /// Its name.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct CorpusUsed {
 }
 
 /// A part of a document that answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Hit {
     /// `knowledge.get_chunk` reads all of it by this.
     pub chunk_id: String,
@@ -46,7 +47,7 @@ pub struct Hit {
 }
 
 /// A part of a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ChunkAnswer {
     /// What was read.
     pub corpus: CorpusUsed,

@@ -1,10 +1,11 @@
 //! Which bytes of which file something was said in.
 
 use countersign::contract::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A part of a document. It can be checked by anybody who has the file: [`verify`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Citation {
     /// SHA-256 of the whole file.
     pub document_digest: Digest,

@@ -19,10 +19,10 @@ pub(super) struct GetChunk;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetChunkArgs {
-    /// Which part of which document, as a search names it.
+    /// From `knowledge.search`.
     #[arg(example = "batteries.en#2", min_length = 1, max_length = 128)]
     chunk_id: String,
-    /// `citation.document_digest` of the search: if the document has changed since, that is said and nothing is read.
+    /// `citation.document_digest` of the search; a document that has changed since is refused.
     #[arg(pattern = "^sha256:[0-9a-f]{64}$")]
     expected_document_digest: Option<String>,
 }
@@ -32,8 +32,8 @@ const SUGGESTIONS: usize = 3;
 
 impl Tool for GetChunk {
     const NAME: &'static str = "knowledge.get_chunk";
-    const DESCRIPTION: &'static str = "Reads one part of a document of the shop, with its citation: which bytes of \
-        which file it is. chunk_id is that of a hit of knowledge.search.";
+    const DESCRIPTION: &'static str =
+        "Reads one part of a document of the shop, with its citation.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = GetChunkArgs;
     type Output = ChunkAnswer;

@@ -20,15 +20,14 @@ pub(super) struct Search;
 /// What it takes.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SearchArgs {
-    /// What to look for, in Chinese or English: words or a question. A text is found that has one of the words.
+    /// Words or a question, in Chinese or English.
     #[arg(
         example = "can I send a power bank by post",
         min_length = 1,
         max_length = 500
     )]
     query: String,
-    /// Only texts in this language, such as en or zh. Without it texts in every language; those in the language of
-    /// the request, else of the question, come first.
+    /// Only texts in this language, such as en or zh.
     #[arg(example = "zh", min_length = 2, max_length = 35)]
     language: Option<String>,
     /// How many at most.
@@ -41,9 +40,9 @@ const SNIPPET_CHARS_MAX: usize = 200;
 
 impl Tool for Search {
     const NAME: &'static str = super::SEARCH_TOOL;
-    const DESCRIPTION: &'static str = "Finds what the shop's own texts say about shipping, duties and taxes, returns, \
-        customs, batteries, payment, privacy, care and more. Each hit has a citation; cite chunk_id and \
-        citation.document_digest with what you tell the user. knowledge.get_chunk reads all of a hit.";
+    const DESCRIPTION: &'static str = "Finds what the shop's texts say about shipping, taxes, returns, customs, batteries, \
+         payment, privacy, care and more. Cite chunk_id and citation.document_digest. \
+         knowledge.get_chunk reads all of a hit.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = SearchArgs;
     type Output = SearchAnswer;

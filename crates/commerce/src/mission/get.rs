@@ -2,6 +2,7 @@
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{MISSIONS, Mission, Status};
@@ -27,7 +28,7 @@ pub(super) struct GetArgs {
 }
 
 /// Missions of a user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct MissionList {
     /// Those that were changed last come first.
     pub missions: Vec<Mission>,
@@ -37,7 +38,8 @@ pub struct MissionList {
 
 impl Tool for Get {
     const NAME: &'static str = "mission.get";
-    const DESCRIPTION: &'static str = "What the user wants: one mission, or all that are open. Look here at the start of a visit.";
+    const DESCRIPTION: &'static str = "What the user wants: one mission, or all that are open. Look here at the start of a \
+         visit.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = GetArgs;
     type Output = MissionList;

@@ -18,10 +18,10 @@ pub(super) struct Update;
 /// What `mission.update` takes. What is left out stays as it is.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateArgs {
-    /// The mission, as `mission.create` named it.
+    /// From `mission.create`.
     #[arg(example = "mis_0123456789abcdef")]
     mission_id: Id,
-    /// The version that the change was made from, as the last answer about the mission said it.
+    /// The version that you have read.
     #[arg(min = 1)]
     expected_version: u32,
     /// What the user wants now.
@@ -65,8 +65,8 @@ pub(super) enum Clear {
 
 impl Tool for Update {
     const NAME: &'static str = "mission.update";
-    const DESCRIPTION: &'static str = "Changes a mission or notes how it goes. `expected_version` is the version that you \
-        have read: where somebody else was faster the answer is CONFLICT, and nothing has changed.";
+    const DESCRIPTION: &'static str = "Changes a mission or notes how it goes. CONFLICT: somebody else was faster, and \
+         nothing has changed.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = UpdateArgs;

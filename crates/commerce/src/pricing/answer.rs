@@ -1,13 +1,14 @@
 //! What a quote says.
 
 use countersign::contract::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fx::RateUsed;
 use crate::money::Money;
 
 /// Prices of a basket, in one currency, for as long as the reply's window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Quote {
     /// Its own name, for people.
     pub quote_id: String,
@@ -30,7 +31,7 @@ pub struct Quote {
 }
 
 /// The price of one thing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct QuoteLine {
     /// What.
     pub sku: String,
@@ -55,7 +56,7 @@ pub struct QuoteLine {
 }
 
 /// A promotion that a price rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PromotionApplied {
     /// Its name in the rule set `prices`.
     pub promotion_id: String,

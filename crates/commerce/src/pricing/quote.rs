@@ -25,7 +25,7 @@ pub(super) struct QuoteArgs {
     /// What to price. The same thing twice is added up.
     #[arg(min_items = 1, max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
     items: Vec<Item>,
-    /// The currency of the prices, such as EUR. Without it that of the request, else USD.
+    /// Such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
     /// The cart that the quote is for. It then counts for no other cart.
@@ -34,9 +34,8 @@ pub(super) struct QuoteArgs {
 
 impl Tool for GetRealtimeQuote {
     const NAME: &'static str = super::QUOTE_TOOL;
-    const DESCRIPTION: &'static str = "The price of items now, with promotions, in one currency. Amounts are whole \
-        numbers of the currency's smallest unit. The quote holds for five minutes; a total and a draft order rest on \
-        it by evidence.snapshot_id of the reply.";
+    const DESCRIPTION: &'static str = "The price of items now, with promotions, in one currency. Amounts are whole numbers of \
+         the smallest unit. A total and a draft order need its evidence.snapshot_id.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = QuoteArgs;
     type Output = Quote;

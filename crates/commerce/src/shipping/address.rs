@@ -6,6 +6,7 @@
 use std::fmt;
 
 use countersign::ToolArgs;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
@@ -32,7 +33,7 @@ pub(crate) use validate_address::of;
 pub use validate_address::{Deliverability, Kind, ValidAddress};
 
 /// An address as it is sent and, in normal form, as it is answered and kept.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 pub struct Address {
     /// Who receives it.
     #[arg(

@@ -1,6 +1,7 @@
 //! What carriers offer.
 
 use countersign::contract::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
@@ -9,7 +10,7 @@ use crate::money::Money;
 use crate::tax::Incoterm;
 
 /// The ways that a basket can go to a destination.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ShippingQuote {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +34,7 @@ pub struct ShippingQuote {
 }
 
 /// One way to send everything.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ShippingOption {
     /// Its name, the same whenever the same service is offered.
     pub option_id: String,
@@ -64,7 +65,7 @@ pub struct ShippingOption {
 }
 
 /// A parcel and how its price came about, in the currency of the tariff.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Parcel {
     /// Who sends it.
     pub merchant_id: String,
@@ -91,7 +92,7 @@ pub struct Parcel {
 }
 
 /// How long it takes, in working days.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Sla {
     /// At least.
     pub days_min: u32,
@@ -102,7 +103,7 @@ pub struct Sla {
 }
 
 /// A service that cannot be had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Excluded {
     /// What its name would have been.
     pub option_id: String,
@@ -119,7 +120,7 @@ pub struct Excluded {
 }
 
 /// Why a service cannot be had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// It does not run between these places.

@@ -25,7 +25,7 @@ pub(super) struct QuoteOptionsArgs {
     items: Vec<Item>,
     /// Where it goes; with the postal code, remote areas are known.
     destination: Destination,
-    /// The currency of the answer; that of the call where it is left out.
+    /// Such as EUR; by default that of the request.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
     /// The cart that the answer is for; it then counts for no other.
@@ -34,9 +34,8 @@ pub(super) struct QuoteOptionsArgs {
 
 impl Tool for QuoteOptions {
     const NAME: &'static str = super::SHIPPING_TOOL;
-    const DESCRIPTION: &'static str = "Ways to send items to a destination: price, time in working days, how duties \
-        are paid, and which services cannot be had and why. Things from several places go in several parcels; an \
-        option takes all of them.";
+    const DESCRIPTION: &'static str = "Ways to send items to a destination: price, working days, how duties are paid, and \
+         which services cannot be had and why.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = QuoteOptionsArgs;
     type Output = ShippingQuote;

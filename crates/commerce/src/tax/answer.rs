@@ -2,6 +2,7 @@
 
 use countersign::ToolArgs;
 use countersign::contract::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::Destination;
@@ -9,7 +10,7 @@ use crate::fx::RateUsed;
 use crate::money::Money;
 
 /// Duties, taxes and fees of a basket at its destination.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxEstimate {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +61,7 @@ pub struct TaxEstimate {
 }
 
 /// Duty and tax of one line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxLine {
     /// What.
     pub sku: String,
@@ -93,7 +94,9 @@ pub struct TaxLine {
 }
 
 /// How duty and tax are computed. The names stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Nothing crosses a border: the tax of the country on the price.
@@ -143,7 +146,7 @@ impl Method {
 }
 
 /// A fee.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Fee {
     /// Which rule of the rule set.
     pub rule: String,
@@ -154,7 +157,7 @@ pub struct Fee {
 }
 
 /// Who pays duties and taxes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Incoterm {
     /// Delivered, duty paid: they are part of the total.
@@ -180,7 +183,9 @@ impl Incoterm {
 }
 
 /// How sure an estimate is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Something had to be assumed.

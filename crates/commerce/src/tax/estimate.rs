@@ -27,14 +27,13 @@ pub struct EstimateArgs {
     /// What is bought, at list prices; exactly one of this and `quote_snapshot_id`.
     #[arg(max_items = 50)]
     pub(super) items: Option<Vec<Item>>,
-    /// Evidence of a quote, whose prices are used: `evidence.snapshot_id` of `pricing.get_realtime_quote`; exactly one of
-    /// this and `items`.
+    /// `evidence.snapshot_id` of `pricing.get_realtime_quote`, for its prices; exactly one of this and `items`.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     pub(super) quote_snapshot_id: Option<EvidenceId>,
-    /// Evidence of shipping options: `evidence.snapshot_id` of `shipping.quote_options`.
+    /// `evidence.snapshot_id` of `shipping.quote_options`.
     #[arg(example = "ev_01a1e383-11f7-7cab-a9f3-00c0339b928b")]
     pub(super) shipping_snapshot_id: Option<EvidenceId>,
-    /// `option_id` of one of those options; its price is part of what duty and tax are computed on.
+    /// `option_id` of one of those options.
     #[arg(min_length = 1, max_length = 64, example = "halcyon.battery_line")]
     pub(super) shipping_option_id: Option<String>,
     /// Where it goes.
@@ -54,8 +53,7 @@ pub(super) struct Estimate;
 
 impl Tool for Estimate {
     const NAME: &'static str = TAX_TOOL;
-    const DESCRIPTION: &'static str = "Duties, taxes and fees of items at their destination: an estimate by versioned \
-        rules, with method, confidence and breakdown. Reference data, not tax advice.";
+    const DESCRIPTION: &'static str = "Estimates duties, taxes and fees of items at their destination. Reference data, not tax advice.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = EstimateArgs;
     type Output = TaxEstimate;

@@ -13,7 +13,7 @@ async fn amounts_are_never_made_from_anything_else() {
         let reply = world.call(tool, arguments).await;
         check_error(&reply, "INVALID_ARGUMENT", &json!({"field": field}));
         let hint = reply["error"]["details"]["hint"].as_str().unwrap();
-        let unit = "Whole number of the smallest unit: 4999 is EUR 49.99.";
+        let unit = "In the smallest unit: 4999 is EUR 49.99.";
         assert!(hint.ends_with(unit), "{tool}: {hint}");
     };
     for amount in [

@@ -20,26 +20,33 @@ impl Wire for Mcp {
         (Form::Verbatim, PropertyNames::Any)
     }
 
-    fn definition(&self, tool: &Declaration<'_>, _: &ToolListOptions) -> Value {
+    fn definition(&self, tool: &Declaration<'_>, options: &ToolListOptions) -> Value {
         let mut definition = json!({
             "name": tool.alias,
             "description": tool.description,
             "inputSchema": tool.input,
-            "annotations": annotations(tool.spec),
-            "_meta": hints(tool.spec),
         });
+        let annotations = annotations(tool.spec);
+        if annotations != json!({}) {
+            set(&mut definition, "annotations", annotations);
+        }
+        if options.whole {
+            set(&mut definition, "_meta", hints(tool.spec));
+        }
         if let Some(title) = &tool.spec.title {
             set(&mut definition, "title", title.clone());
         }
         // Clients of the older eras refuse a tool whose result is not an object.
+        let declared = tool.spec.output.as_ref();
         if let Some(output) = &tool.output
-            && output.get("type") == Some(&json!("object"))
+            && declared.and_then(|schema| schema.get("type")) == Some(&json!("object"))
         {
-            set(
-                &mut definition,
-                "outputSchema",
-                with_evidence(output.clone()),
-            );
+            let output = if options.whole {
+                with_evidence(output.clone())
+            } else {
+                output.clone()
+            };
+            set(&mut definition, "outputSchema", output);
         }
         definition
     }
@@ -102,19 +109,25 @@ fn annotations(spec: &ToolSpec) -> Value {
         KeyRule::Optional => false,
         KeyRule::Required | KeyRule::Derive => true,
     };
-    let mut annotations = json!({
-        "readOnlyHint": !writes,
-        "openWorldHint": behaviour.effect == Effect::External,
-    });
-    // Both say something only about a tool that changes anything.
+    // What the protocol assumes anyway is left out: a tool that writes, destroys, is not to be repeated, and acts elsewhere.
+    let mut annotations = json!({});
+    if behaviour.effect != Effect::External {
+        set(&mut annotations, "openWorldHint", false);
+    }
     if writes {
-        let (destructive, repeatable) = match behaviour.change {
-            Change::Replaces => (true, false),
-            Change::Adds => (false, false),
-            Change::Sets => (true, true),
+        let (adds, repeatable) = match behaviour.change {
+            Change::Replaces => (false, false),
+            Change::Adds => (true, false),
+            Change::Sets => (false, true),
         };
-        set(&mut annotations, "destructiveHint", destructive);
-        set(&mut annotations, "idempotentHint", keyed || repeatable);
+        if adds {
+            set(&mut annotations, "destructiveHint", false);
+        }
+        if keyed || repeatable {
+            set(&mut annotations, "idempotentHint", true);
+        }
+    } else {
+        set(&mut annotations, "readOnlyHint", true);
     }
     if let Some(title) = &spec.title {
         set(&mut annotations, "title", title.clone());
@@ -122,7 +135,7 @@ fn annotations(spec: &ToolSpec) -> Value {
     annotations
 }
 
-/// What a host can know of a tool before it calls.
+/// What a program can know of a tool before it calls.
 fn hints(spec: &ToolSpec) -> Value {
     let behaviour = &spec.behaviour;
     let mut meta = Map::new();

@@ -4,6 +4,7 @@
 //! than the declaration (with a note that says so) but never narrower in what it makes a model
 //! leave out.
 
+mod brief;
 mod describe;
 mod limits;
 mod openapi;
@@ -174,6 +175,16 @@ pub(super) fn prepare(
 /// A whole argument object put together from the examples of the parameters, where that is possible.
 pub(super) fn example(schema: &Value) -> Option<Value> {
     describe::example_object(schema.as_object()?)
+}
+
+/// Drops what a model has no use for. `names_tool` tells whether a description names another tool.
+pub(super) fn brief(schema: &mut Value, names_tool: &dyn Fn(&str) -> bool) {
+    brief::rewrite(schema, names_tool);
+}
+
+/// The members that an answer always has, and their types, without what is inside them.
+pub(super) fn outline(output: &Value) -> Value {
+    brief::outline(output)
 }
 
 /// Removes every `examples` keyword.

@@ -26,6 +26,9 @@ pub struct ToolListOptions {
     pub max_tokens: Option<usize>,
     /// Gemini only: `parameters` in its subset of `OpenAPI` instead of `parametersJsonSchema`.
     pub openapi: bool,
+    /// All that a program can use, beside what a model acts on: every bound and example. For MCP also the schema of the
+    /// answer in depth, and how the tool behaves in `_meta`.
+    pub whole: bool,
 }
 
 /// The tools in a provider's words.
@@ -120,7 +123,7 @@ pub(super) fn list(
     is_tool: &dyn Fn(&str) -> bool,
     options: &ToolListOptions,
 ) -> Result<ToolList, ToolListError> {
-    let mut drafts = drafts(specs, is_tool)?;
+    let mut drafts = drafts(specs, is_tool, options.whole)?;
     if let Some(budget) = wire.strict_budget().filter(|_| options.strict) {
         keep_within(&mut drafts, budget);
     }
@@ -154,7 +157,9 @@ pub(super) fn list(
 fn drafts<'a>(
     specs: &[&'a ToolSpec],
     is_tool: &dyn Fn(&str) -> bool,
+    whole: bool,
 ) -> Result<Vec<Draft<'a>>, ToolListError> {
+    let names_tool = |text: &str| in_text(text, is_tool) != text;
     let mut taken: BTreeMap<String, &ToolName> = BTreeMap::new();
     let mut drafts = Vec::new();
     for spec in specs {
@@ -168,12 +173,21 @@ fn drafts<'a>(
         }
         let mut input = spec.json_schema();
         again::add_to(spec, &mut input);
+        if !whole {
+            schema::brief(&mut input, &names_tool);
+        }
         drafts.push(Draft {
             spec,
             alias,
             description: in_text(&spec.description, is_tool),
             input: named(input, is_tool),
-            output: spec.output.clone().map(|output| named(output, is_tool)),
+            output: spec.output.as_ref().map(|output| {
+                if whole {
+                    named(output.clone(), is_tool)
+                } else {
+                    schema::outline(output)
+                }
+            }),
             is_within_strict: true,
         });
     }
@@ -289,7 +303,7 @@ fn render(
 fn hints(behaviour: &Behaviour) -> Option<String> {
     let ttl = behaviour
         .ttl_seconds
-        .map(|seconds| format!("The answer holds for {seconds} seconds."));
+        .map(|seconds| format!("Valid for {seconds} seconds."));
     let confirmation = match behaviour.confirmation {
         Confirmation::Never => None,
         Confirmation::Always | Confirmation::Terms(_) => {
@@ -299,5 +313,75 @@ fn hints(behaviour: &Behaviour) -> Option<String> {
     match (ttl, confirmation) {
         (Some(ttl), Some(confirmation)) => Some(format!("{ttl} {confirmation}")),
         (ttl, confirmation) => ttl.or(confirmation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_contract::{Effect, Input, Parameter, ValueKind};
+
+    use super::*;
+    use crate::dialect::Dialect;
+
+    fn tool(name: &str, optional: usize, effect: Effect) -> ToolSpec {
+        let parameter =
+            |n: usize| Parameter::new(format!("p{n}"), ValueKind::String, "").optional();
+        let parameters = (0..optional).map(parameter);
+        let name = ToolName::new(name).unwrap();
+        let mut spec =
+            ToolSpec::new(name, "Use b.other first.").input(Input::parameters(parameters));
+        spec.behaviour.effect = effect;
+        spec.behaviour.idempotency.key = countersign_contract::tool::KeyRule::Derive;
+        spec
+    }
+
+    /// The names of the tools that a list holds to their schemas.
+    fn strict(specs: &[ToolSpec]) -> Vec<String> {
+        let specs: Vec<_> = specs.iter().collect();
+        let options = ToolListOptions {
+            strict: true,
+            ..ToolListOptions::default()
+        };
+        let list = Dialect::Anthropic.tools(&specs, &options).unwrap().json;
+        let strict = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|tool| tool["strict"] == true);
+        strict
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// B15: strict mode has room for so many tools and optional parameters; what writes comes first.
+    #[test]
+    fn strict_mode_is_spent_within_its_budget() {
+        let many: Vec<_> = (0..30)
+            .map(|n| tool(&format!("a.t{n}"), 0, Effect::Read))
+            .collect();
+        assert_eq!(strict(&many).len(), 20);
+        let three = [
+            tool("a.read", 10, Effect::Read),
+            tool("a.write", 20, Effect::Write),
+            tool("a.small", 4, Effect::Read),
+        ];
+        assert_eq!(strict(&three), ["a_write", "a_small"]);
+    }
+
+    /// B15: descriptions name the tools of the list as the list does, and leave all else as it is.
+    #[test]
+    fn descriptions_use_the_names_of_the_list() {
+        let specs = [
+            tool("a.one", 0, Effect::Read),
+            tool("b.other", 0, Effect::Read),
+        ];
+        let list = Dialect::OpenAi.tools(&[&specs[0], &specs[1]], &ToolListOptions::default());
+        let list = list.unwrap().json;
+        assert_eq!(list[0]["function"]["description"], "Use b_other first.");
+        let alone = Dialect::OpenAi.tools(&[&specs[0]], &ToolListOptions::default());
+        assert_eq!(
+            alone.unwrap().json[0]["function"]["description"],
+            "Use b.other first."
+        );
     }
 }

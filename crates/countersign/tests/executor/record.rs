@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign::approve::{Answer, Approver, Confirm, Permit};
 use countersign::clock::ManualClock;
 use countersign::contract::parameter::Sensitivity;
-use countersign::contract::{Digest, Input, Parameter, ValueKind};
+use countersign::contract::{Actor, ActorType, Digest, Input, Parameter, ValueKind};
 use countersign::ledger::MemoryStore;
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal, ToolCall};
@@ -136,7 +136,18 @@ async fn sensitive_arguments_are_redacted() {
     world.send("parcel.send", &arguments, &json!({})).await;
     let hidden = json!({"to": [{"street": "[personal]"}], "pin": "[secret]"});
     assert_eq!(world.record()["arguments_redacted"], hidden);
-    assert_eq!(world.asked().await[0].arguments, hidden);
+    // Who has to decide sees what will be done; the agent that asks does not.
+    let shown = json!({"to": [{"street": "1 Main St"}], "pin": "[secret]"});
+    assert_eq!(world.asked().await[0].arguments, shown);
+    let agent = Principal::new(
+        Actor {
+            kind: ActorType::Agent,
+            id: "a_7".to_owned(),
+        },
+        "u_1",
+    );
+    let seen = world.approvals().show("ap_1", &agent).await.unwrap();
+    assert_eq!(seen.arguments, hidden);
     let canonical = br#"{"pin":"0451","to":[{"street":"1 Main St"}]}"#;
     let digest = Digest::of_bytes(canonical).to_string();
     assert_eq!(world.record()["arguments_digest"], digest);

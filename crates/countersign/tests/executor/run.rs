@@ -9,6 +9,7 @@ use countersign::contract::{Input, Parameter, Source, TraceContext, ValueKind};
 use countersign::{
     CallContext, Catalog, Executor, Principal, Reply, Tool, ToolArgs, ToolCall, ToolError,
 };
+use schemars::JsonSchema;
 use serde_json::json;
 
 use crate::world::{Probe, World, call, check_error, check_ok};
@@ -308,7 +309,7 @@ async fn defaults_are_filled_in_after_binding() {
     );
 }
 
-#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+#[derive(serde::Deserialize, serde::Serialize, JsonSchema, ToolArgs)]
 struct OrderArgs {
     /// What to order.
     lines: Vec<Line>,
@@ -319,7 +320,7 @@ struct OrderArgs {
     origin: Origin,
 }
 
-#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+#[derive(serde::Deserialize, serde::Serialize, JsonSchema, ToolArgs)]
 struct Line {
     /// Which item.
     sku: String,
@@ -330,14 +331,14 @@ struct Line {
     wrapping: Option<Wrapping>,
 }
 
-#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+#[derive(serde::Deserialize, serde::Serialize, JsonSchema, ToolArgs)]
 struct Wrapping {
     /// Of the paper.
     #[arg(default = "brown")]
     colour: String,
 }
 
-#[derive(serde::Deserialize, serde::Serialize, ToolArgs)]
+#[derive(serde::Deserialize, serde::Serialize, JsonSchema, ToolArgs)]
 struct Origin {
     /// The city.
     city: String,

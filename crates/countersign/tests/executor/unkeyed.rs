@@ -9,13 +9,18 @@ use countersign::contract::{
 };
 use countersign::observe::{Origin, Surface};
 use countersign::unavailable::Unavailable;
-use countersign::{BoxFuture, Principal, ToolCall};
+use countersign::{BoxFuture, Principal, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 use crate::world::{Probe, Runs, World};
 
 /// Says the same for everybody.
-struct Fixed(Option<UnkeyedWrites>);
+struct Fixed(Rule);
+
+/// A rule, and its window.
+type Rule = (Option<UnkeyedWrites>, Option<Duration>);
+
+const USUAL: Rule = (None, None);
 
 impl Authorizer for Fixed {
     fn decide<'a>(
@@ -28,7 +33,8 @@ impl Authorizer for Fixed {
             policy_revision: "test".into(),
             must_confirm: false,
             approval_valid_for: None,
-            unkeyed_writes: self.0,
+            unkeyed_writes: self.0.0,
+            unkeyed_window: self.0.1,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }
@@ -55,7 +61,7 @@ fn sent() -> Sent {
 }
 
 /// A tool with its effect in the store, one with its effect elsewhere, and how often they have run.
-fn world(rule: Option<UnkeyedWrites>) -> (World, [(&'static str, Runs); 2]) {
+fn world(rule: Rule) -> (World, [(&'static str, Runs); 2]) {
     let sku = Parameter::new("sku", ValueKind::String, "");
     let input = Input::parameters([sku]);
     let add = Probe::write("cart.add").input(input.clone());
@@ -78,28 +84,31 @@ async fn send(world: &World, tool: &str, sent: Sent) -> Value {
 }
 
 /// How often a tool has run when one call follows another.
-async fn check(rule: Option<UnkeyedWrites>, first: Sent, wait: u64, second: Sent, runs: u32) {
-    let (world, tools) = world(rule);
-    for (tool, ran) in tools {
-        let one = send(&world, tool, first.clone()).await;
-        assert_eq!(one["ok"], true, "{one:#}");
-        world.advance_seconds(wait);
-        let two = send(&world, tool, second.clone()).await;
-        assert_eq!(two["ok"], true, "{two:#}");
-        ran.check(runs);
-        let warned = two["warnings"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["code"] == "REPEATED_CALL"));
-        assert_eq!(warned, runs == 1, "{two:#}");
-        assert_eq!(two["replayed"] == true, runs == 1, "{two:#}");
+async fn check(rule: Rule, first: Sent, wait: u64, second: Sent, runs: u32) {
+    // Keys begin anew every window: a first call near the end of one is found from the next.
+    for (begin, (world, tools)) in [0, 77].map(|begin| (begin, world(rule))) {
+        world.advance_seconds(begin);
+        for (tool, ran) in tools {
+            let one = send(&world, tool, first.clone()).await;
+            assert_eq!(one["ok"], true, "{one:#}");
+            world.advance_seconds(wait);
+            let two = send(&world, tool, second.clone()).await;
+            assert_eq!(two["ok"], true, "{two:#}");
+            ran.check(runs);
+            let warned = two["warnings"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["code"] == "REPEATED_CALL"));
+            assert_eq!(warned, runs == 1, "{two:#}");
+            assert_eq!(two["replayed"] == true, runs == 1, "{two:#}");
+        }
     }
 }
 
 #[tokio::test]
 async fn what_a_model_sends_twice_is_done_once() {
-    check(None, sent(), 0, sent(), 1).await;
-    check(None, sent(), 119, sent(), 1).await;
-    check(None, sent(), 121, sent(), 2).await;
+    check(USUAL, sent(), 0, sent(), 1).await;
+    check(USUAL, sent(), 119, sent(), 1).await;
+    check(USUAL, sent(), 121, sent(), 2).await;
     let agent = Actor {
         kind: ActorType::Agent,
         id: "a_1".into(),
@@ -109,7 +118,7 @@ async fn what_a_model_sends_twice_is_done_once() {
         principal: Principal::new(agent, "u_1"),
         ..sent()
     };
-    check(None, agent.clone(), 30, agent, 1).await;
+    check(USUAL, agent.clone(), 30, agent, 1).await;
 }
 
 #[tokio::test]
@@ -120,9 +129,9 @@ async fn what_is_another_call_is_done() {
         ..sent()
     };
     let same = json!({"sku": "S-1"});
-    check(None, sent(), 1, other(json!({"sku": "S-2"}), json!({})), 2).await;
+    check(USUAL, sent(), 1, other(json!({"sku": "S-2"}), json!({})), 2).await;
     check(
-        None,
+        USUAL,
         sent(),
         1,
         other(same.clone(), json!({"session_id": "s_2"})),
@@ -130,7 +139,7 @@ async fn what_is_another_call_is_done() {
     )
     .await;
     check(
-        None,
+        USUAL,
         sent(),
         1,
         other(same.clone(), json!({"currency": "EUR"})),
@@ -138,7 +147,7 @@ async fn what_is_another_call_is_done() {
     )
     .await;
     check(
-        None,
+        USUAL,
         sent(),
         1,
         other(same.clone(), json!({"idempotency_key": "k"})),
@@ -149,14 +158,14 @@ async fn what_is_another_call_is_done() {
         surface: Surface::Http,
         ..sent()
     };
-    check(None, elsewhere.clone(), 1, elsewhere, 2).await;
+    check(USUAL, elsewhere.clone(), 1, elsewhere, 2).await;
     let named = |call_id| Sent {
         surface: Surface::Provider,
         call_id: Some(call_id),
         ..sent()
     };
-    check(None, named("call_1"), 1, named("call_2"), 2).await;
-    check(None, named("call_1"), 1, named("call_1"), 1).await;
+    check(USUAL, named("call_1"), 1, named("call_2"), 2).await;
+    check(USUAL, named("call_1"), 1, named("call_1"), 1).await;
 }
 
 /// The value of `again` is part of the key, so that a call that is meant again is made once as well.
@@ -166,16 +175,16 @@ async fn a_model_can_mean_it_again() {
         arguments: json!({"sku": "S-1", "again": value}),
         ..sent()
     };
-    check(None, sent(), 1, again(json!(true)), 2).await;
-    check(None, sent(), 1, again(json!("once more")), 2).await;
-    check(None, again(json!(2)), 1, again(json!(2)), 1).await;
-    check(None, again(json!(2)), 1, again(json!(3)), 2).await;
+    check(USUAL, sent(), 1, again(json!(true)), 2).await;
+    check(USUAL, sent(), 1, again(json!("once more")), 2).await;
+    check(USUAL, again(json!(2)), 1, again(json!(2)), 1).await;
+    check(USUAL, again(json!(2)), 1, again(json!(3)), 2).await;
     // Null and 1 are what a call is anyway, and with a key it has no meaning.
-    check(None, sent(), 1, again(Value::Null), 1).await;
-    check(None, sent(), 1, again(json!(1)), 1).await;
+    check(USUAL, sent(), 1, again(Value::Null), 1).await;
+    check(USUAL, sent(), 1, again(json!(1)), 1).await;
     let mut keyed = again(json!(2));
     keyed.envelope = json!({"idempotency_key": "k"});
-    let (world, [(tool, runs), _]) = world(None);
+    let (world, [(tool, runs), _]) = world(USUAL);
     for _ in 0..2 {
         let reply = send(&world, tool, keyed.clone()).await;
         assert_eq!(reply["ok"], true, "{reply:#}");
@@ -186,15 +195,18 @@ async fn a_model_can_mean_it_again() {
 #[tokio::test]
 async fn a_policy_decides() {
     let window = Duration::from_secs(10);
-    let derive = Some(UnkeyedWrites::Derive { window });
+    let derive = (Some(UnkeyedWrites::Derive), Some(window));
     let program = Sent {
         surface: Surface::InProcess,
         ..sent()
     };
     check(derive, program.clone(), 5, program.clone(), 1).await;
     check(derive, program.clone(), 11, program, 2).await;
-    check(Some(UnkeyedWrites::Allow), sent(), 1, sent(), 2).await;
-    let (refusing, _) = world(Some(UnkeyedWrites::Refuse));
+    // The time alone holds for whoever has a key derived anyway.
+    check((None, Some(window)), sent(), 9, sent(), 1).await;
+    check((None, Some(window)), sent(), 11, sent(), 2).await;
+    check((Some(UnkeyedWrites::Allow), None), sent(), 1, sent(), 2).await;
+    let (refusing, _) = world((Some(UnkeyedWrites::Refuse), None));
     let refused = send(&refusing, "cart.add", sent()).await;
     assert_eq!(
         refused["error"]["details"]["field"], "/idempotency_key",
@@ -205,7 +217,7 @@ async fn a_policy_decides() {
 /// A repeat while the first still runs waits for its answer.
 #[tokio::test]
 async fn parallel_repeats_are_one() {
-    let (world, [(tool, runs), _]) = world(None);
+    let (world, [(tool, runs), _]) = world(USUAL);
     let one = || send(&world, tool, sent());
     let (a, b, c, d) = tokio::join!(one(), one(), one(), one());
     let mut repeated = 0;
@@ -219,4 +231,19 @@ async fn parallel_repeats_are_one() {
     }
     assert_eq!(repeated, 3, "all but the first are told");
     runs.check(1);
+}
+
+/// A call that failed without an effect is made again at once.
+#[tokio::test]
+async fn a_failure_is_no_answer_to_repeat() {
+    let tool = Probe::write("cart.add").body(|_, _| {
+        Box::pin(async { Err(ToolError::invalid("/sku", "there is none").without_effect()) })
+    });
+    let runs = tool.runs();
+    let world = World::logging([tool]);
+    for _ in 0..20 {
+        let reply = send(&world, "cart.add", sent()).await;
+        assert_eq!(reply["error"]["code"], "INVALID_ARGUMENT", "{reply:#}");
+    }
+    runs.check(20);
 }

@@ -3,11 +3,12 @@
 use crate::words::Say;
 use countersign::ToolError;
 use countersign::contract::{ErrorCode, Wording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Something that was changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Change {
     /// JSON pointer.
     pub field: String,

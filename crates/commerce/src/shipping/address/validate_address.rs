@@ -5,6 +5,7 @@ use std::fmt;
 use countersign::contract::Behaviour;
 use countersign::contract::tool::Replay;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{Checked, check};
@@ -28,7 +29,7 @@ pub(in crate::shipping) struct ValidateAddressArgs {
 }
 
 /// An address that can be printed on a label.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ValidAddress {
     /// In normal form.
     pub address: Address,
@@ -53,7 +54,7 @@ impl fmt::Debug for ValidAddress {
 }
 
 /// What is known about getting to an address.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Deliverability {
     /// `format`: how it is written was checked, not whether the house exists.
     pub checked: String,
@@ -70,7 +71,7 @@ pub struct Deliverability {
 }
 
 /// What kind of place an address is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A house.

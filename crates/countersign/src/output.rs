@@ -1,0 +1,68 @@
+//! The schema of an answer, made from the type of the answer.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The JSON Schema of what a type is written as; none for a type that may be anything.
+pub(crate) fn schema_of<T: JsonSchema>() -> Option<Value> {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // It is the name of a Rust type.
+    schema.remove("title");
+    let schema = schema.to_value();
+    let says_something = schema.as_object().is_some_and(|it| !it.is_empty());
+    says_something.then_some(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_json_snapshot;
+    use serde::Serialize;
+
+    use super::*;
+
+    /// How it went.
+    #[derive(Serialize, JsonSchema)]
+    struct Answer {
+        /// How many.
+        count: u8,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
+    }
+
+    /// B20: what a program has to know of an answer is in the declaration.
+    #[test]
+    fn a_member_that_may_be_left_out_is_not_required() {
+        assert_json_snapshot!(schema_of::<Answer>(), @r#"
+        {
+          "description": "How it went.",
+          "properties": {
+            "count": {
+              "description": "How many.",
+              "format": "uint8",
+              "maximum": 255,
+              "minimum": 0,
+              "type": "integer"
+            },
+            "remark": {
+              "type": [
+                "string",
+                "null"
+              ]
+            }
+          },
+          "required": [
+            "count"
+          ],
+          "type": "object"
+        }
+        "#);
+    }
+
+    #[test]
+    fn what_may_be_anything_has_no_schema() {
+        assert_eq!(schema_of::<Value>(), None);
+    }
+}
