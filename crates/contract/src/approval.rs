@@ -33,7 +33,8 @@ pub struct Approval {
     pub title: Option<String>,
     /// What the tool does.
     pub description: String,
-    /// What the tool would be given, defaults included, with every sensitive value replaced.
+    /// The arguments that the tool would be given, defaults included. Who may answer sees all of it but declared secrets, with characters that
+    /// hide or that move others written as their numbers. For everybody else every sensitive value is replaced.
     pub arguments: Value,
     /// What it may cost at most, where the tool declares terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,30 +1,65 @@
-//! The argument by which a model says that it means a write again, where a repeat would get the first answer.
+//! The argument `again`: a model says with it that it means a write once more, where a repeat would get the first answer.
+//! The list of tools shows it (`dialect/tools.rs`), step 4 takes it away (`executor/unkeyed.rs`), and no tool gets it.
 
+use countersign_args::Binder;
 use countersign_contract::ToolSpec;
 use countersign_contract::tool::KeyRule;
 use serde_json::{Value, json};
 
-/// Its name.
+/// The name of the argument.
 pub(crate) const AGAIN: &str = "again";
 
 /// The code of the warning that a write was not made again.
 pub(crate) const REPEATED_CALL: &str = "REPEATED_CALL";
 
-/// Whether a tool has it: it writes, leaves keys to its callers, and has no parameter of that name.
-pub(crate) fn takes_again(spec: &ToolSpec) -> bool {
-    spec.behaviour.effect.changes_something() && spec.behaviour.idempotency.key == KeyRule::Optional
+/// Adds the argument to the schema that a model is shown.
+pub(crate) fn add_to(spec: &ToolSpec, schema: &mut Value) {
+    let shown = json!({
+        "type": "integer",
+        "description": "2 or more: repeat on purpose.",
+    });
+    add(spec, schema, shown);
 }
 
-/// Adds it to the schema that a model is shown.
-pub(crate) fn add_to(spec: &ToolSpec, schema: &mut Value) {
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
-        return;
-    };
-    if takes_again(spec) && !properties.contains_key(AGAIN) {
-        let shown = json!({
-            "type": "integer",
-            "description": "2 or more: make the same call once more, on purpose.",
-        });
-        properties.insert(AGAIN.to_owned(), shown);
+/// A binder that knows the argument, in every form that a model gives it; none for a tool that does not have it.
+pub(crate) fn binder(spec: &ToolSpec) -> Option<Binder> {
+    let mut schema = spec.input.json_schema();
+    let scalar = json!({ "type": ["boolean", "integer", "string", "null"] });
+    add(spec, &mut schema, scalar)?;
+    Binder::from_schema(&schema, spec.behaviour.binding).ok()
+}
+
+/// The number after the one that a call had: a second time, where it had none.
+pub(crate) fn next(again: Option<&str>) -> u64 {
+    let number = again.and_then(|text| text.trim_matches('"').parse::<u64>().ok());
+    number.map_or(2, |number| number.saturating_add(1)).max(2)
+}
+
+/// Only a tool that writes, leaves keys to its callers and has no parameter of that name gets the argument.
+fn add(spec: &ToolSpec, schema: &mut Value, argument: Value) -> Option<()> {
+    let is_free = spec.behaviour.idempotency.key == KeyRule::Optional;
+    let properties = schema.get_mut("properties")?.as_object_mut()?;
+    if !spec.behaviour.effect.changes_something() || !is_free || properties.contains_key(AGAIN) {
+        return None;
+    }
+    properties.insert(AGAIN.to_owned(), argument);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_number_is_one_more() {
+        let check = |again: Option<&str>, expected: u64| {
+            assert_eq!(next(again), expected, "{again:?}");
+        };
+        check(None, 2);
+        check(Some("2"), 3);
+        check(Some("\"7\""), 8);
+        check(Some("true"), 2);
+        check(Some("\"once more\""), 2);
+        check(Some("18446744073709551615"), u64::MAX);
     }
 }

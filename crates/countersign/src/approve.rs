@@ -100,7 +100,9 @@ pub struct Confirm {
     pub currency: Option<String>,
     /// The time zone of the request, where it names one.
     pub timezone: Option<String>,
-    /// The arguments for display, defaults included, with every sensitive value replaced.
+    /// The arguments that the tool would be given, defaults included, without declared secrets. Who may answer sees them.
+    pub arguments: Value,
+    /// The same with every sensitive value replaced, for everybody else.
     pub arguments_redacted: Value,
     /// Which revision of the policy let the call come so far.
     pub policy_revision: String,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_contract::{ToolName, ToolSpec, Wording};
+use serde::Deserialize;
 
 use crate::BoxFuture;
 use crate::principal::Principal;
@@ -35,25 +36,25 @@ pub struct Decision {
     /// For how long an approval of the call can be given and used; as the executor is set up where it
     /// says nothing.
     pub approval_valid_for: Option<Duration>,
-    /// What becomes of a write that comes without a key; as the executor is set up where it says nothing.
+    /// The rule for a write that comes without a key; the executor's own where it says nothing.
     pub unkeyed_writes: Option<UnkeyedWrites>,
+    /// The time within which a repeat counts as the same call; [`DERIVE_WINDOW`] where it says nothing.
+    pub unkeyed_window: Option<Duration>,
 }
 
-/// For how long a repeat counts as the same call, where nothing else is said: longer than clients wait for an answer.
+/// The usual window of [`UnkeyedWrites::Derive`]: longer than clients wait for an answer.
 pub const DERIVE_WINDOW: Duration = Duration::from_mins(2);
 
-/// What becomes of a write that comes without a key (A5). Where the policy says nothing, what a model sends is
-/// [`Derive`](UnkeyedWrites::Derive)d a key for, and a program's own call is [`Allow`](UnkeyedWrites::Allow)ed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The rule for a write that comes without a key (A5). Where the policy says nothing, a model's call has a key
+/// [derived](UnkeyedWrites::Derive), and a program's call is [allowed](UnkeyedWrites::Allow).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum UnkeyedWrites {
-    /// The same call within this time gets the first answer, with a warning.
-    Derive {
-        /// How long.
-        window: Duration,
-    },
-    /// It is refused.
+    /// The same call within the window gets the first answer, with a warning.
+    Derive,
+    /// The call is refused.
     Refuse,
-    /// It is made, each time.
+    /// The call is made, each time.
     Allow,
 }
 
@@ -114,6 +115,7 @@ impl Authorizer for AllowAll {
             must_confirm: false,
             approval_valid_for: None,
             unkeyed_writes: None,
+            unkeyed_window: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }
@@ -195,6 +197,7 @@ impl Authorizer for Rules {
             must_confirm: false,
             approval_valid_for: None,
             unkeyed_writes: None,
+            unkeyed_window: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

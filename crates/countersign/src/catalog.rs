@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use countersign_args::{Binder, SchemaError};
@@ -70,6 +70,8 @@ pub struct Entry {
     alias: Arc<str>,
     digest: Digest,
     pub(crate) binder: Binder,
+    /// The binder that also knows the argument `again`; made when a call has it first.
+    pub(crate) again: OnceLock<Option<Binder>>,
     pub(crate) defaults: Defaults,
     pub(crate) redaction: Redaction,
     /// The log says once that a tool has no declaration (B8).
@@ -304,6 +306,7 @@ impl Entry {
             warned: Once::new(),
             digest,
             binder,
+            again: OnceLock::new(),
             tool,
         })
     }

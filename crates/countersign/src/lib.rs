@@ -21,6 +21,7 @@
 //!
 //! ```
 //! use countersign::contract::ErrorCode;
+//! use countersign::schemars::{self, JsonSchema};
 //! use countersign::{CallContext, Catalog, Executor, Principal, Tool, ToolArgs, ToolCall, ToolError};
 //!
 //! #[derive(serde::Deserialize, ToolArgs)]
@@ -33,7 +34,7 @@
 //!     quantity: u32,
 //! }
 //!
-//! #[derive(serde::Serialize)]
+//! #[derive(serde::Serialize, JsonSchema)]
 //! struct Quote {
 //!     total_cents: u32,
 //! }
@@ -101,10 +102,12 @@ pub mod ledger;
 pub mod limit;
 pub mod newest;
 pub mod observe;
+mod output;
 pub mod pattern;
 mod payload;
 pub mod principal;
 pub mod progress;
+pub mod realm;
 pub mod redact;
 pub mod replay;
 pub mod retention;
@@ -118,11 +121,13 @@ pub mod text;
 pub mod tool;
 pub mod unavailable;
 pub mod vault;
+mod visible;
 mod words;
 
 pub use countersign_args::{Arguments, Unreadable};
 pub use countersign_contract as contract;
 pub use countersign_macros::ToolArgs;
+pub use schemars;
 
 pub use args::{ArgType, ArgValue, Attachment, ToolArgs, Uri};
 pub use catalog::Catalog;

@@ -2,6 +2,8 @@
 
 use countersign_contract::{Actor, ActorType};
 
+use crate::realm::Realm;
+
 /// The proved identity behind a call.
 ///
 /// # Example
@@ -29,6 +31,8 @@ pub struct Principal {
     pub scopes: Vec<String>,
     /// Whether the envelope may name another actor or user: a trusted backend, not an agent.
     pub may_act_for_others: bool,
+    /// Whom it may name, where it may act for others.
+    pub realm: Realm,
     /// The credential that proved it; `None` if the embedding program vouches for it.
     pub credential: Option<Credential>,
 }
@@ -60,6 +64,7 @@ impl Principal {
             chain: Vec::new(),
             scopes: Vec::new(),
             may_act_for_others: false,
+            realm: Realm::Any,
             credential: None,
         }
     }
@@ -111,6 +116,12 @@ impl Principal {
     /// Lets the envelope name another actor and user.
     pub fn acting_for_others(mut self) -> Self {
         self.may_act_for_others = true;
+        self
+    }
+
+    /// Names the users for whom it may act, where it may act for others.
+    pub fn of_realm(mut self, realm: Realm) -> Self {
+        self.realm = realm;
         self
     }
 

@@ -82,9 +82,18 @@ impl Redaction {
         match &self.plan {
             Plan::Nothing => {}
             Plan::Everything => blank(arguments),
-            Plan::Schema(root) => Walk { root }.node(root, arguments, 0),
+            Plan::Schema(root) => Walk::all(root).node(root, arguments, 0),
         }
         Detector::new().scrub_value(arguments);
+    }
+
+    /// Replaces nothing but what is declared a secret, such as a PIN: for the person who decides about a call, who has to
+    /// see the rest, and to whom the secret says nothing.
+    pub fn apply_to_secrets(&self, arguments: &mut Value) {
+        match &self.plan {
+            Plan::Nothing | Plan::Everything => {}
+            Plan::Schema(root) => Walk::secrets(root).node(root, arguments, 0),
+        }
     }
 }
 
@@ -103,18 +112,41 @@ pub fn error_text(error: &dyn Error) -> String {
 
 struct Walk<'a> {
     root: &'a Value,
+    /// True if personal data stays.
+    only_secrets: bool,
 }
 
 /// How many references and combinators may follow each other at one place of the arguments.
 const HOPS_MAX: u32 = 32;
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn all(root: &'a Value) -> Self {
+        Self {
+            root,
+            only_secrets: false,
+        }
+    }
+
+    fn secrets(root: &'a Value) -> Self {
+        Self {
+            root,
+            only_secrets: true,
+        }
+    }
+
     fn node(&self, schema: &Value, value: &mut Value, hops: u32) {
-        if let Some(label) = schema.get(ext::SENSITIVITY).and_then(Value::as_str) {
-            if label != "public" {
-                *value = format!("[{label}]").into();
+        let label = schema.get(ext::SENSITIVITY).and_then(Value::as_str);
+        match label {
+            Some("secret") => {
+                *value = "[secret]".into();
+                return;
             }
-            return;
+            Some("public") if !self.only_secrets => return,
+            Some(label) if !self.only_secrets => {
+                *value = format!("[{label}]").into();
+                return;
+            }
+            Some(_) | None => {}
         }
         if hops > HOPS_MAX {
             *value = UNRESOLVED.into();

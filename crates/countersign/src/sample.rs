@@ -1,6 +1,7 @@
 //! Small tools, written with the public interface only (B21): two that keep nothing, three that keep
 //! notes, one of them with the user's confirmation, and one that can be computed again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -43,7 +44,7 @@ pub struct MemorySearchArgs {
 }
 
 /// One note that `memory.search` found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Found {
     /// The note.
     pub text: String,
@@ -102,7 +103,7 @@ pub struct DiagnosticsArgs {
 }
 
 /// What `diagnostics.echo` answers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// The payload as it was bound.
     pub payload: Option<Map<String, Value>>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use countersign_args::Arguments;
 use countersign_contract::id::InvalidId;
 use countersign_contract::{Behaviour, Input, Source, ToolName, ToolSpec};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,16 +54,18 @@ pub trait Tool: Send + Sync + 'static {
     /// What it takes.
     type Args: ToolArgs;
     /// What it answers in `data`. JSON has no NaN and no infinity: such a float becomes null.
-    type Output: Serialize + Send;
+    ///
+    /// A struct derives `serde::Serialize` and [`schemars::JsonSchema`]; a `serde_json::Value` declares nothing.
+    type Output: Serialize + JsonSchema + Send;
 
     /// How it behaves: a read, unless said otherwise.
     fn behaviour() -> Behaviour {
         Behaviour::default()
     }
 
-    /// What it answers, as JSON Schema.
+    /// The JSON Schema of its answer: that of [`Output`](Self::Output), unless said otherwise.
     fn output_schema() -> Option<Value> {
-        None
+        crate::output::schema_of::<Self::Output>()
     }
 
     /// Runs one call. Dropping the future cancels it.

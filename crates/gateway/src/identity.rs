@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign::Principal;
 use countersign::clock::{Clock, SystemClock};
+use countersign::contract::{Actor, ActorType};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -182,7 +183,10 @@ impl Identity {
     async fn signed(&self, token: &str) -> Result<Caller, Refused> {
         let policy = self.policy.current();
         match self.tokens.verify(token, &policy.file().issuers).await {
-            Ok(Some(principal)) => Ok(caller(Arc::new(principal), Proof::Token)),
+            Ok(Some(principal)) => {
+                self.keep_required().await;
+                Ok(caller(Arc::new(principal), Proof::Token))
+            }
             Ok(None) => Err(Refused::new(Reason::NotAccepted)),
             Err(error) => Err(Refused::unavailable(&error)),
         }
@@ -200,10 +204,27 @@ impl Identity {
             None => Ok(false),
         };
         let has_keys = has_keys.map_err(|error| Refused::unavailable(&error))?;
-        if has_keys || self.policy.has_had_issuers() {
+        if self.policy.has_had_issuers() {
+            self.keep_required().await;
+            return Err(Refused::new(Reason::Missing));
+        }
+        if has_keys {
             return Err(Refused::new(Reason::Missing));
         }
         Ok(self.local.clone())
+    }
+
+    /// Keeps that credentials are required, also after a policy was loaded that names issuers for the first time.
+    async fn keep_required(&self) {
+        let policy = Actor {
+            kind: ActorType::System,
+            id: "policy".to_owned(),
+        };
+        if let Some(keys) = &self.keys
+            && let Err(error) = keys.require_credentials(&policy).await
+        {
+            tracing::warn!(%error, "that credentials are required could not be kept");
+        }
     }
 
     fn has_issuers(&self) -> bool {
@@ -264,6 +285,9 @@ pub async fn may_listen(
     public_url: Option<&str>,
     identity: &Identity,
 ) -> Result<(), MayNotListen> {
+    if identity.policy.has_had_issuers() {
+        identity.keep_required().await;
+    }
     if address.ip().to_canonical().is_loopback() && public_url.is_none() {
         return Ok(());
     }

@@ -7,9 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use countersign::authorize::{
-    Authorizer, DERIVE_WINDOW, Decision, UnkeyedWrites, Verdict, use_scope,
-};
+use countersign::authorize::{Authorizer, Decision, Verdict, use_scope};
 use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
@@ -24,10 +22,9 @@ mod live;
 mod value;
 
 pub use error::PolicyError;
-pub use file::{
-    AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, UnkeyedRule, Unlisted,
-};
-pub use issuer::{IssuerRule, JwksSource};
+pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, Unlisted};
+pub(crate) use issuer::is_private;
+pub use issuer::{IssuerRule, JwksSource, is_built_in};
 pub use live::{Keeper, LivePolicy, Reloaded};
 pub use value::{Glob, Period, ScopeName};
 
@@ -97,6 +94,7 @@ impl Policy {
         if toml::from_str(text).is_ok_and(|table: toml::Table| table.is_empty()) {
             return Err(PolicyError::empty());
         }
+        realms_are_said(&file.issuers)?;
         let digest = Digest::of_bytes(text.as_bytes());
         let hex = digest.to_string();
         let hex = hex.trim_start_matches("sha256:");
@@ -193,24 +191,8 @@ impl Policy {
             policy_revision: self.revision.clone(),
             must_confirm: self.demands_confirmation(tool.name.as_str()),
             approval_valid_for: self.file.approvals.valid_for.map(Period::duration),
-            unkeyed_writes: self.unkeyed_writes(principal),
-        }
-    }
-
-    /// None where the file leaves it to the executor.
-    fn unkeyed_writes(&self, principal: &Principal) -> Option<UnkeyedWrites> {
-        let defaults = &self.file.defaults;
-        let window = defaults.unkeyed_window.map(Period::duration);
-        let derive = UnkeyedWrites::Derive {
-            window: window.unwrap_or(DERIVE_WINDOW),
-        };
-        match defaults.unkeyed_writes {
-            Some(UnkeyedRule::Derive) => Some(derive),
-            Some(UnkeyedRule::Refuse) => Some(UnkeyedWrites::Refuse),
-            Some(UnkeyedRule::Allow) => Some(UnkeyedWrites::Allow),
-            // Only the time is set: it holds for those for whom a key is derived anyway.
-            None if principal.actor.kind == ActorType::Agent => window.map(|_| derive),
-            None => None,
+            unkeyed_writes: self.file.defaults.unkeyed_writes,
+            unkeyed_window: self.file.defaults.unkeyed_window.map(Period::duration),
         }
     }
 
@@ -269,6 +251,21 @@ impl Policy {
             }
         }
         is_listed || self.file.defaults.unlisted_agents == Unlisted::Allow
+    }
+}
+
+/// Refuses several issuers without realms: each of them would own every user.
+fn realms_are_said(issuers: &[IssuerRule]) -> Result<(), PolicyError> {
+    let open = issuers.iter().find(|issuer| issuer.realm.is_none());
+    match open {
+        Some(issuer) if issuers.len() > 1 => Err(PolicyError::of_file(
+            format!(
+                "the issuer {:?} has no realm, and there are several issuers",
+                issuer.issuer
+            ),
+            "write realm = \"home\" for the issuer whose users are those of the API keys, and a name such as realm = \"corp\" for each other one",
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 

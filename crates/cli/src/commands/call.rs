@@ -120,10 +120,18 @@ impl Call {
         let reply = place.runtime.block_on(executor.execute(self.call()));
         journal.sign(&place)?;
         let user = Some(self.envelope.user.as_str());
-        // The reply is shown whether or not its record can be found.
         let archive = place.archive();
         let rows = archive.of_request(&reply.request_id, user, 1);
-        let rows = place.runtime.block_on(rows).unwrap_or_default();
+        // The reply is shown whether or not its record can be read: the call is made.
+        let rows = match place.runtime.block_on(rows) {
+            Ok(rows) => rows,
+            Err(error) => {
+                terminal.say(format!(
+                    "note: the record of the call cannot be read: {error}"
+                ))?;
+                Vec::new()
+            }
+        };
         let known = rows.first().map(|row| record(&place, &row.id));
         let known = known.transpose()?;
         let recorded = known.map(|known| Recorded {

@@ -135,7 +135,7 @@ impl StoredApprovals {
             let answered = self.write_answer(question, version, by, decision, reason);
             if let Some(answered) = answered.await? {
                 self.answered.notify_waiters();
-                return Ok(answered.shown(now));
+                return Ok(answered.shown_to(by, now));
             }
         }
         let busy = Unavailable::new("approvals", "the question keeps changing");
@@ -194,7 +194,8 @@ pub(super) fn sees_all(by: &Principal) -> bool {
     }
 }
 
-fn check_may_answer(by: &Principal, question: &Question) -> Result<(), Error> {
+/// Refuses a principal who may not answer a question.
+pub(super) fn check_may_answer(by: &Principal, question: &Question) -> Result<(), Error> {
     let is_asked = by.actor.id == question.user_id && by.user_id == question.user_id;
     match by.actor.kind {
         ActorType::Agent => Err(Error::Agent),

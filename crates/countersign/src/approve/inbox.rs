@@ -64,13 +64,13 @@ impl StoredApprovals {
             Some(user_id) => self.of_user(user_id, wanted, &mut newest).await?,
             None => self.of_all(&mut newest).await?,
         }
-        Ok(newest.shown())
+        Ok(newest.shown_to(by))
     }
 
     /// One question.
     pub async fn show(&self, id: &str, by: &Principal) -> Result<Approval, Error> {
         let (question, _) = self.visible(id, by).await?;
-        Ok(question.shown(self.clock.now()))
+        Ok(question.shown_to(by, self.clock.now()))
     }
 
     /// How many questions nobody has answered, among the first `limit` that there are: for whoever watches.
@@ -307,10 +307,11 @@ impl Newest {
         self.questions.truncate(self.limit);
     }
 
-    fn shown(mut self) -> Vec<Approval> {
+    fn shown_to(mut self, by: &Principal) -> Vec<Approval> {
         self.trim();
         let questions = self.questions.into_iter();
-        questions.map(|question| question.shown(self.now)).collect()
+        let shown = questions.map(|question| question.shown_to(by, self.now));
+        shown.collect()
     }
 }
 

@@ -10,13 +10,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::check_may_answer;
 use super::stored::COLLECTION;
 use super::terms::is_within;
 use super::{Because, Confirm};
 use crate::ids::IdSource;
 use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, Error, IndexEntry, KeyDigest};
+use crate::principal::Principal;
 use crate::scribe::recorded_request_id;
 use crate::state::document_aad;
+use crate::visible::make_visible;
 
 /// One question, and how it stands.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,6 +43,9 @@ pub(super) struct Question {
     pub(super) currency: Option<String>,
     #[serde(default)]
     pub(super) timezone: Option<String>,
+    /// The arguments that the tool would be given; a question of an older program has only what everybody may see.
+    #[serde(default)]
+    pub(super) arguments: Option<Value>,
     pub(super) arguments_redacted: Value,
     pub(super) policy_revision: String,
     pub(super) request_id: RequestId,
@@ -136,6 +142,7 @@ impl Question {
             ceiling: confirm.ceiling.clone(),
             currency: confirm.currency.clone(),
             timezone: confirm.timezone.clone(),
+            arguments: Some(confirm.arguments.clone()),
             arguments_redacted: displayed(&confirm.arguments_redacted),
             policy_revision: confirm.policy_revision.clone(),
             request_id: confirm.request_id.clone(),
@@ -233,8 +240,25 @@ impl Question {
         }
     }
 
-    /// As an inbox shows it.
-    pub(super) fn shown(self, now: Timestamp) -> Approval {
+    /// As an inbox shows it to somebody.
+    pub(super) fn shown_to(self, by: &Principal, now: Timestamp) -> Approval {
+        match check_may_answer(by, &self) {
+            Ok(()) => self.shown_whole(now),
+            Err(_) => self.shown(now),
+        }
+    }
+
+    /// As those see it who may answer: with every argument as the tool would be given it.
+    pub(super) fn shown_whole(mut self, now: Timestamp) -> Approval {
+        if let Some(mut whole) = self.arguments.take() {
+            make_visible(&mut whole);
+            self.arguments_redacted = whole;
+        }
+        self.shown(now)
+    }
+
+    /// As everybody else sees it who may know of it.
+    fn shown(self, now: Timestamp) -> Approval {
         let state = self.state(now);
         let answer = match self.standing {
             Standing::Pending => None,

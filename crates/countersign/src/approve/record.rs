@@ -128,9 +128,9 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     (entry, link)
 }
 
-/// The question as inboxes show it, as canonical JSON.
+/// The question as the one who answers sees it, as canonical JSON.
 fn shown_text(question: &Question, event: Event, at: Timestamp) -> String {
-    let mut shown = question.clone().shown(at);
+    let mut shown = question.clone().shown_whole(at);
     match event {
         Event::Asked | Event::Approved | Event::Denied => {
             // This is what was shown; how it was answered is the record itself.

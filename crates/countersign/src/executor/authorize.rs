@@ -1,9 +1,10 @@
 //! Step 2: whether this principal may. Who the envelope claims to be must be who was proved (A3).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::{ErrorBody, ErrorCode};
+use countersign_contract::{Actor, ErrorBody, ErrorCode};
 
 use super::call::CallParts;
 use super::envelope::is_name;
@@ -11,10 +12,11 @@ use super::resolve::Resolved;
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, gateway_fault};
-use crate::authorize::{Decision, UnkeyedWrites, Verdict};
+use crate::authorize::{DERIVE_WINDOW, Decision, UnkeyedWrites, Verdict};
 use crate::catalog::Entry;
 use crate::context::Request;
 use crate::principal::Principal;
+use crate::realm::normalized;
 use crate::scribe::Circumstances;
 use crate::words::Say;
 
@@ -27,6 +29,7 @@ pub(super) struct Allowed {
     pub(super) must_confirm: bool,
     pub(super) approval_valid_for: Option<Duration>,
     pub(super) unkeyed_writes: Option<UnkeyedWrites>,
+    pub(super) unkeyed_window: Duration,
 }
 
 impl Executor {
@@ -37,7 +40,9 @@ impl Executor {
     ) -> Result<Box<Allowed>, Stop> {
         let Resolved { entry, mut call } = resolved;
         let request = identify(&mut call, trail)?;
-        let decision = self.decide(&call.principal, &entry).await?;
+        let decision = self
+            .decide(&named(&call.principal, &request), &entry)
+            .await?;
         trail.record.policy_revision = Some(decision.policy_revision.to_string());
         let tool = entry.name().to_string();
         let (code, message, hint) = match decision.verdict {
@@ -49,6 +54,7 @@ impl Executor {
                     must_confirm: decision.must_confirm,
                     approval_valid_for: decision.approval_valid_for,
                     unkeyed_writes: decision.unkeyed_writes,
+                    unkeyed_window: decision.unkeyed_window.unwrap_or(DERIVE_WINDOW),
                 };
                 return Ok(Box::new(allowed));
             }
@@ -71,19 +77,43 @@ impl Executor {
     }
 }
 
+/// The principal with whom the envelope names: the rules hold for the one who is named and for the one who names.
+fn named<'a>(principal: &'a Principal, request: &Request) -> Cow<'a, Principal> {
+    if request.actor == principal.actor {
+        return Cow::Borrowed(principal);
+    }
+    let mut named = principal.clone();
+    let proved = std::mem::replace(&mut named.actor, request.actor.clone());
+    named.chain.insert(0, proved);
+    Cow::Owned(named)
+}
+
 /// The whole request, with actor and user from the credential where the envelope names none.
 fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
     let principal = &call.principal;
     let envelope = &mut call.envelope;
+    let may_name = |id: &str| principal.may_act_for_others && principal.realm.has(id);
     let actor = match envelope.actor.take() {
         None => principal.actor.clone(),
-        Some(actor) if actor == principal.actor || principal.may_act_for_others => actor,
-        Some(_) => return Err(forged("/actor", Say::OtherActor)),
+        Some(actor) if actor == principal.actor => actor,
+        Some(actor) => {
+            let id = normalized(&actor.id).ok_or_else(|| unnamed("/actor/id"))?;
+            if !may_name(&id) {
+                return Err(forged("/actor", Say::OtherActor));
+            }
+            Actor { id, ..actor }
+        }
     };
     let user_id = match envelope.user_id.take() {
         None => principal.user_id.clone(),
-        Some(user_id) if user_id == principal.user_id || principal.may_act_for_others => user_id,
-        Some(_) => return Err(forged("/user_id", Say::OtherUser)),
+        Some(user_id) if user_id == principal.user_id => user_id,
+        Some(user_id) => {
+            let id = normalized(&user_id).ok_or_else(|| unnamed("/user_id"))?;
+            if id != principal.user_id && !may_name(&id) {
+                return Err(forged("/user_id", Say::OtherUser));
+            }
+            id
+        }
     };
     // State is kept by user: nobody is a user that everybody without a name would share.
     if !is_name(&user_id) || !is_name(&actor.id) {
@@ -124,6 +154,13 @@ fn nameless(principal: &Principal) -> Stop {
     }
     ErrorBody::new(ErrorCode::Unauthorized, Say::NoUserInCredential)
         .hint(Say::UseUserCredential)
+        .into()
+}
+
+fn unnamed(pointer: &str) -> Stop {
+    ErrorBody::new(ErrorCode::InvalidArgument, Say::NoId)
+        .field(pointer)
+        .hint(Say::VisibleId)
         .into()
 }
 

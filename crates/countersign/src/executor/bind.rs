@@ -22,11 +22,10 @@ use super::print::Fingerprint;
 use super::stop::Stop;
 use super::trail::Trail;
 use super::unkeyed::{self, MadeKey};
-use crate::again::REPEATED_CALL;
 use crate::authorize::UnkeyedWrites;
 use crate::catalog::Entry;
 use crate::dialect::cut_off;
-use crate::ledger::{Held, HeldState, Scope};
+use crate::ledger::{Held, Scope};
 use crate::observe::PARSE_TARGET;
 use crate::words::Say;
 
@@ -97,6 +96,7 @@ impl Executor {
             window: made.window,
         });
         if let Some(key) = &mut key {
+            trail.again_next = key.window.map(|_| crate::again::next(again.as_deref()));
             self.answer_by_key(key, &keys, &allowed, trail).await?;
         }
         self.count_repeat(&allowed, &keys, &digest, key.as_ref(), trail.arrived)
@@ -129,7 +129,6 @@ impl Executor {
     ) -> Result<(), Stop> {
         let behaviour = &allowed.entry.spec().behaviour;
         let stop = key.standing(keys, behaviour.recovery);
-        key.warn_of_repeat(trail);
         if allowed.request.dry_run {
             // What the call itself would be answered, without waiting for anybody.
             return stop
@@ -142,11 +141,7 @@ impl Executor {
         }
         let patience = allowed.call.timeout.unwrap_or(Duration::MAX);
         let left = self.left_of(patience, trail);
-        let joined = self.join(key, keys, behaviour, left).await;
-        if joined.is_err() {
-            key.warn_of_repeat(trail);
-        }
-        joined
+        self.join(key, keys, behaviour, left).await
     }
 
     /// The key of a call that has none, where its tool or the policy wants one.
@@ -187,30 +182,10 @@ impl Executor {
                 Err(needs_key().into())
             }
             (KeyRule::Optional, UnkeyedWrites::Allow) => Ok(None),
-            (KeyRule::Optional, UnkeyedWrites::Derive { window }) => {
-                let made = self.key_of_window(allowed, keys, digest, again, window);
+            (KeyRule::Optional, UnkeyedWrites::Derive) => {
+                let made = self.key_of_window(allowed, keys, digest, again);
                 Ok(Some(made.await?))
             }
-        }
-    }
-}
-
-impl KeyedCall {
-    /// Tells the caller of a write without a key that it gets an earlier answer.
-    pub(super) fn warn_of_repeat(&self, trail: &mut Trail) {
-        let Some(held) = self.held.as_ref().filter(|_| self.window.is_some()) else {
-            return;
-        };
-        match held.state {
-            HeldState::Succeeded(_) | HeldState::Failed(_) => {
-                let seconds = held.age.as_secs().to_string();
-                trail.warn(REPEATED_CALL, &Say::RepeatedCall { seconds });
-            }
-            HeldState::Running { .. }
-            | HeldState::Abandoned
-            | HeldState::Released
-            | HeldState::InDoubt
-            | HeldState::Expired => {}
         }
     }
 }
@@ -250,7 +225,7 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
     let mut bound = entry.binder.bind_with(raw, &reading);
     let mut again = None;
     if unkeyed::is_unknown(&bound.issues)
-        && let Some((rest, value)) = unkeyed::without_again(entry.spec(), raw, &reading)
+        && let Some((rest, value)) = unkeyed::without_again(entry, raw, &reading)
     {
         bound = entry.binder.bind_with(&rest, &reading);
         again = value;

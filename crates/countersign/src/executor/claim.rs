@@ -113,7 +113,6 @@ impl Executor {
             if waited || !is_known || key.left != self.parts.joins.left(&key.scope) {
                 (key.held, key.left) = self.look_up(&key.scope).await?;
                 if let Some(stop) = key.standing(&claimed.keys, behaviour.recovery) {
-                    key.warn_of_repeat(trail);
                     return Err(stop);
                 }
             }

@@ -56,6 +56,7 @@ impl Executor {
     /// What a dry run says about the confirmation that the call itself needs. A refusal of the user is its answer.
     async fn would_ask(&self, bound: &Bound, trail: &mut Trail) -> Result<(), Stop> {
         let question = question(bound, trail);
+        showable(&question)?;
         let message = match self.foresee(&question).await? {
             Foreseen::Approved => Say::WouldBeConfirmed,
             Foreseen::Pending => Say::WouldWait,
@@ -70,6 +71,7 @@ impl Executor {
 
     async fn ask(&self, bound: &mut Bound, trail: &mut Trail) -> Result<Approved, Stop> {
         let question = Box::new(question(bound, trail));
+        showable(&question)?;
         let is_new = || async {
             self.foresee(&question)
                 .await
@@ -171,6 +173,23 @@ fn at_once(question: &Confirm) -> Confirm {
     }
 }
 
+/// Refuses a question that is too long to be shown: nobody could confirm it.
+fn showable(question: &Confirm) -> Result<(), Stop> {
+    let bytes = question.arguments.to_string().len();
+    if bytes <= SHOWN_BYTES_MAX {
+        return Ok(());
+    }
+    let (bytes, most) = (bytes.to_string(), SHOWN_BYTES_MAX.to_string());
+    let body = ErrorBody::new(
+        ErrorCode::InvalidArgument,
+        Say::TooLongToConfirm { bytes, most },
+    );
+    Err(body.hint(Say::SendLess).into())
+}
+
+/// The longest arguments that a person can be asked about, as JSON.
+const SHOWN_BYTES_MAX: usize = 64 * 1024;
+
 /// What the user is asked: what the tool would be given, defaults included.
 fn question(bound: &Bound, trail: &Trail) -> Confirm {
     let allowed = &bound.allowed;
@@ -181,8 +200,10 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
     let circumstances = json!([request.currency, request.timezone]);
     // Where only the policy asks, nothing less than all arguments has been declared.
     let agreed = agreed(&spec.behaviour.confirmation, &arguments, &circumstances);
-    let mut arguments_redacted = arguments;
+    let mut arguments_redacted = arguments.clone();
     entry.redaction.apply(&mut arguments_redacted);
+    let mut arguments = arguments;
+    entry.redaction.apply_to_secrets(&mut arguments);
     let is_resumed = bound.key.as_ref().is_some_and(|key| {
         key.held.as_ref().is_some_and(|held| match held.state {
             HeldState::Running { .. } | HeldState::Abandoned | HeldState::InDoubt => true,
@@ -209,6 +230,7 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
         ceiling: agreed.ceiling,
         currency: request.currency.clone(),
         timezone: request.timezone.clone(),
+        arguments,
         arguments_redacted,
         policy_revision: trail.record.policy_revision.clone().unwrap_or_default(),
         key: bound.key.as_ref().map(|key| key.scope.key),

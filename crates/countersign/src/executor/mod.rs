@@ -217,6 +217,11 @@ impl Executor {
         &self.parts.approvals
     }
 
+    /// The time that calls go by.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.parts.clock.now()
+    }
+
     /// The rule sets that tools may ask for.
     pub fn rules(&self) -> &Rules {
         &self.parts.rules

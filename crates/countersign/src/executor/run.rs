@@ -49,6 +49,7 @@ impl Executor {
             must_confirm: _,
             approval_valid_for: _,
             unkeyed_writes: _,
+            unkeyed_window: _,
         } = *bound.allowed;
         let may_write = match entry.spec().behaviour.effect {
             Effect::Read => false,

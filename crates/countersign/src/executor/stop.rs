@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::print::StoredReply;
 use super::trail::{Trail, micros, remark};
 use super::{Executor, store_fault};
+use crate::again::REPEATED_CALL;
 use crate::ledger::Durability;
 use crate::scribe::{CallDraft, Draft};
 use crate::vault::SHARED;
@@ -65,6 +66,12 @@ impl Executor {
             }
             Stop::Replayed(stored) => {
                 trail.record.replayed = true;
+                if let Some(next) = trail.again_next {
+                    let seconds = parts.clock.now().duration_since(stored.at).as_secs();
+                    let seconds = seconds.max(0).to_string();
+                    let next = next.to_string();
+                    trail.warn(REPEATED_CALL, &Say::RepeatedCall { seconds, next });
+                }
                 trail.record.code = stored.reply.error.as_ref().map(|error| error.code);
                 trail.key_stands("replayed");
                 let evidence = stored.reply.evidence.as_ref();

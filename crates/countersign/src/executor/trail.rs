@@ -33,6 +33,8 @@ pub(super) struct Trail {
     pub(super) trace: TraceContext,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
+    /// The number with which a model means the call once more; only where the executor made the key.
+    pub(super) again_next: Option<u64>,
     /// What the caller reads; of texts only, never of what is recorded by code.
     pub(super) language: Language,
     /// When the call arrived, in the clock's monotonic time.
@@ -118,6 +120,7 @@ impl Executor {
             trace,
             trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
             origin: call.origin.clone(),
+            again_next: None,
             language,
             arrived: parts.clock.monotonic(),
             facts: Facts {

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign_args::{Binder, Reading};
-use countersign_contract::{ActorType, Digest, Input, Issue, IssueCode, ToolSpec};
+use countersign_args::Reading;
+use countersign_contract::{ActorType, Digest, Issue, IssueCode};
 use countersign_evidence::seal::UserKey;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -18,8 +18,9 @@ use super::Executor;
 use super::admit::scope_of;
 use super::authorize::Allowed;
 use super::stop::Stop;
-use crate::again::{AGAIN, takes_again};
-use crate::authorize::{DERIVE_WINDOW, UnkeyedWrites};
+use crate::again::{self, AGAIN};
+use crate::authorize::UnkeyedWrites;
+use crate::catalog::Entry;
 use crate::ledger::{Held, HeldState, Scope};
 use crate::observe::Surface;
 
@@ -33,7 +34,7 @@ pub(super) struct MadeKey {
 }
 
 impl Allowed {
-    /// What becomes of this call if it writes and has no key.
+    /// The rule for this call if it writes and has no key.
     pub(super) fn unkeyed(&self) -> UnkeyedWrites {
         let is_of_model = match self.call.origin.surface {
             Surface::Mcp | Surface::Provider => true,
@@ -42,9 +43,7 @@ impl Allowed {
             }
         };
         let usual = if is_of_model {
-            UnkeyedWrites::Derive {
-                window: DERIVE_WINDOW,
-            }
+            UnkeyedWrites::Derive
         } else {
             UnkeyedWrites::Allow
         };
@@ -60,8 +59,8 @@ impl Executor {
         keys: &UserKey,
         digest: Digest,
         again: Option<&str>,
-        window: Duration,
     ) -> Result<MadeKey, Stop> {
+        let window = allowed.unkeyed_window;
         let seconds = i64::try_from(window.as_secs()).unwrap_or(i64::MAX).max(1);
         let now = self.parts.clock.now().as_second().div_euclid(seconds);
         let scope = |bucket: i64| scope_of(allowed, keys, &text(allowed, digest, again, bucket));
@@ -121,14 +120,12 @@ fn text(allowed: &Allowed, digest: Digest, again: Option<&str>, bucket: i64) -> 
 
 /// The arguments without `again`, and its value, where a text has it and the declaration does not.
 pub(super) fn without_again(
-    spec: &ToolSpec,
+    entry: &Entry,
     raw: &str,
     reading: &Reading,
 ) -> Option<(String, Option<String>)> {
-    if !takes_again(spec) {
-        return None;
-    }
-    let binder = with_again(spec)?;
+    let binder = entry.again.get_or_init(|| again::binder(entry.spec()));
+    let binder = binder.as_ref()?;
     let bound = binder.bind_with(raw, reading);
     let arguments = bound.arguments.filter(|_| bound.status.is_executable())?;
     // Numbers stay the text that they are.
@@ -140,29 +137,10 @@ pub(super) fn without_again(
     Some((rest, is_meant.then(|| again.get().to_owned())))
 }
 
-/// A binder that knows `again`; none where the declaration has a parameter of that name, or there is none.
-fn with_again(spec: &ToolSpec) -> Option<Binder> {
-    let mut schema = match &spec.input {
-        input @ (Input::Parameters(_) | Input::Schema(_)) => input.json_schema(),
-        Input::Undeclared => return None,
-    };
-    let properties = schema
-        .as_object_mut()?
-        .entry("properties")
-        .or_insert_with(|| json!({}));
-    let properties = properties.as_object_mut()?;
-    if properties.contains_key(AGAIN) {
-        return None;
-    }
-    let scalar = json!({ "type": ["boolean", "integer", "string", "null"] });
-    properties.insert(AGAIN.to_owned(), scalar);
-    Binder::from_schema(&schema, spec.behaviour.binding).ok()
-}
-
-/// Whether the binder did not know the name `again`.
+/// True if the binder did not know the name `again`.
 pub(super) fn is_unknown(issues: &[Issue]) -> bool {
     issues.iter().any(|issue| {
-        issue.path == "/again"
+        issue.path.strip_prefix('/') == Some(AGAIN)
             && matches!(
                 issue.code,
                 IssueCode::UnknownKey | IssueCode::UnknownKeyDropped

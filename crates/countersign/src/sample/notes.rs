@@ -1,5 +1,6 @@
 //! Notes that stay: the smallest tools that keep something, through the call's unit of work.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::tool::{Change, Confirmation, EvidenceRule};
@@ -27,7 +28,7 @@ pub struct AddNoteArgs {
 }
 
 /// A note that is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Note {
     /// Its name among the notes of the user.
     pub id: String,
@@ -116,7 +117,7 @@ pub struct ClearNotesArgs {
 }
 
 /// What `notes.clear` has done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cleared {
     /// How many notes are gone.
     pub cleared: usize,

@@ -1,6 +1,7 @@
 //! A rule tool: the same arguments and the same version of its rules give the same answer, so that a
 //! recorded call can be computed again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -27,7 +28,7 @@ pub struct VatArgs {
 }
 
 /// What `sample.vat` answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VatAnswer {
     /// The rate in basis points: 1900 is 19 %.
     pub rate_bp: u64,

@@ -117,12 +117,8 @@ impl Refusal {
     }
 
     /// What the client is sent.
-    pub(super) fn answer(mut self, request_id: RequestId, headers: &HeaderMap) -> Response {
-        let body = std::mem::replace(
-            &mut *self.body,
-            ErrorBody::new(ErrorCode::UpstreamError, ""),
-        );
-        let response = reply(&ReplyEnvelope::failure(request_id, body));
+    pub(super) fn answer(self, request_id: RequestId, headers: &HeaderMap) -> Response {
+        let response = reply(&ReplyEnvelope::failure(request_id, (*self.body).clone()));
         self.head(response, headers)
     }
 

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use countersign::archive::{Content, Export, Opened, SCOPE_OPEN, Shown, Standing};
+use countersign::archive::{Content, Export, Opened, Shown, Standing};
 use countersign::contract::evidence::Payload;
 use countersign::contract::{ErrorCode, EvidenceRecord, SnapshotId};
 use http::HeaderValue;
@@ -71,7 +71,7 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     id: Id,
 ) -> Result<Response, Refusal> {
-    let id = find(&gateway, &caller, id, None).await?;
+    let id = find(&gateway, &caller, id).await?;
     let shown = gateway.archive().show(&id).await?;
     Ok(answer::json(&ShownRecord::from(shown)))
 }
@@ -82,7 +82,7 @@ pub(super) async fn proof(
     Extension(caller): Extension<Caller>,
     id: Id,
 ) -> Result<Response, Refusal> {
-    let id = find(&gateway, &caller, id, None).await?;
+    let id = find(&gateway, &caller, id).await?;
     let proof = gateway.archive().proof(&id).await?;
     Ok(answer::text(proof.to_string()))
 }
@@ -93,7 +93,7 @@ pub(super) async fn bundle(
     Extension(caller): Extension<Caller>,
     id: Id,
 ) -> Result<Response, Refusal> {
-    let id = find(&gateway, &caller, id, None).await?;
+    let id = find(&gateway, &caller, id).await?;
     let archive = gateway.archive();
     let bundle = archive.export(&[id], Export::Records, None).await?;
     let json = HeaderValue::from_static("application/json");
@@ -142,7 +142,7 @@ pub(super) async fn open(
     id: Id,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let id = find(&gateway, &caller, id, Some(SCOPE_OPEN)).await?;
+    let id = find(&gateway, &caller, id).await?;
     let body = body::read(body, gateway.settings()).await?;
     let Ok(Reason { reason }) = strict::from_slice(&body) else {
         let message = "the body is not an object with a reason";
@@ -159,8 +159,7 @@ pub(super) async fn find(
     gateway: &Gateway,
     caller: &Caller,
     id: Id,
-    scope: Option<&str>,
 ) -> Result<SnapshotId, Refusal> {
     let id = query::segment(id)?;
-    sight::find(gateway, &caller.principal, &id, scope).await
+    sight::find(gateway, &caller.principal, &id).await
 }

@@ -13,7 +13,7 @@ use http::header::CACHE_CONTROL;
 
 use super::SCOPE_CALLS;
 use super::answer::{self, Refusal};
-use super::query;
+use super::{query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
@@ -41,9 +41,7 @@ pub(super) async fn tile(
     let principal = &caller.principal;
     let cache = match wanted.kind {
         TileKind::Hashes(_) => "public, max-age=31536000, immutable",
-        TileKind::Entries if principal.holds(SCOPE_CALLS) || principal.may_act_for_others => {
-            "private, max-age=31536000, immutable"
-        }
+        TileKind::Entries if sight::sees_all(principal) => "private, max-age=31536000, immutable",
         TileKind::Entries => {
             let message = "the records of everybody may not be seen with this credential";
             return Err(Refusal::new(ErrorCode::Forbidden, message)

@@ -60,7 +60,7 @@ pub(super) async fn replay(
     id: Result<Path<String>, PathRejection>,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let id = evidence::find(&gateway, &caller, id, Some(replay::SCOPE)).await?;
+    let id = evidence::find(&gateway, &caller, id).await?;
     let body = body::read(body, gateway.settings()).await?;
     let wanted = if body.is_empty() {
         Ok(Wanted::default())

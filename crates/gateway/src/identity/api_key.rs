@@ -8,14 +8,17 @@ use std::fmt;
 use aws_lc_rs::{constant_time, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::approve::SCOPE_ANSWER;
 use countersign::contract::{Actor, ActorType};
 use countersign::ids::IdSource;
+use countersign::realm::normalized;
 use countersign::{Credential, Principal};
 use countersign_evidence::hex;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::api_keys::SCOPE_KEYS;
 use super::keys_error::KeysError;
 use crate::policy::ScopeName;
 
@@ -141,8 +144,10 @@ impl ApiKey {
                 ..Principal::new(actor, "")
             },
         };
+        let mut scopes = self.scopes.clone();
+        scopes.retain(|scope| may_hold(&self.actor, scope));
         Principal {
-            scopes: self.scopes.clone(),
+            scopes,
             may_act_for_others: self.acts_for_others,
             credential: Some(Credential::ApiKey {
                 id: self.id.clone(),
@@ -159,12 +164,16 @@ impl NewKey {
             let form = "at most 128 characters, none of them a control character";
             return Err(KeysError::invalid("/label", form));
         }
-        let actor = self.actor;
-        if !is_name(&actor.id) {
-            let form = "1 to 255 characters, none of them a control character";
+        let Some(actor_id) = normalized(&self.actor.id) else {
+            let form = "1 to 255 characters that can be seen, and no space at its ends";
             return Err(KeysError::invalid("/actor/id", form));
-        }
-        let user_id = match (actor.kind, self.user_id) {
+        };
+        let actor = Actor {
+            id: actor_id,
+            ..self.actor
+        };
+        let named = self.user_id.as_deref().map(normalized);
+        let user_id = match (actor.kind, named.flatten().or(self.user_id)) {
             (ActorType::User, None) => Some(actor.id.clone()),
             (ActorType::User, Some(user_id)) if user_id != actor.id => {
                 let form = "left out for a person's own key, or the person's id";
@@ -173,7 +182,7 @@ impl NewKey {
             (ActorType::User | ActorType::Agent | ActorType::System, user_id) => user_id,
         };
         if !user_id.as_deref().is_none_or(is_user_name) {
-            let form = "1 to 255 characters, no control character, no name of a program";
+            let form = "1 to 255 characters that can be seen, and no name of a program";
             return Err(KeysError::invalid("/user_id", form));
         }
         if actor.kind == ActorType::User && self.acts_for_others {
@@ -183,6 +192,10 @@ impl NewKey {
         let is_scope = |scope: &String| ScopeName::new(scope).is_some();
         if self.scopes.len() > SCOPES_MAX || !self.scopes.iter().all(is_scope) {
             let form = "at most 64 scopes of 1 to 128 visible characters each";
+            return Err(KeysError::invalid("/scopes", form));
+        }
+        if let Some(scope) = self.scopes.iter().find(|scope| !may_hold(&actor, scope)) {
+            let form = format!("without {scope}, which no agent holds");
             return Err(KeysError::invalid("/scopes", form));
         }
         if self.expires_at.is_some_and(|end| end <= now) {
@@ -204,10 +217,13 @@ impl NewKey {
     }
 }
 
-/// Whether a text can be an id.
-pub(super) fn is_name(text: &str) -> bool {
-    let chars = text.chars().take(256).count();
-    (1..=255).contains(&chars) && !text.contains(char::is_control)
+/// True if a credential of this actor may hold a scope: an agent decides neither for people nor about credentials.
+pub(super) fn may_hold(actor: &Actor, scope: &str) -> bool {
+    let is_for_people = [SCOPE_KEYS, SCOPE_ANSWER].contains(&scope);
+    match actor.kind {
+        ActorType::Agent => !is_for_people,
+        ActorType::User | ActorType::System => true,
+    }
 }
 
 /// Whether a text can be the id of a person. Programs that act for nobody keep their state under such
@@ -216,7 +232,7 @@ pub(super) fn is_user_name(text: &str) -> bool {
     let is_program = ["agent/", "system/", "user/"]
         .iter()
         .any(|prefix| text.starts_with(prefix));
-    is_name(text) && !is_program
+    normalized(text).as_deref() == Some(text) && !is_program
 }
 
 /// A new public name.

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use countersign::Principal;
 use countersign::clock::Clock;
-use countersign::contract::Actor;
+use countersign::contract::{Actor, ActorType};
 use countersign::ids::IdSource;
 use countersign::ledger::{self, Store};
+use countersign::realm::Realm;
 use countersign::vault::Vault;
+use countersign::{Credential, Principal};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -67,6 +68,8 @@ struct Inner {
 /// What was in the store.
 struct Copy {
     keys: Keys,
+    /// True if the store says that credentials are required.
+    is_flagged: bool,
     /// When it was read, in the clock's monotonic time; none before the first time.
     at: Option<Duration>,
 }
@@ -88,6 +91,7 @@ impl ApiKeys {
         };
         let copy = Copy {
             keys: HashMap::new(),
+            is_flagged: false,
             at: None,
         };
         Self {
@@ -119,9 +123,28 @@ impl ApiKeys {
         Ok(proved.map(|held| held.principal.clone()))
     }
 
-    /// Whether there is any key, ended ones included: whoever has made one wants credentials to count.
+    /// True if there was ever a key: whoever has made one wants credentials to count, also after its holder was erased.
     pub async fn are_used(&self) -> Result<bool, ledger::Error> {
-        Ok(!self.fresh(STALE_AFTER).await?.keys.is_empty())
+        let copy = self.fresh(STALE_AFTER).await?;
+        Ok(copy.is_flagged || !copy.keys.is_empty())
+    }
+
+    /// Keeps, for good, that nobody is let in without a credential: for a server whose policy names an issuer.
+    pub async fn require_credentials(&self, by: &Actor) -> Result<(), KeysError> {
+        if self.inner.copy.load().is_flagged {
+            return Ok(());
+        }
+        for _ in 0..TRIES {
+            if self.fresh(Duration::ZERO).await?.is_flagged {
+                return Ok(());
+            }
+            let about = json!({"event": "credentials_required"});
+            let record = self.inner.keys.recorder.entry(Some(by), None, about);
+            if self.write(&[], record).await? {
+                return Ok(());
+            }
+        }
+        Err(KeysError::Busy)
     }
 
     /// Whether there is a key that is accepted.
@@ -132,11 +155,12 @@ impl ApiKeys {
         Ok(keys.any(|held| held.key.state_at(now) == KeyState::Active))
     }
 
-    /// All keys, oldest first.
+    /// The keys of the caller's realm, oldest first.
     pub async fn list(&self, by: &Principal) -> Result<Vec<ApiKey>, KeysError> {
         needs(by)?;
         let copy = self.fresh(Duration::ZERO).await?;
-        let mut keys: Vec<ApiKey> = copy.keys.values().map(|held| held.key.clone()).collect();
+        let keys = copy.keys.values().map(|held| held.key.clone());
+        let mut keys: Vec<ApiKey> = keys.filter(|key| is_of_realm(key, by)).collect();
         keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(keys)
     }
@@ -158,6 +182,8 @@ impl ApiKeys {
             }
             let id = draw_id(&*self.inner.keys.ids);
             let key = new.clone().checked(id, now)?;
+            within(&key, by)?;
+            ends_in_time(&key, by, &copy)?;
             let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
             let mut writes = vec![fresh_write(&key, &digest)];
             writes.extend(dead.iter().map(|held| forget(held)));
@@ -178,11 +204,12 @@ impl ApiKeys {
     ) -> Result<IssuedKey, KeysError> {
         needs(by)?;
         for _ in 0..TRIES {
-            let held = self.held(id).await?;
+            let held = self.held(id, by).await?;
             let now = self.inner.clock.now();
             if held.key.state_at(now) != KeyState::Active {
                 return Err(KeysError::Ended { id: id.to_owned() });
             }
+            within(&held.key, by)?;
             let key = successor(&held.key, draw_id(&*self.inner.keys.ids), now);
             let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
             let mut old = held.key.clone();
@@ -213,7 +240,7 @@ impl ApiKeys {
     pub async fn revoke(&self, id: &str, by: &Principal) -> Result<ApiKey, KeysError> {
         needs(by)?;
         for _ in 0..TRIES {
-            let held = self.held(id).await?;
+            let held = self.held(id, by).await?;
             let mut key = held.key.clone();
             if key.revoked_at.is_some() {
                 return Ok(key);
@@ -255,9 +282,10 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    async fn held(&self, id: &str) -> Result<Arc<Held>, KeysError> {
+    async fn held(&self, id: &str, by: &Principal) -> Result<Arc<Held>, KeysError> {
         let copy = self.fresh(Duration::ZERO).await?;
         let held = copy.keys.get(id).cloned();
+        let held = held.filter(|held| is_of_realm(&held.key, by));
         held.ok_or_else(|| KeysError::NoKey { id: id.to_owned() })
     }
 
@@ -273,7 +301,8 @@ impl ApiKeys {
 
     /// Writes, and reads back what is there now: here it counts at once.
     async fn write(&self, writes: &[Write<'_>], record: ledger::Entry) -> Result<bool, KeysError> {
-        let is_written = self.inner.keys.write(writes, record).await?;
+        let is_flagged = self.inner.copy.load().is_flagged;
+        let is_written = self.inner.keys.write(writes, record, is_flagged).await?;
         self.fresh(Duration::ZERO).await?;
         Ok(is_written)
     }
@@ -321,8 +350,15 @@ impl Inner {
     async fn renew(&self) -> Result<Arc<Copy>, ledger::Error> {
         // From before it is read: what is written meanwhile may be missing in it.
         let at = self.clock.monotonic();
-        let keys = self.keys.load(&self.copy.load().keys).await?;
-        let copy = Arc::new(Copy { keys, at: Some(at) });
+        let before = self.copy.load_full();
+        // It is never taken back, so it is looked for until it is found.
+        let is_flagged = before.is_flagged || self.keys.credentials_required().await?;
+        let keys = self.keys.load(&before.keys).await?;
+        let copy = Arc::new(Copy {
+            keys,
+            is_flagged,
+            at: Some(at),
+        });
         self.copy.store(copy.clone());
         Ok(copy)
     }
@@ -339,6 +375,63 @@ fn needs(by: &Principal) -> Result<(), KeysError> {
         return Ok(());
     }
     Err(KeysError::MissingScope { scope: SCOPE_KEYS })
+}
+
+/// Refuses a key that can do more than its maker. The operator, whose right is the data folder itself, has no bounds.
+fn within(key: &ApiKey, by: &Principal) -> Result<(), KeysError> {
+    if by.credential.is_none() {
+        return Ok(());
+    }
+    let beyond = |field, form| Err(KeysError::Beyond { field, form });
+    // A key is of no realm: it may name everybody, and a program that acts for nobody has a name of its own.
+    let is_unbounded = by.may_act_for_others && by.realm == Realm::Any;
+    if key.acts_for_others && !is_unbounded {
+        return beyond("/acts_for_others", "false");
+    }
+    let is_their_user = match &key.user_id {
+        Some(user_id) => *user_id == by.user_id || by.may_act_for_others && by.realm.has(user_id),
+        None => is_unbounded,
+    };
+    if !is_their_user {
+        return beyond("/user_id", "the user of the credential");
+    }
+    let is_their_kind = match key.actor.kind {
+        ActorType::User | ActorType::Agent => true,
+        ActorType::System => by.actor.kind == ActorType::System,
+    };
+    if !is_their_kind || !by.realm.has(&key.actor.id) {
+        return beyond(
+            "/actor",
+            "the user of the credential, or an agent of the same realm",
+        );
+    }
+    if !key.scopes.iter().all(|scope| by.holds(scope)) {
+        return beyond("/scopes", "some of those of the credential");
+    }
+    Ok(())
+}
+
+/// True if somebody may know of a key: it is of their realm. A key for everybody is of none.
+fn is_of_realm(key: &ApiKey, by: &Principal) -> bool {
+    let is_for_everybody = key.acts_for_others && by.realm != Realm::Any;
+    by.realm
+        .has(key.user_id.as_deref().unwrap_or(&key.actor.id))
+        && !is_for_everybody
+}
+
+/// Refuses a key that ends later than the key that it is made with.
+fn ends_in_time(key: &ApiKey, by: &Principal, copy: &Copy) -> Result<(), KeysError> {
+    let maker = match &by.credential {
+        Some(Credential::ApiKey { id }) => copy.keys.get(id),
+        Some(Credential::Token { .. }) | None => None,
+    };
+    match maker.and_then(|maker| maker.key.expires_at) {
+        Some(end) if key.expires_at.is_none_or(|own| own > end) => Err(KeysError::Beyond {
+            field: "/expires_at",
+            form: "not later than the end of the credential",
+        }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The same key again, under a new name and for the same time.

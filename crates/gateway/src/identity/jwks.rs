@@ -16,7 +16,7 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::policy::JwksSource;
+use crate::policy::{JwksSource, is_private};
 use crate::regular_file;
 
 /// The largest set that is read.
@@ -77,6 +77,10 @@ pub(super) enum Unfetched {
     NoSet(#[source] serde_json::Error),
     #[error("the keys could not be had a moment ago")]
     Lately,
+    #[error("the keys were fetched too long ago, and cannot be fetched")]
+    TooOld,
+    #[error("the issuer's configuration is not usable: {0}")]
+    Discovery(&'static str),
 }
 
 impl KeySet {
@@ -94,6 +98,7 @@ impl KeySet {
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
+        age_max: Duration,
     ) -> Result<Vec<Arc<PublicKey>>, Unfetched> {
         let loaded = self.loaded.load_full();
         let now = self.clock.monotonic();
@@ -101,6 +106,14 @@ impl KeySet {
         if loaded.at.is_none() {
             if age(loaded.tried).is_some_and(|age| age < RETRY_AFTER) {
                 return Err(Unfetched::Lately);
+            }
+            let loaded = self.load(now).await?;
+            return Ok(fitting(&loaded, id, algorithm));
+        }
+        // A key that its issuer has withdrawn must not count for ever because nobody can reach the issuer.
+        if age(loaded.at).is_some_and(|age| age >= age_max) {
+            if age(loaded.tried).is_some_and(|age| age < RETRY_AFTER) {
+                return Err(Unfetched::TooOld);
             }
             let loaded = self.load(now).await?;
             return Ok(fitting(&loaded, id, algorithm));
@@ -159,6 +172,7 @@ impl KeySet {
     async fn fetch(&self) -> Result<Vec<Arc<PublicKey>>, Unfetched> {
         let bytes = match &self.source {
             JwksSource::Url(url) => fetch_url(url).await?,
+            JwksSource::Discovered { issuer } => fetch_url(&discovered(issuer).await?).await?,
             JwksSource::File(path) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
@@ -191,6 +205,25 @@ fn client() -> Result<&'static reqwest::Client, Unfetched> {
         .build()
         .map_err(Unfetched::Http)?;
     Ok(CLIENT.get_or_init(|| client))
+}
+
+/// The address of an issuer's keys, as the issuer itself says it (`OpenID` Connect Discovery 1.0, section 4).
+async fn discovered(issuer: &str) -> Result<String, Unfetched> {
+    #[derive(Deserialize)]
+    struct Configuration {
+        issuer: String,
+        jwks_uri: String,
+    }
+    let base = issuer.trim_end_matches('/');
+    let bytes = fetch_url(&format!("{base}/.well-known/openid-configuration")).await?;
+    let told: Configuration = serde_json::from_slice(&bytes).map_err(Unfetched::NoSet)?;
+    if told.issuer != issuer {
+        return Err(Unfetched::Discovery("it names another issuer"));
+    }
+    if !is_private(&told.jwks_uri) {
+        return Err(Unfetched::Discovery("its jwks_uri is not https"));
+    }
+    Ok(told.jwks_uri)
 }
 
 async fn fetch_url(url: &str) -> Result<Vec<u8>, Unfetched> {

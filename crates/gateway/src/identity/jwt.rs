@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use countersign::Principal;
 use countersign::clock::Clock;
@@ -24,9 +25,6 @@ const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::ES256,
     Algorithm::EdDSA,
 ];
-
-/// By how much clocks may differ.
-const LEEWAY_SECONDS: i64 = 60;
 
 /// With how many keys a token is tried that names none.
 const TRIES_MAX: usize = 8;
@@ -68,7 +66,8 @@ impl Tokens {
         }
         for rule in issuers.iter().filter(|rule| rule.issuer == issued.iss) {
             let keys = self.set_of(&rule.jwks);
-            let keys = keys.find(header.kid.as_deref(), header.alg).await?;
+            let keys = keys.find(header.kid.as_deref(), header.alg, rule.jwks_age_max);
+            let keys = keys.await?;
             let mut claims = keys.iter().take(TRIES_MAX);
             let Some(claims) = claims.find_map(|key| signed(token, header.alg, key)) else {
                 continue;
@@ -98,11 +97,16 @@ impl Tokens {
             _ => false,
         };
         let now = self.clock.now().as_second();
-        let is_running = seconds(claims.get("exp")).is_some_and(|end| now < end + LEEWAY_SECONDS);
-        let has_begun = match claims.get("nbf") {
-            Some(begin) => seconds(Some(begin)).is_some_and(|begin| begin - LEEWAY_SECONDS <= now),
+        let whole = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        let (skew, life_max) = (whole(rule.clock_skew), whole(rule.token_life_max));
+        let is_running = seconds(claims.get("exp")).is_some_and(|end| {
+            let left = end.saturating_sub(now);
+            left > -skew && left <= life_max.saturating_add(skew)
+        });
+        let has_begun = ["nbf", "iat"].iter().all(|name| match claims.get(*name) {
+            Some(begin) => seconds(Some(begin)).is_some_and(|begin| begin - skew <= now),
             None => true,
-        };
+        });
         is_from && is_for_us && is_running && has_begun
     }
 }

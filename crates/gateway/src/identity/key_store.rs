@@ -23,6 +23,10 @@ use crate::recorder::Recorder;
 /// Where they are.
 const COLLECTION: &str = "api_keys";
 
+/// The document that says that nobody is let in without a credential any more. It is written with the first key, and never removed.
+const FLAGS: &str = "identity";
+const CREDENTIALS_REQUIRED: &str = "credentials_required";
+
 /// How many keys there may be, ended ones included until they are forgotten.
 pub(super) const KEYS_MAX: usize = 10_000;
 
@@ -95,11 +99,21 @@ impl KeyStore {
         }
     }
 
-    /// Writes keys together with their record. False where somebody else was faster.
+    /// True if credentials were ever set up.
+    pub(super) async fn credentials_required(&self) -> Result<bool, ledger::Error> {
+        let found = self
+            .store
+            .scan(SHARED, FLAGS, CREDENTIALS_REQUIRED, None, 1);
+        Ok(!found.await?.documents.is_empty())
+    }
+
+    /// Writes keys together with their record, and that credentials are required, where that is not known yet. False where
+    /// somebody else was faster.
     pub(super) async fn write(
         &self,
         writes: &[Write<'_>],
         record: Entry,
+        is_flagged: bool,
     ) -> Result<bool, ledger::Error> {
         let mut commit = Commit {
             key: None,
@@ -109,6 +123,24 @@ impl KeyStore {
             spend: None,
             record: Draft::from(record),
         };
+        if !is_flagged {
+            let key = DocumentKey {
+                user_id: SHARED.to_owned(),
+                collection: FLAGS.to_owned(),
+                id: CREDENTIALS_REQUIRED.to_owned(),
+            };
+            commit.reads.push(DocumentRead {
+                key: key.clone(),
+                version: 0,
+            });
+            commit.writes.push(DocumentWrite {
+                key,
+                version: 0,
+                body: Some(b"true".to_vec()),
+                entries: Vec::new(),
+                tracked: true,
+            });
+        }
         for write in writes {
             let key = document_key(write.id);
             commit.reads.push(DocumentRead {

@@ -1,5 +1,7 @@
 //! Why something could not be done with an API key.
 
+use std::borrow::Cow;
+
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign::ledger;
 
@@ -12,6 +14,14 @@ pub enum KeysError {
     /// What was asked for cannot be a key.
     #[error("{field} must be {form}")]
     Invalid {
+        /// Where, as a JSON Pointer.
+        field: &'static str,
+        /// What it has to be.
+        form: Cow<'static, str>,
+    },
+    /// The key could do more than its maker.
+    #[error("{field} must be {form}: a key can do no more than its maker")]
+    Beyond {
         /// Where, as a JSON Pointer.
         field: &'static str,
         /// What it has to be.
@@ -47,7 +57,8 @@ pub enum KeysError {
 }
 
 impl KeysError {
-    pub(super) fn invalid(field: &'static str, form: &'static str) -> Self {
+    pub(super) fn invalid(field: &'static str, form: impl Into<Cow<'static, str>>) -> Self {
+        let form = form.into();
         Self::Invalid { field, form }
     }
 
@@ -61,6 +72,9 @@ impl KeysError {
             Self::Invalid { field, .. } => ErrorBody::new(ErrorCode::InvalidArgument, message)
                 .field(*field)
                 .hint("correct it and send the request again"),
+            Self::Beyond { field, .. } => ErrorBody::new(ErrorCode::Forbidden, message)
+                .field(*field)
+                .hint("let somebody make it who has that right, or the operator"),
             Self::NoKey { .. } => {
                 ErrorBody::new(ErrorCode::NotFound, message).hint("GET /v1/keys lists all keys")
             }

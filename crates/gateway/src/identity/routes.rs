@@ -147,6 +147,7 @@ impl From<KeysError> for Refusal {
                 ),
             ),
             KeysError::Invalid { .. }
+            | KeysError::Beyond { .. }
             | KeysError::NoKey { .. }
             | KeysError::Ended { .. }
             | KeysError::Full { .. }

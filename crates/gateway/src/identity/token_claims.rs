@@ -1,10 +1,11 @@
 //! Whom the claims of a token prove.
 
 use countersign::contract::{Actor, ActorType};
+use countersign::realm::Realm;
 use countersign::{Credential, Principal};
 use serde_json::{Map, Value};
 
-use super::api_key::{is_name, is_user_name};
+use super::api_key::{is_user_name, may_hold};
 use crate::policy::{IssuerRule, ScopeName};
 
 /// How many actors may have handed a token on.
@@ -38,28 +39,31 @@ pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Optio
     let machine = clients
         .iter()
         .find(|client| subject == **client || subject.strip_suffix("@clients") == Some(**client));
-    let user = text(&rule.user_claim).filter(|_| machine.is_none());
-    if !user.is_none_or(is_user_name) {
-        return None;
-    }
-    let mut chain = actors(claims.get("act"))?;
+    let realm = rule.realm();
+    let user = match text(&rule.user_claim).filter(|_| machine.is_none()) {
+        Some(user) => Some(realm.id(user).filter(|id| is_user_name(id))?),
+        None => None,
+    };
+    let mut chain = actors(claims.get("act"), &realm)?;
     let principal = match (user, chain.is_empty()) {
         (Some(user), false) => Principal::new(chain.remove(0), user),
         (None, false) => Principal::without_user(chain.remove(0)),
         (Some(user), true) => match application(&clients, rule) {
-            Some(client) => Principal::new(agent(client)?, user),
+            Some(client) => Principal::new(agent(client, &realm)?, user),
             None => Principal::user(user),
         },
         (None, true) => {
             let client = machine.or(clients.first());
-            Principal::without_user(agent(client.copied().unwrap_or(subject))?)
+            Principal::without_user(agent(client.copied().unwrap_or(subject), &realm)?)
         }
     };
-    let scopes = scopes(claims.get(&rule.scopes_claim));
+    let mut scopes = scopes(claims.get(&rule.scopes_claim));
+    scopes.retain(|scope| rule.may_grant(scope) && may_hold(&principal.actor, scope));
     let others = rule.acts_for_others_scope.as_ref();
     Some(Principal {
         may_act_for_others: others.is_some_and(|scope| scopes.iter().any(|held| **held == **scope)),
         scopes,
+        realm,
         credential: Some(Credential::Token {
             issuer: rule.issuer.clone(),
             jti: text("jti").map(|jti| jti.chars().take(JTI_CHARS_MAX).collect()),
@@ -84,23 +88,23 @@ fn application<'a>(clients: &[&'a str], rule: &IssuerRule) -> Option<&'a str> {
 }
 
 /// The actors in `act`, the newest first; none where one has no name.
-fn actors(act: Option<&Value>) -> Option<Vec<Actor>> {
+fn actors(act: Option<&Value>, realm: &Realm) -> Option<Vec<Actor>> {
     let mut chain = Vec::new();
     let mut next = act;
     while let Some(act) = next {
         if chain.len() == CHAIN_MAX {
             return None;
         }
-        chain.push(agent(act.get("sub")?.as_str()?)?);
+        chain.push(agent(act.get("sub")?.as_str()?, realm)?);
         next = act.get("act");
     }
     Some(chain)
 }
 
-fn agent(id: &str) -> Option<Actor> {
-    is_name(id).then(|| Actor {
+fn agent(id: &str, realm: &Realm) -> Option<Actor> {
+    Some(Actor {
         kind: ActorType::Agent,
-        id: id.to_owned(),
+        id: realm.id(id)?,
     })
 }
 

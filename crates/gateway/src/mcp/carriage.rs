@@ -6,8 +6,9 @@ use ::http::HeaderMap;
 use countersign::Principal;
 use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext, TraceState};
 use countersign::dialect::{Dialect, Provenance, ProviderCall, RawText};
-use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, JsonObject, Resource};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
 use super::evidence;
@@ -15,6 +16,7 @@ use super::{ENVELOPE_EXTENSION, VENDOR};
 use crate::strict;
 
 /// What a request says about itself.
+#[derive(Clone)]
 pub(super) struct Said {
     pub(super) envelope: RequestEnvelope,
     pub(super) trace: Option<TraceContext>,
@@ -27,6 +29,9 @@ pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Sai
     let header = |name: &str| headers?.get(name)?.to_str().ok();
     if envelope.idempotency_key.is_none() {
         envelope.idempotency_key = header("idempotency-key").map(str::to_owned);
+    }
+    if envelope.session_id.is_none() {
+        envelope.session_id = header("x-session-id").map(str::to_owned);
     }
     if envelope.request_id.is_none()
         && let Some(id) = header("x-request-id")
@@ -53,7 +58,7 @@ pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Sai
 /// On whose behalf a request is made; whether that is allowed is decided elsewhere.
 pub(super) fn user_id<'a>(envelope: &'a RequestEnvelope, principal: &'a Principal) -> &'a str {
     match &envelope.user_id {
-        Some(user_id) if principal.may_act_for_others => user_id,
+        Some(user_id) if principal.may_act_for_others && principal.realm.has(user_id) => user_id,
         Some(_) | None => &principal.user_id,
     }
 }
@@ -108,9 +113,11 @@ pub(super) struct Wants {
     pub(super) whole: bool,
 }
 
-/// Whether a client has declared that it reads the envelope.
-pub(super) fn wants_whole(declared: Option<&ClientCapabilities>) -> bool {
-    let extensions = declared.and_then(|declared| declared.extensions.as_ref());
+/// True if a client has declared that it reads the envelope, with this message or when it connected.
+pub(super) fn client_wants_whole(context: &RequestContext<RoleServer>) -> bool {
+    let of_connection = || Some(context.peer.peer_info()?.capabilities.clone());
+    let declared = context.client_capabilities().or_else(of_connection);
+    let extensions = declared.and_then(|declared| declared.extensions);
     extensions.is_some_and(|extensions| extensions.contains_key(ENVELOPE_EXTENSION))
 }
 
@@ -159,4 +166,23 @@ pub(super) fn linked(uri: String, name: String) -> Resource {
 
 fn unwritable() -> ErrorData {
     ErrorData::internal_error("the reply could not be written", None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A2: frameworks can give a connection a header, and seldom a call a member.
+    #[test]
+    fn the_session_may_come_as_a_header() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-session-id", "s_1".parse().unwrap());
+        let session = |meta: Value| {
+            let meta = meta.as_object().cloned().unwrap_or_default();
+            read(&meta, Some(&headers)).unwrap().envelope.session_id
+        };
+        assert_eq!(session(Value::Null).as_deref(), Some("s_1"));
+        let own = serde_json::json!({"dev.countersign/session_id": "s_2"});
+        assert_eq!(session(own).as_deref(), Some("s_2"));
+    }
 }

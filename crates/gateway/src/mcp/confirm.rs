@@ -17,7 +17,7 @@ use countersign::contract::approval::ApprovalDecision;
 use countersign::contract::{ActorType, Digest, ErrorCode, Language, Message, ReplyEnvelope};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
-    InputResponses, ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
+    ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, RoleServer};
@@ -55,15 +55,31 @@ enum Way {
 impl Asking<'_> {
     /// Gives the answer that a repeated request brings to its approval. What became of it is what the
     /// call itself then says.
-    pub(super) async fn settle(&self, request: &CallToolRequestParams) -> Result<(), ErrorData> {
+    pub(super) async fn settle(
+        &self,
+        request: &CallToolRequestParams,
+    ) -> Result<Settled, ErrorData> {
         let Some(state) = &request.request_state else {
-            return Ok(());
+            return Ok(Settled::NotAsked);
         };
         let approval_id = self.opened(state).await?;
-        if let Some(decision) = request.input_responses.as_ref().and_then(decision) {
-            self.answer(&approval_id, decision).await;
+        let answer = request
+            .input_responses
+            .as_ref()
+            .and_then(|all| all.get(KEY));
+        Ok(self.given(&approval_id, answer).await)
+    }
+
+    /// Gives an answer to its approval, where it is one.
+    async fn given(&self, approval_id: &str, answer: Option<&Value>) -> Settled {
+        match answer.map_or(Answer::None, answer_of) {
+            Answer::Decided(decision) => {
+                self.answer(approval_id, decision).await;
+                Settled::Asked
+            }
+            Answer::None => Settled::Asked,
+            Answer::Malformed => Settled::Malformed,
         }
-        Ok(())
     }
 
     /// The answer of a person. One that does not count, an agent's above all, changes nothing: the call
@@ -101,7 +117,7 @@ impl Asking<'_> {
         &self,
         reply: &ReplyEnvelope,
         context: &RequestContext<RoleServer>,
-    ) -> Option<()> {
+    ) -> Option<Settled> {
         let approval_id = wanted(reply)?;
         // Only a connection has told us before what its client can.
         let declared = context.peer.peer_info()?.capabilities.clone();
@@ -118,9 +134,7 @@ impl Asking<'_> {
         let ClientResult::ElicitResult(answered) = answered else {
             return None;
         };
-        let decision = decision_of(&json!(answered))?;
-        self.answer(approval_id, decision).await;
-        Some(())
+        Some(self.given(approval_id, Some(&json!(answered))).await)
     }
 
     /// How this client can be asked about a call of this principal.
@@ -225,23 +239,54 @@ impl Asking<'_> {
 }
 
 /// The approval that a reply asks for.
-fn wanted(reply: &ReplyEnvelope) -> Option<&str> {
+pub(super) fn wanted(reply: &ReplyEnvelope) -> Option<&str> {
     let error = reply.error.as_ref()?;
     let is_asked = error.code == ErrorCode::NeedsUserConfirmation;
     let approval_id = error.details.extra.get("approval_id")?.as_str()?;
     is_asked.then_some(approval_id)
 }
 
-fn decision(responses: &InputResponses) -> Option<ApprovalDecision> {
-    decision_of(responses.get(KEY)?)
+/// The answer that a client brought to a question.
+enum Answer {
+    Decided(ApprovalDecision),
+    /// The form was closed, or a page was opened, which answers itself.
+    None,
+    /// A form that says neither yes nor no.
+    Malformed,
 }
 
-/// What the user said; nothing where the form was closed, or a page was opened, which answers itself.
-fn decision_of(answer: &Value) -> Option<ApprovalDecision> {
+fn answer_of(answer: &Value) -> Answer {
     let confirmed = answer.pointer("/content/confirm").and_then(Value::as_bool);
     match (answer.get("action").and_then(Value::as_str), confirmed) {
-        (Some("accept"), Some(true)) => Some(ApprovalDecision::Approve),
-        (Some("accept"), Some(false)) | (Some("decline"), _) => Some(ApprovalDecision::Deny),
-        (Some(_) | None, _) => None,
+        (Some("accept"), Some(true)) => Answer::Decided(ApprovalDecision::Approve),
+        (Some("accept"), Some(false)) | (Some("decline"), _) => {
+            Answer::Decided(ApprovalDecision::Deny)
+        }
+        (Some("accept"), None) => Answer::Malformed,
+        (Some(_) | None, _) => Answer::None,
+    }
+}
+
+/// The end of the question that a request was asked before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// There was none.
+    NotAsked,
+    /// It was answered, or left open.
+    Asked,
+    /// A form came back that says neither yes nor no.
+    Malformed,
+}
+
+impl Settled {
+    /// Says in a reply that still needs the user what was wrong with the form.
+    pub(super) fn explain(self, reply: &mut ReplyEnvelope, language: Language) {
+        if self == Self::Malformed
+            && wanted(reply).is_some()
+            && let Some(error) = &mut reply.error
+        {
+            let form = Say::MalformedForm.text(language);
+            error.message = format!("{}; {form}", error.message).into();
+        }
     }
 }

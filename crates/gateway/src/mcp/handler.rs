@@ -10,14 +10,15 @@ use std::sync::Arc;
 use ::http::request::Parts;
 use countersign::catalog::Entry;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString, CustomRequest, CustomResult, Extensions, GetPromptRequestMethod,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
-    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, Extensions,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -25,6 +26,7 @@ use serde_json::json;
 
 use super::conformance::{self, Pack};
 use super::raw::RawArguments;
+use super::tasks::Tasks;
 use super::tools::{self, Declarations, Prepared};
 use super::{ENVELOPE_EXTENSION, carriage, changes, evidence};
 use crate::caller::Caller;
@@ -44,6 +46,7 @@ pub(super) struct Handler {
 pub(super) struct Shared {
     pub(super) gateway: Gateway,
     pub(super) declarations: Declarations,
+    pub(super) tasks: Tasks,
     /// The fixtures of the conformance suite, where they are switched on.
     pub(super) fixtures: Option<Arc<Pack>>,
 }
@@ -59,6 +62,7 @@ impl Handler {
             shared: Arc::new(Shared {
                 gateway: gateway.clone(),
                 declarations: Declarations::default(),
+                tasks: Tasks::default(),
                 fixtures,
             }),
         }
@@ -84,7 +88,7 @@ impl Handler {
         fixtures.ok_or_else(ErrorData::method_not_found::<M>)
     }
 
-    async fn allowed(&self, caller: &Caller) -> Result<Vec<Tool>, ErrorData> {
+    async fn allowed(&self, caller: &Caller, whole: bool) -> Result<Vec<Tool>, ErrorData> {
         let catalog = self.shared.gateway.executor().catalog();
         let entries = self.shared.gateway.executor().list(&caller.principal).await;
         let entries: Vec<Arc<Entry>> =
@@ -92,7 +96,9 @@ impl Handler {
         let declared = entries
             .iter()
             .filter_map(|entry| self.shared.declarations.of(catalog, entry));
-        let mut tools: Vec<Tool> = declared.map(|prepared| prepared.tool.clone()).collect();
+        let mut tools: Vec<Tool> = declared
+            .map(|prepared| prepared.for_client(whole).tool.clone())
+            .collect();
         if let Some(fixtures) = &self.shared.fixtures {
             tools.extend_from_slice(fixtures.tools());
         }
@@ -132,11 +138,12 @@ impl ServerHandler for Handler {
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
+            .enable_tasks()
             .build();
         let version = json!({ "version": 1 });
         if let serde_json::Value::Object(version) = version {
-            let extensions = [(ENVELOPE_EXTENSION.to_owned(), version)];
-            capabilities.extensions = Some(extensions.into_iter().collect());
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(ENVELOPE_EXTENSION.to_owned(), version);
         }
         if self.shared.fixtures.is_some() {
             Pack::extend(&mut capabilities);
@@ -157,7 +164,34 @@ impl ServerHandler for Handler {
             return Some(fixture.clone());
         }
         let prepared = self.prepared(name)?;
-        prepared.has_header_arguments.then(|| prepared.tool.clone())
+        let tool = &prepared.for_client(true).tool;
+        prepared.has_header_arguments.then(|| tool.clone())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = self.task(&request.task_id, &context).await?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // A task of ours asks the client nothing, so there is nothing to take.
+        self.known_task(&request.task_id, &context).map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.end_task(&request.task_id, &context)
     }
 
     async fn list_tools(
@@ -165,7 +199,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.allowed(&caller(&context.extensions)?).await?;
+        let whole = carriage::client_wants_whole(&context);
+        let tools = self.allowed(&caller(&context.extensions)?, whole).await?;
         let cursor = request.and_then(|request| request.cursor);
         tools::page(tools, cursor.as_deref())
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::PATH;
 use super::handler::Handler;
+use super::owners::Owners;
 use super::raw::{self, Kind};
 use super::streams::{self, Streams};
 use crate::caller::Caller;
@@ -30,6 +31,7 @@ struct Endpoint {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     handler: Handler,
     sessions: Arc<LocalSessionManager>,
+    owners: Arc<Owners>,
     streams: Arc<Streams>,
     body_bytes_max: usize,
     sessions_max: usize,
@@ -48,6 +50,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(gateway: &Gateway) -> Router<S> 
         service,
         handler,
         sessions,
+        owners: Arc::default(),
         streams: Arc::new(Streams::new(settings, sessions_max(settings))),
         body_bytes_max: settings.body_bytes_max,
         sessions_max: sessions_max(settings),
@@ -77,6 +80,14 @@ fn config(settings: &Settings) -> StreamableHttpServerConfig {
 
 async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
+    let caller = parts.extensions.get::<Caller>().cloned();
+    let is_theirs = caller.as_ref().is_none_or(|caller| {
+        endpoint.sessions_max == 0 || endpoint.owners.admit(&parts.headers, &caller.principal)
+    });
+    if !is_theirs {
+        let text = "there is no such session; begin a new one";
+        return refusal(StatusCode::NOT_FOUND, -32600, text);
+    }
     if parts.method != Method::POST {
         return listen(&endpoint, Request::from_parts(parts, body)).await;
     }
@@ -111,7 +122,18 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
     match message.kind {
         // The time and the number of calls are bounded by themselves.
         Kind::Call => answer(&endpoint, request).await,
-        Kind::Initialize | Kind::Other => listen(&endpoint, request).await,
+        Kind::Initialize => {
+            let response = listen(&endpoint, request).await;
+            if let Some(caller) = caller.filter(|_| endpoint.sessions_max > 0) {
+                let open = endpoint.sessions.sessions.read().await;
+                let is_open = |session: &str| open.contains_key(session);
+                endpoint
+                    .owners
+                    .keep(response.headers(), &caller.principal, is_open);
+            }
+            response
+        }
+        Kind::Other => listen(&endpoint, request).await,
     }
 }
 

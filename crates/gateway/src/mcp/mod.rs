@@ -28,9 +28,11 @@ mod conformance;
 mod evidence;
 mod handler;
 mod http;
+mod owners;
 mod raw;
 mod stdio;
 mod streams;
+mod tasks;
 mod tools;
 
 pub use http::router;

@@ -27,9 +27,10 @@ const PREPARED_MAX: usize = 4096;
 
 /// A declaration, ready to be sent.
 pub(super) struct Prepared {
-    pub(super) tool: Tool,
-    /// Accepts what the tool has promised to answer; none where it has promised nothing.
-    output: Option<Binder>,
+    /// With what a model acts on.
+    brief: Promise,
+    /// With all that a program can use, for a client that asks for it.
+    whole: Promise,
     /// Whether some of its arguments have to be sent as headers too.
     pub(super) has_header_arguments: bool,
 }
@@ -58,21 +59,37 @@ impl Declarations {
 
 impl Prepared {
     fn new(catalog: &Catalog, entry: &Entry) -> Option<Self> {
-        let is_tool = |name: &str| catalog.get(name).is_some();
-        let options = ToolListOptions::default();
-        let list = Dialect::Mcp.tools_among(&[entry.spec()], &is_tool, &options);
-        let list = match list {
-            Ok(list) => list,
-            Err(error) => {
-                tracing::warn!(tool = %entry.name(), %error, "a tool cannot be listed over MCP");
-                return None;
-            }
-        };
-        let Value::Array(definitions) = list.json else {
-            return None;
-        };
-        let definition = definitions.into_iter().next()?;
-        let mut tool: Tool = serde_json::from_value(definition).ok()?;
+        let brief = Promise::new(catalog, entry, false)?;
+        let whole = Promise::new(catalog, entry, true)?;
+        let has_header_arguments =
+            mentions_header(&Value::Object((*whole.tool.input_schema).clone()));
+        Some(Self {
+            brief,
+            whole,
+            has_header_arguments,
+        })
+    }
+
+    /// The declaration for a client that wants the whole of it, or not.
+    pub(super) fn for_client(&self, wants_whole: bool) -> &Promise {
+        if wants_whole {
+            &self.whole
+        } else {
+            &self.brief
+        }
+    }
+}
+
+/// A declaration, and what checks that an answer keeps to it.
+pub(super) struct Promise {
+    pub(super) tool: Tool,
+    /// Accepts what the tool has promised to answer; none where it has promised nothing.
+    output: Option<Binder>,
+}
+
+impl Promise {
+    fn new(catalog: &Catalog, entry: &Entry, whole: bool) -> Option<Self> {
+        let mut tool = declared(catalog, entry, whole)?;
         let output = tool.output_schema.as_deref().map(checker);
         let output = match output.transpose() {
             Ok(output) => output,
@@ -83,12 +100,7 @@ impl Prepared {
                 None
             }
         };
-        let has_header_arguments = mentions_header(&Value::Object((*tool.input_schema).clone()));
-        Some(Self {
-            tool,
-            output,
-            has_header_arguments,
-        })
+        Some(Self { tool, output })
     }
 
     /// Whether this is what the tool has promised to answer.
@@ -101,6 +113,25 @@ impl Prepared {
             BindStatus::Repaired | BindStatus::Incomplete | BindStatus::Refused => false,
         }
     }
+}
+
+fn declared(catalog: &Catalog, entry: &Entry, whole: bool) -> Option<Tool> {
+    let is_tool = |name: &str| catalog.get(name).is_some();
+    let options = ToolListOptions {
+        whole,
+        ..ToolListOptions::default()
+    };
+    let list = match Dialect::Mcp.tools_among(&[entry.spec()], &is_tool, &options) {
+        Ok(list) => list,
+        Err(error) => {
+            tracing::warn!(tool = %entry.name(), %error, "a tool cannot be listed over MCP");
+            return None;
+        }
+    };
+    let Value::Array(definitions) = list.json else {
+        return None;
+    };
+    serde_json::from_value(definitions.into_iter().next()?).ok()
 }
 
 /// What checks an answer: nothing is repaired in it.

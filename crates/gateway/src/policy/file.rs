@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use countersign::authorize::UnkeyedWrites;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -44,8 +45,8 @@ pub struct Defaults {
     pub unlisted_agents: Unlisted,
     /// Whether what changes something needs a user on whose behalf.
     pub writes_need_user: bool,
-    /// What becomes of writes that come without a key.
-    pub unkeyed_writes: Option<UnkeyedRule>,
+    /// The rule for writes that come without a key; left out, a key is derived for what agents send.
+    pub unkeyed_writes: Option<UnkeyedWrites>,
     /// For how long a repeat counts as the same call, where a key is derived.
     pub unkeyed_window: Option<Period>,
 }
@@ -60,18 +61,6 @@ impl Default for Defaults {
             unkeyed_window: None,
         }
     }
-}
-
-/// What becomes of writes that come without a key. Without a word here, what agents send has a key derived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UnkeyedRule {
-    /// The same call within the window gets the first answer, whoever sends it.
-    Derive,
-    /// They are refused.
-    Refuse,
-    /// They are made each time.
-    Allow,
 }
 
 /// What becomes of what no rule names.

@@ -1,10 +1,12 @@
 //! Whose tokens count: one entry an authorization server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use countersign::realm::Realm;
 use serde::Deserialize;
 
-use super::value::ScopeName;
+use super::value::{Period, ScopeName};
 
 /// An authorization server whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -16,6 +18,10 @@ pub struct IssuerRule {
     pub audiences: Vec<String>,
     /// Where its public keys are.
     pub jwks: JwksSource,
+    /// Whose users its tokens name; none where the file does not say, which only a single issuer may leave open.
+    pub realm: Option<Realm>,
+    /// The scopes of Countersign itself that its tokens may hold. Others of them count for nothing.
+    pub grants: Vec<ScopeName>,
     /// Which claim names the user.
     pub user_claim: String,
     /// Which claim lists the scopes: text with spaces, or a list.
@@ -30,6 +36,12 @@ pub struct IssuerRule {
     /// Whether a token that names no application is a person's own. Otherwise it is an agent's, because an
     /// issuer that names applications elsewhere would make every agent a person.
     pub is_user_without_client: bool,
+    /// The longest time that a token may still be good for when it comes: one that never ends cannot be taken back.
+    pub token_life_max: Duration,
+    /// By how much clocks may differ.
+    pub clock_skew: Duration,
+    /// For how long keys stay good while they cannot be fetched.
+    pub jwks_age_max: Duration,
 }
 
 /// Where public keys are.
@@ -37,6 +49,11 @@ pub struct IssuerRule {
 pub enum JwksSource {
     /// Fetched from here.
     Url(String),
+    /// Fetched from the address in the issuer's own document (`OpenID` Connect Discovery).
+    Discovered {
+        /// The issuer.
+        issuer: String,
+    },
     /// Read from here.
     File(PathBuf),
 }
@@ -48,6 +65,12 @@ struct IssuerTable {
     audience: Audience,
     jwks_url: Option<String>,
     jwks_file: Option<PathBuf>,
+    realm: Option<String>,
+    #[serde(default)]
+    grants: Vec<ScopeName>,
+    token_life_max: Option<Period>,
+    clock_skew: Option<Period>,
+    jwks_age_max: Option<Period>,
     #[serde(default = "sub")]
     user_claim: String,
     #[serde(default = "scope")]
@@ -59,6 +82,16 @@ struct IssuerTable {
     #[serde(default)]
     tokens_without_client_are_users: bool,
 }
+
+/// The longest life of a token, where the file says nothing.
+const TOKEN_LIFE_MAX: Duration = Duration::from_hours(24);
+
+/// By how much clocks may differ, where the file says nothing; and at most.
+const CLOCK_SKEW: Duration = Duration::from_mins(1);
+const CLOCK_SKEW_MAX: Duration = Duration::from_mins(5);
+
+/// For how long keys stay good while they cannot be fetched, where the file says nothing.
+const JWKS_AGE_MAX: Duration = Duration::from_hours(24);
 
 /// Where the issuers that we know of name the application.
 const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
@@ -72,10 +105,35 @@ enum Audience {
 }
 
 impl IssuerRule {
+    /// Whose users its tokens name. The only issuer of a policy has the home realm where the file does not say otherwise.
+    pub fn realm(&self) -> Realm {
+        self.realm.clone().unwrap_or(Realm::Home)
+    }
+
+    /// True if its tokens may hold a scope. Those of Countersign itself have to be listed.
+    pub fn may_grant(&self, scope: &str) -> bool {
+        !is_built_in(scope) || self.grants.iter().any(|granted| **granted == *scope)
+    }
+
     /// Whether this is a name of ours.
     pub fn is_audience(&self, name: &str) -> bool {
         self.audiences.iter().any(|own| own == name)
     }
+}
+
+/// True if a scope is one of Countersign itself, or may become one.
+pub fn is_built_in(scope: &str) -> bool {
+    let areas = [
+        "keys:",
+        "approvals:",
+        "evidence:",
+        "calls:",
+        "claims:",
+        "policy:",
+        "store:",
+        "status:",
+    ];
+    areas.iter().any(|area| scope.starts_with(area))
 }
 
 fn sub() -> String {
@@ -90,18 +148,17 @@ impl TryFrom<IssuerTable> for IssuerRule {
     type Error = String;
 
     fn try_from(table: IssuerTable) -> Result<Self, String> {
-        let jwks = match (table.jwks_url, table.jwks_file) {
-            (Some(url), None) if is_private(&url) => JwksSource::Url(url),
-            (Some(url), None) => {
-                return Err(format!(
-                    "jwks_url {url:?} must be https, or http on this very machine"
-                ));
-            }
-            (None, Some(file)) => JwksSource::File(file),
-            (None, None) | (Some(_), Some(_)) => {
-                return Err("an issuer needs either jwks_url or jwks_file".to_owned());
-            }
+        let jwks = jwks(table.jwks_url, table.jwks_file, &table.issuer)?;
+        let realm = match table.realm.as_deref() {
+            None => None,
+            Some(name) => Some(Realm::named(name).ok_or_else(|| {
+                format!("realm {name:?} must be \"home\" or 1 to 32 small letters, digits, - and _")
+            })?),
         };
+        let clock_skew = table.clock_skew.map_or(CLOCK_SKEW, Period::duration);
+        if clock_skew > CLOCK_SKEW_MAX {
+            return Err("clock_skew is at most 5m".to_owned());
+        }
         let audiences = match table.audience {
             Audience::One(name) => vec![name],
             Audience::Several(names) => names,
@@ -129,6 +186,13 @@ impl TryFrom<IssuerTable> for IssuerRule {
             issuer: table.issuer,
             audiences,
             jwks,
+            realm,
+            grants: table.grants,
+            token_life_max: table
+                .token_life_max
+                .map_or(TOKEN_LIFE_MAX, Period::duration),
+            clock_skew,
+            jwks_age_max: table.jwks_age_max.map_or(JWKS_AGE_MAX, Period::duration),
             user_claim: table.user_claim,
             scopes_claim: table.scopes_claim,
             acts_for_others_scope: table.acts_for_others_scope,
@@ -140,7 +204,7 @@ impl TryFrom<IssuerTable> for IssuerRule {
 }
 
 /// Whether nobody on the way can change what is fetched: keys from anybody are anybody's tokens.
-fn is_private(url: &str) -> bool {
+pub(crate) fn is_private(url: &str) -> bool {
     let Ok(uri) = url.parse::<http::Uri>() else {
         return false;
     };
@@ -149,5 +213,23 @@ fn is_private(url: &str) -> bool {
         Some("https") => uri.host().is_some(),
         Some("http") => is_here,
         Some(_) | None => false,
+    }
+}
+
+/// The place of an issuer's keys. Without any word about it, the issuer says so itself.
+fn jwks(url: Option<String>, file: Option<PathBuf>, issuer: &str) -> Result<JwksSource, String> {
+    match (url, file) {
+        (Some(url), None) if is_private(&url) => Ok(JwksSource::Url(url)),
+        (Some(url), None) => Err(format!(
+            "jwks_url {url:?} must be https, or http on this very machine"
+        )),
+        (None, Some(file)) => Ok(JwksSource::File(file)),
+        (None, None) if is_private(issuer) => Ok(JwksSource::Discovered {
+            issuer: issuer.to_owned(),
+        }),
+        (None, None) => {
+            Err("an issuer that is not an https address needs jwks_url or jwks_file".to_owned())
+        }
+        (Some(_), Some(_)) => Err("an issuer has jwks_url or jwks_file, not both".to_owned()),
     }
 }

@@ -26,6 +26,7 @@ countersign::contract::messages! {
         // What a user is asked over MCP.
         AtMost { amount } => "at most {amount}",
         Confirm => "Confirm",
+        MalformedForm => "the form came back without `confirm`, which is true or false",
         ConfirmOnce => "Whether this call may be made, once",
     }
 }

@@ -25,6 +25,7 @@ countersign::contract::translation! {
         // What a user is asked over MCP.
         AtMost { amount } => "最高 {amount}",
         Confirm => "确认",
+        MalformedForm => "表单答复中缺少 `confirm`（应为 true 或 false）",
         ConfirmOnce => "是否允许进行一次此调用",
     }
 }

@@ -76,7 +76,8 @@ async fn the_record_names_the_token() {
 async fn the_payload_has_the_id_of_the_token() {
     let parts = Parts::new();
     let signer = Signer::new("k1", Algorithm::EdDSA);
-    let (identity, _folder) = with_file(&parts, &[&signer], OPEN);
+    let open = format!("grants = [\"evidence:open\"]\n{OPEN}");
+    let (identity, _folder) = with_file(&parts, &[&signer], &open);
     let server = parts.serve(identity).await;
     let token = signer.token(&json!({"jti": "t_7", "scope": "evidence:open"}));
     let id = record(&server, &token).await["id"].clone();

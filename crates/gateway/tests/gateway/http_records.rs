@@ -1,7 +1,7 @@
 //! Calls, evidence and the log over HTTP, and who may see them.
 
 use countersign::Principal;
-use countersign::contract::SnapshotId;
+use countersign::contract::{Actor, ActorType, SnapshotId};
 use serde_json::{Value, json};
 
 use crate::http_client::{get, post, send};
@@ -150,7 +150,20 @@ async fn opening_needs_a_scope_and_a_reason() {
         (403, "FORBIDDEN")
     );
 
-    let auditor = Principal::user("auditor").scope("evidence:open");
+    // A scope to open shows nobody's records but one's own, and an agent sees those of its user only, whatever it holds.
+    let agent = Actor {
+        kind: ActorType::Agent,
+        id: "a_7".to_owned(),
+    };
+    let agent = Principal::new(agent, "u_2").scope("calls:read");
+    for blind in [Principal::user("auditor"), agent] {
+        let blind = world.beside(blind.scope("evidence:open")).await;
+        let hidden = post(&blind, &path, r#"{"reason": "mine"}"#).await;
+        assert_eq!((hidden.status, hidden.code().as_str()), (404, "NOT_FOUND"));
+    }
+    let auditor = Principal::user("auditor")
+        .scope("evidence:open")
+        .scope("calls:read");
     let auditor = world.beside(auditor).await;
     for body in [
         "",
@@ -195,7 +208,11 @@ async fn a_record_is_replayed() {
         id.as_str().unwrap_or_else(|| panic!("{reply:?}"))
     );
     let auditor = world
-        .beside(Principal::user("auditor").scope("evidence:open"))
+        .beside(
+            Principal::user("auditor")
+                .scope("evidence:open")
+                .scope("calls:read"),
+        )
         .await;
     let run = async |body: &str| post(&auditor, &path, body).await.json();
     assert_eq!(run(r#"{"mode": "verify"}"#).await["result"], "intact");

@@ -308,11 +308,11 @@ async fn what_cannot_be_a_key_is_refused() {
         })
         .await,
     ];
-    assert_snapshot!(told.join("\n"), @r"
-    /actor/id must be 1 to 255 characters, none of them a control character
+    assert_snapshot!(told.join("\n"), @"
+    /actor/id must be 1 to 255 characters that can be seen, and no space at its ends
     /label must be at most 128 characters, none of them a control character
     /scopes must be at most 64 scopes of 1 to 128 visible characters each
-    /user_id must be 1 to 255 characters, no control character, no name of a program
+    /user_id must be 1 to 255 characters that can be seen, and no name of a program
     /user_id must be left out for a person's own key, or the person's id
     /acts_for_others must be false for a person: only a program acts for others
     /expires_at must be in the future

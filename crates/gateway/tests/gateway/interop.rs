@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use countersign::contract::{Behaviour, ConflictReason, Effect, ErrorBody, ErrorCode, FaultSource};
+use countersign::schemars::{self, JsonSchema};
 use countersign::{CallContext, Catalog, Tool, ToolArgs, ToolError};
 use countersign_gateway::Settings;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ struct PlaceArgs {
     waits: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Placed {
     run: u32,
     sku: String,

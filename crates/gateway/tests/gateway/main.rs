@@ -33,6 +33,7 @@ mod metrics;
 mod panics;
 mod parts;
 mod policy;
+mod realms;
 mod tokens;
 mod traces;
 mod world;

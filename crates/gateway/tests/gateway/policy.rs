@@ -179,7 +179,7 @@ fn a_bad_file_is_refused_with_its_line() {
     line 1, column 1: missing field `match`
     line 2, column 9: invalid value: integer `0`, expected a nonzero u32
     line 3, column 7: "1 minute" is no period: a whole number with s, m, h or d, such as 10m, up to 366d
-    line 1, column 1: an issuer needs either jwks_url or jwks_file
+    line 1, column 1: an issuer that is not an https address needs jwks_url or jwks_file
     line 1, column 1: jwks_url "http://example.com/k" must be https, or http on this very machine
     line 4, column 9: "0.00" is no amount: a number above zero in quotes, such as 500.00
     line 5, column 12: "usd" is no currency: an ISO 4217 code such as USD

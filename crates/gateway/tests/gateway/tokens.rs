@@ -13,6 +13,7 @@ use aws_lc_rs::signature::{
 use axum::Router;
 use axum::routing::get;
 use countersign::contract::ActorType::Agent;
+use countersign::realm::Realm;
 use countersign::{Credential, Principal};
 use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::{Identity, Reason};
@@ -54,7 +55,7 @@ impl Signer {
         Self { id, algorithm, key }
     }
 
-    fn public(&self) -> Value {
+    pub(crate) fn public(&self) -> Value {
         let mut jwk = Jwk::from_encoding_key(&self.key, self.algorithm).unwrap();
         jwk.common.key_id = Some(self.id.to_owned());
         serde_json::to_value(jwk).unwrap()
@@ -88,14 +89,15 @@ impl Signer {
 }
 
 /// 2026-11-16T12:00:00Z.
-const NOW: i64 = 1_794_830_400;
+pub(crate) const NOW: i64 = 1_794_830_400;
 
 /// Proved by a token of the issuer, which has no id.
 fn by_token(principal: Principal) -> Principal {
-    principal.proved_by(Credential::Token {
+    let proved = principal.proved_by(Credential::Token {
         issuer: "https://login.example.com/".to_owned(),
         jti: None,
-    })
+    });
+    proved.of_realm(Realm::Home)
 }
 
 /// A policy with one issuer, whose set is in a file.

@@ -67,6 +67,7 @@ pub(crate) fn keys_failed(error: KeysError) -> Failure {
     match error {
         KeysError::Store(error) => store_failed(error),
         KeysError::Invalid { .. }
+        | KeysError::Beyond { .. }
         | KeysError::NoKey { .. }
         | KeysError::Ended { .. }
         | KeysError::Full { .. }

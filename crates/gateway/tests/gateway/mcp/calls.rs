@@ -264,29 +264,15 @@ async fn tools_are_listed_for_everybody() {
     );
     assert_json_snapshot!(tools[2], @r#"
     {
-      "_meta": {
-        "dev.countersign/idempotency": {
-          "attempts_max": 10,
-          "final_codes": [],
-          "join_ms": 5000,
-          "key": "optional",
-          "retention_seconds": 86400
-        },
-        "dev.countersign/name": "notes.add",
-        "dev.countersign/version": "0.1.0"
-      },
       "annotations": {
         "destructiveHint": false,
-        "idempotentHint": false,
-        "openWorldHint": false,
-        "readOnlyHint": false
+        "openWorldHint": false
       },
       "description": "Keeps a note.",
       "inputSchema": {
-        "additionalProperties": false,
         "properties": {
           "again": {
-            "description": "2 or more: make the same call once more, on purpose.",
+            "description": "2 or more: repeat on purpose.",
             "type": "integer"
           },
           "text": {
@@ -294,7 +280,6 @@ async fn tools_are_listed_for_everybody() {
             "examples": [
               "buy milk"
             ],
-            "maxLength": 2000,
             "type": "string"
           }
         },
@@ -303,9 +288,96 @@ async fn tools_are_listed_for_everybody() {
         ],
         "type": "object"
       },
-      "name": "notes_add"
+      "name": "notes_add",
+      "outputSchema": {
+        "properties": {
+          "id": {
+            "type": "string"
+          },
+          "text": {
+            "type": "string"
+          }
+        },
+        "required": [
+          "id",
+          "text"
+        ],
+        "type": "object"
+      }
     }
     "#);
     let (_, refused) = client.ask("tools/list", json!({ "cursor": "x" })).await;
     assert_eq!(refused["error"]["code"], -32602);
+}
+
+/// B15: some clients send a tool's own `_meta` back with each call. What the list has published is ignored, and a
+/// misspelt member of the envelope is still refused.
+#[tokio::test]
+async fn the_meta_of_a_tool_may_come_back() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    // Only a client that reads the envelope is shown it.
+    let whole = json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": {
+        "extensions": {"dev.countersign/tool-envelope": {}},
+    }}});
+    let (_, listed) = client.ask("tools/list", whole).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let add = tools.iter().find(|tool| tool["name"] == "notes_add");
+    let meta = add.unwrap()["_meta"].clone();
+    assert!(meta["dev.countersign/idempotency"].is_object(), "{meta}");
+    let call = |meta: serde_json::Value| json!({"name": "notes_add", "arguments": {"text": "tea"}, "_meta": meta});
+    let (_, done) = client.ask("tools/call", call(meta)).await;
+    assert_eq!(done["result"]["isError"], false, "{done}");
+    for wrong in [
+        json!({"dev.countersign/idempotency": "k_1"}),
+        json!({"dev.countersign/idempotency_kye": "k_1"}),
+    ] {
+        let (_, refused) = client.ask("tools/call", call(wrong)).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
+
+/// A9, A21: a result is small, and a client that declares our extension gets all of the envelope.
+#[tokio::test]
+async fn the_whole_envelope_is_for_clients_that_ask() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let asked = |capabilities: serde_json::Value| {
+        json!({"name": "memory_search", "arguments": {"query": "milk", "limit": "3"}, "_meta": {
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }})
+    };
+    let (_, small) = client.ask("tools/call", asked(json!({}))).await;
+    let size = small["result"]["_meta"].to_string().len();
+    assert!(size <= 300, "{size}: {small}");
+    assert!(!small.to_string().contains("resource_link"), "{small}");
+    let extension = json!({"extensions": {"dev.countersign/tool-envelope": {}}});
+    let (_, whole) = client.ask("tools/call", asked(extension)).await;
+    let meta = &whole["result"]["_meta"];
+    assert_eq!(
+        meta["dev.countersign/warnings"][0]["code"], "TEXT_TO_INTEGER",
+        "{whole}"
+    );
+    assert!(meta["dev.countersign/evidence"]["sources"].is_array());
+    assert!(whole.to_string().contains("resource_link"), "{whole}");
+}
+
+/// A3: a bad credential is an error of JSON-RPC, because most clients show people nothing else.
+#[tokio::test]
+async fn a_bad_credential_is_an_error_of_the_protocol() {
+    let world = World::start().await;
+    let request = reqwest::Client::new()
+        .post(world.url("/mcp"))
+        .header("authorization", "Bearer csk_0000000000000000_x")
+        .body(r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#);
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 401);
+    let body: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!(
+        (&body["jsonrpc"], &body["error"]["code"]),
+        (&json!("2.0"), &json!(-32001))
+    );
+    let message = body["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("UNAUTHORIZED: "), "{message}");
+    assert_eq!(body["error"]["data"]["error"]["code"], "UNAUTHORIZED");
 }

@@ -77,7 +77,7 @@ impl Tool for Buy {
     }
 }
 
-async fn connect(kind: ActorType) -> (World, Lines) {
+pub(super) async fn connect(kind: ActorType) -> (World, Lines) {
     connect_to(World::start().await, kind)
 }
 
@@ -269,4 +269,30 @@ async fn a_user_of_the_older_eras_is_asked_at_once() {
         done["result"]["content"][0]["text"], "sda is empty",
         "{done}"
     );
+}
+
+/// A form that says neither yes nor no confirms nothing, and the text says what is missing in it.
+#[tokio::test]
+async fn a_malformed_form_is_explained() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    for content in [json!({ "confirm": "perhaps" }), json!({}), json!(null)] {
+        let asked = lines.ask("tools/call", wipe("sda")).await;
+        let told = lines
+            .ask("tools/call", answered(wipe("sda"), &asked, &content))
+            .await;
+        let text = told["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("NEEDS_USER_CONFIRMATION"), "{text}");
+        assert!(text.contains("without `confirm`"), "{text}");
+    }
+    let (_world, mut lines) = connect(ActorType::User).await;
+    lines.initialize(json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "disk_wipe", "arguments": { "disk": "sda" } });
+    let id = lines.send("tools/call", call).await;
+    let question = lines.next().await;
+    let answer = json!({ "action": "accept", "content": { "confirm": 1 } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
+    lines.write(&answer).await;
+    let told = lines.answer_to(id).await;
+    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("without `confirm`"), "{text}");
 }

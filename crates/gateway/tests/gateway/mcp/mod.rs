@@ -5,8 +5,10 @@ mod clients;
 mod confirm;
 mod endpoint;
 mod lines;
+mod owners;
 mod stdio;
 mod streams;
+mod tasks;
 
 use countersign_testkit::patience::within;
 use http::StatusCode;

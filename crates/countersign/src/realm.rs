@@ -1,0 +1,204 @@
+//! Whose users a credential can speak for, and which texts are the id of anybody.
+//!
+//! A user is (realm, id). The home realm has bare ids, such as `ann`: those of API keys, and of the issuer that the policy
+//! gives the home realm. The users of any other realm have its name in front: `corp::ann`. So two issuers never share a user
+//! unless the policy gives them the same realm.
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::is_nfc;
+
+use crate::visible::is_visible;
+
+/// The text between the name of a realm and the id in it.
+const SEPARATOR: &str = "::";
+
+/// The longest id, in characters, and the longest name of a realm.
+const ID_CHARS_MAX: usize = 255;
+const NAME_BYTES_MAX: usize = 32;
+
+/// The users that a credential can speak for.
+///
+/// # Example
+///
+/// ```
+/// use countersign::realm::Realm;
+///
+/// let corp = Realm::named("corp").expect("a short name");
+/// assert_eq!(corp.id("ann").as_deref(), Some("corp::ann"));
+/// assert_eq!(Realm::Home.id("ann").as_deref(), Some("ann"));
+/// assert_eq!(Realm::Home.id("corp::ann"), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Realm {
+    /// Everybody: a program that vouches for its users, and a key that the operator has made for it.
+    #[default]
+    Any,
+    /// Those with bare ids.
+    Home,
+    /// Those with this name in front.
+    Named(RealmName),
+}
+
+/// The name of a realm: up to 32 small letters, digits, `-` and `_`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RealmName(String);
+
+impl RealmName {
+    /// The name as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Realm {
+    /// The realm of this name; none where it cannot be one. `home` is the home realm.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "home" => Some(Self::Home),
+            name if is_realm_name(name) => Some(Self::Named(RealmName(name.to_owned()))),
+            _ => None,
+        }
+    }
+
+    /// The id that somebody of this realm has here; none where the text is no id, or would be somebody of another realm.
+    pub fn id(&self, text: &str) -> Option<String> {
+        let id = normalized(text)?;
+        let is_bare = realm_of(&id).is_none();
+        let id = match self {
+            Self::Any => id,
+            Self::Home if is_bare => id,
+            Self::Named(name) if is_bare => format!("{}{SEPARATOR}{id}", name.as_str()),
+            Self::Home | Self::Named(_) => return None,
+        };
+        normalized(&id)
+    }
+
+    /// True if somebody with this id is of the realm.
+    pub fn has(&self, id: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Home => realm_of(id).is_none(),
+            Self::Named(name) => realm_of(id) == Some(name.as_str()),
+        }
+    }
+}
+
+/// The name of the realm that an id has in front; none for a bare one.
+fn realm_of(id: &str) -> Option<&str> {
+    // A program that acts for nobody keeps its state under such a name.
+    let programs = ["agent/", "system/", "user/"];
+    let id = programs
+        .iter()
+        .find_map(|kind| id.strip_prefix(kind))
+        .unwrap_or(id);
+    let (name, _) = id.split_once(SEPARATOR)?;
+    is_realm_name(name).then_some(name)
+}
+
+fn is_realm_name(name: &str) -> bool {
+    let is_letter =
+        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_letter)
+}
+
+/// The id that a text is; none where it is no id. Two texts that people read as the same one are the same one (NFC), and every
+/// character of an id can be seen.
+///
+/// ```
+/// use countersign::realm::normalized;
+///
+/// assert_eq!(normalized("e\u{301}lan").as_deref(), Some("\u{e9}lan"));
+/// assert_eq!(normalized("ann\u{202e}"), None);
+/// ```
+pub fn normalized(text: &str) -> Option<String> {
+    // A character has four bytes at most, so a long text is never read to its end.
+    if text.is_empty() || text.len() > 4 * ID_CHARS_MAX {
+        return None;
+    }
+    let id: String = if is_nfc(text) {
+        text.to_owned()
+    } else {
+        text.nfc().collect()
+    };
+    let is_bounded = id.chars().count() <= ID_CHARS_MAX;
+    let has_edges = id.starts_with(char::is_whitespace) || id.ends_with(char::is_whitespace);
+    // Any other space looks like this one.
+    let is_one_space = |c: char| c == ' ' || !c.is_whitespace();
+    let is_seen = |c: char| is_visible(c) && is_one_space(c);
+    let is_somebody = realm_of(&id).is_none() || !id.ends_with(SEPARATOR);
+    (is_bounded && !has_edges && is_somebody && id.chars().all(is_seen)).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_what_people_can_tell_apart() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(normalized(text).as_deref(), expected, "{text:?}");
+        };
+        check("ann", Some("ann"));
+        check("auth0|5f7c", Some("auth0|5f7c"));
+        check("安娜", Some("安娜"));
+        check("e\u{301}", Some("\u{e9}"));
+        check(&"é".repeat(255), Some(&"é".repeat(255)));
+        check("first last", Some("first last"));
+        for refused in [
+            "",
+            " ann",
+            "ann ",
+            "an\u{202e}n",
+            "ann\u{200b}",
+            "a\nb",
+            "\u{feff}ann",
+            "\u{2066}ann\u{2069}",
+            "ann\u{e0041}",
+            "\u{3164}",
+            "a\u{3000}b",
+            "a\u{2800}b",
+            "corp::",
+            "a\u{1bca0}",
+            "\u{70f}a",
+        ] {
+            check(refused, None);
+        }
+        check(&"a".repeat(256), None);
+    }
+
+    /// A3: nobody of one realm has the id of somebody of another.
+    #[test]
+    fn realms_do_not_meet() {
+        let corp = Realm::named("corp").unwrap();
+        assert_eq!(corp.id("ann").as_deref(), Some("corp::ann"));
+        assert_eq!(corp.id("corp::ann"), None);
+        assert_eq!(Realm::Home.id("corp::ann"), None);
+        assert_eq!(Realm::Any.id("corp::ann").as_deref(), Some("corp::ann"));
+        // What looks like a realm and is none is part of the id.
+        assert_eq!(Realm::Home.id("A::b").as_deref(), Some("A::b"));
+        assert!(corp.has("corp::ann") && !corp.has("ann") && !corp.has("other::ann"));
+        assert!(corp.has("agent/corp::bot") && !Realm::Home.has("agent/corp::bot"));
+        assert!(Realm::Home.has("ann") && !Realm::Home.has("corp::ann"));
+        for name in ["", "Corp", "a b", "a::b", &"a".repeat(33)] {
+            assert_eq!(Realm::named(name), None, "{name:?}");
+        }
+    }
+
+    proptest! {
+        /// A3: whatever an issuer writes, its users are of its realm, and of no other.
+        #[test]
+        fn an_id_of_a_realm_is_of_that_realm_only(text in "\\PC{0,40}(::)?\\PC{0,40}") {
+            let realms = ["home", "corp", "co"].map(|name| Realm::named(name).unwrap());
+            for realm in &realms {
+                if let Some(id) = realm.id(&text) {
+                    let homes = realms.iter().filter(|realm| realm.has(&id)).count();
+                    prop_assert!(realm.has(&id) && homes == 1, "{id:?}");
+                    let again = normalized(&id);
+                    prop_assert_eq!(again.as_deref(), Some(&*id));
+                }
+            }
+        }
+    }
+}
