@@ -281,7 +281,7 @@ fn take(mut sent: &mut Value, path: &str) -> Option<Value> {
 #[test]
 fn a_member_of_an_unwrapped_object_is_told() {
     let raw = r#"{"city": "Rome", "area": [{"x": 0, "y": false}]}"#;
-    let told = r#"repaired {"city":"Rome","area":{"x":0}} [LIST_UNWRAPPED /area, OPTIONAL_UNREADABLE /area/y] {/area/y: false (TYPE_MISMATCH /area/y)}"#;
+    let told = r#"repaired {"city":"Rome","area":{"x":0}} [SINGLETON_UNWRAPPED /area, OPTIONAL_UNREADABLE /area/y] {/area/y: false (TYPE_MISMATCH /area/y)}"#;
     check(&trip(), TELL, raw, told);
 }
 

@@ -1,7 +1,7 @@
 //! Starts workers, ends them, and compares what was told with what happened.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -103,6 +103,7 @@ impl Arena {
             }
         }
         let mut child = command
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("{} does not start", self.program.display()))?;
@@ -176,7 +177,9 @@ impl Running {
 
     /// Lets it go on.
     pub fn resume(&self) -> Result<()> {
-        Ok(kill_process(self.pid()?, Signal::CONT)?)
+        kill_process(self.pid()?, Signal::CONT)?;
+        let mut line = self.child.stdin.as_ref().context("a worker has an input")?;
+        Ok(line.write_all(b"\n")?)
     }
 
     fn pid(&self) -> Result<Pid> {

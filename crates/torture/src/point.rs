@@ -119,6 +119,10 @@ fn die() {
 }
 
 /// Every thread stands still, in the middle of the call, until the driver lets it go on.
+///
+/// The signal goes to the process, and the kernel may stop this thread a moment after the others. So this thread also
+/// waits for the driver's line.
 fn pause() {
     let _ = kill_process(getpid(), Signal::STOP);
+    let _ = std::io::stdin().read_line(&mut String::new());
 }

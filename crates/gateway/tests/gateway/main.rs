@@ -34,6 +34,7 @@ mod panics;
 mod parts;
 mod policy;
 mod realms;
+mod repeats;
 mod tokens;
 mod traces;
 mod world;
