@@ -271,6 +271,10 @@ impl Payment {
 pub struct Idempotency {
     /// Whether a call without a key is accepted.
     pub key: KeyRule,
+    /// JSON pointers to the arguments that make two calls the same one, where a key is derived; all arguments if it is empty. A
+    /// call that has the same values there and differs elsewhere conflicts with the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
     /// For how long, beyond its window of validity, a repeat is answered with the first result; 24
     /// hours unless said otherwise (A20).
     pub retention_seconds: u64,
@@ -391,6 +395,7 @@ impl Default for Idempotency {
     fn default() -> Self {
         Self {
             key: KeyRule::default(),
+            fields: Vec::new(),
             retention_seconds: 24 * 60 * 60,
             final_codes: Vec::new(),
             attempts_max: 10,

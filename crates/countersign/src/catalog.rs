@@ -144,6 +144,14 @@ pub enum Error {
         /// What is wrong.
         pointer: String,
     },
+    /// The fields that a key is derived from cannot be found in any arguments.
+    #[error("the key fields of {name} name {pointer:?}, which is not a JSON pointer")]
+    KeyFields {
+        /// The tool.
+        name: ToolName,
+        /// The text that is no pointer.
+        pointer: String,
+    },
     /// No such tool.
     #[error("there is no tool {name:?}")]
     Unknown {
@@ -287,6 +295,7 @@ impl Entry {
         let name = &spec.name;
         payment::check(spec)?;
         check_terms(spec)?;
+        check_key_fields(spec)?;
         let unusable = |source| Error::Schema {
             name: name.clone(),
             source,
@@ -355,6 +364,18 @@ fn check_terms(spec: &ToolSpec) -> Result<(), Error> {
     match wrong {
         None => Ok(()),
         Some(pointer) => Err(Error::Terms {
+            name: spec.name.clone(),
+            pointer: pointer.clone(),
+        }),
+    }
+}
+
+/// A field that never points anywhere would make a key of nothing.
+fn check_key_fields(spec: &ToolSpec) -> Result<(), Error> {
+    let mut fields = spec.behaviour.idempotency.fields.iter();
+    match fields.find(|pointer| !pointer.starts_with('/')) {
+        None => Ok(()),
+        Some(pointer) => Err(Error::KeyFields {
             name: spec.name.clone(),
             pointer: pointer.clone(),
         }),

@@ -187,6 +187,7 @@ const ALL: &[&str] = &[
     "countersign-macros",
     "countersign-store",
     "countersign-testkit",
+    "countersign-upstream",
 ];
 
 /// The table of the architecture. A crate that is not in it is a complaint, so that adding one is a
@@ -229,6 +230,12 @@ fn room(package: &str) -> Option<Room> {
             &["countersign", "countersign-args", "countersign-evidence"],
             &["countersign-store", "countersign-testkit"],
         ),
+        // Tools of others: they call services, and know neither a wire nor a store.
+        "countersign-upstream" => (
+            Layer::Edge,
+            &["countersign", "countersign-contract"],
+            &["countersign-store", "countersign-testkit"],
+        ),
         // Small on purpose: whoever checks our evidence has to be able to read what checks it.
         "countersign-verifier" => (
             Layer::Edge,
@@ -245,6 +252,7 @@ fn room(package: &str) -> Option<Room> {
                 "countersign-evidence",
                 "countersign-gateway",
                 "countersign-store",
+                "countersign-upstream",
             ],
             &["countersign-testkit"],
         ),

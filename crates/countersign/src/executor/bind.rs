@@ -13,12 +13,12 @@ use countersign_contract::{
     Wording, canonical,
 };
 use countersign_evidence::seal::UserKey;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Executor;
 use super::admit::{Admitted, scope_of};
 use super::authorize::Allowed;
-use super::print::Fingerprint;
+use super::print::{self, Fingerprint};
 use super::stop::Stop;
 use super::trail::Trail;
 use super::unkeyed::{self, MadeKey};
@@ -84,7 +84,7 @@ impl Executor {
                 window: None,
             }),
             None => {
-                self.key_by_rule(&allowed, &keys, digest, again.as_deref())
+                self.key_by_rule(&allowed, &keys, &arguments, digest, again.as_deref())
                     .await?
             }
         };
@@ -149,6 +149,7 @@ impl Executor {
         &self,
         allowed: &Allowed,
         keys: &UserKey,
+        arguments: &Arguments,
         digest: Digest,
         again: Option<&str>,
     ) -> Result<Option<MadeKey>, Stop> {
@@ -166,7 +167,9 @@ impl Executor {
         let dry_run = allowed.request.dry_run;
         match (spec.behaviour.idempotency.key, allowed.unkeyed()) {
             (KeyRule::Derive, _) => {
-                let scope = scope_of(allowed, keys, &format!("derived:{digest}"));
+                let fields = &spec.behaviour.idempotency.fields;
+                let text = derived(arguments, fields, digest);
+                let scope = scope_of(allowed, keys, &text);
                 let (held, left) = self.look_up(&scope).await?;
                 Ok(Some(MadeKey {
                     scope,
@@ -188,6 +191,18 @@ impl Executor {
             }
         }
     }
+}
+
+/// The text that a derived key is made from: every argument, or the declared fields. A call that has none of the fields
+/// counts with every argument, so that two such calls are not taken for one.
+fn derived(arguments: &Arguments, fields: &[String], digest: Digest) -> String {
+    let at = |field: &String| print::member_text(arguments.as_json(), field);
+    let values: Vec<_> = fields.iter().map(at).collect();
+    if values.iter().all(Option::is_none) {
+        return format!("derived:{digest}");
+    }
+    let digest = Digest::of_bytes(json!([fields, values]).to_string().as_bytes());
+    format!("derived-fields:{digest}")
 }
 
 /// Why a text was refused: the first error in front, all issues behind it (B9).

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use countersign_contract::ReplyEnvelope;
+use countersign_contract::{ReplyEnvelope, canonical};
 use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::ids::IdSource;
 use crate::ledger::Scope;
@@ -27,6 +28,26 @@ pub(crate) struct StoredReply {
     /// From when its window of validity counts.
     pub(crate) at: Timestamp,
     pub(crate) reply: ReplyEnvelope,
+}
+
+/// The canonical text of the member that a JSON pointer leads to; `None` if it is absent or null. Numbers never go through a
+/// double.
+pub(super) fn member_text(json: &str, pointer: &str) -> Option<String> {
+    let mut at: Box<RawValue> = serde_json::from_str(json).ok()?;
+    for step in pointer.strip_prefix('/')?.split('/') {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        at = if at.get().starts_with('[') {
+            let items: Vec<Box<RawValue>> = serde_json::from_str(at.get()).ok()?;
+            items.into_iter().nth(step.parse().ok()?)?
+        } else {
+            let mut members: BTreeMap<String, Box<RawValue>> =
+                serde_json::from_str(at.get()).ok()?;
+            members.remove(&step)?
+        };
+    }
+    let text = at.get();
+    let canonical = canonical::from_json_text(text).unwrap_or_else(|_| text.to_owned());
+    (text != "null").then_some(canonical)
 }
 
 /// How many places a fingerprint tells apart.

@@ -1,0 +1,341 @@
+//! The declaration of a tool, made from its entry: the schema that a model is shown and that arguments are bound against, and the
+//! behaviour.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use countersign::catalog::{self, Catalog};
+use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
+use countersign_contract::id::InvalidId;
+use countersign_contract::parameter::{Leniency, OnOptionalError, Sensitivity};
+use countersign_contract::schema::{ext, of_parameters};
+use countersign_contract::tool::{BindPolicy, Idempotency, KeyRule};
+use countersign_contract::{Behaviour, Digest, Effect, ErrorCode, Input, ToolName, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use crate::manifest::{ArgumentEntry, ParameterEntry, ToolEntry};
+
+/// The argument by which a model chooses a filter.
+pub(crate) const SELECT: &str = "select";
+
+/// An entry makes no declaration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Undeclared {
+    /// The name is not well formed.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    /// Something is said of an argument that cannot be.
+    #[error("the argument {argument:?}: {message}")]
+    Argument {
+        /// Name of the argument.
+        argument: String,
+        /// The mistake, and what to do about it.
+        message: String,
+    },
+}
+
+/// The declaration of a tool.
+pub fn spec_of(entry: &ToolEntry) -> Result<ToolSpec, Undeclared> {
+    let name = ToolName::new(&*entry.name)?;
+    let description = entry.description.clone().unwrap_or_default();
+    let spec = ToolSpec::new(name, description)
+        .input(input_of(entry)?)
+        .version(version_of(entry))
+        .behaviour(behaviour_of(entry));
+    Ok(ToolSpec {
+        title: entry.title.clone(),
+        output: entry.output.clone(),
+        ..spec
+    })
+}
+
+/// The names of the declared arguments at the root of the schema, hidden ones included.
+pub(crate) fn argument_names(entry: &ToolEntry) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    if let Some(parameters) = &entry.parameters {
+        names.extend(parameters.iter().map(|parameter| parameter.name.clone()));
+    }
+    if let Some(schema) = &entry.input {
+        for part in parts(schema) {
+            let properties = part.get("properties").and_then(Value::as_object);
+            names.extend(properties.into_iter().flat_map(|it| it.keys().cloned()));
+        }
+    }
+    names
+}
+
+/// The root of a schema and the parts of its `allOf`, which speak about the same object. References are followed.
+fn parts(root: &Map<String, Value>) -> Vec<&Map<String, Value>> {
+    let mut parts = vec![root];
+    let mut at = 0;
+    while let Some(part) = parts.get(at).copied() {
+        at += 1;
+        let reference = part.get("$ref").and_then(Value::as_str);
+        let target = reference.and_then(|it| pointed(root, it.strip_prefix('#')?));
+        let all = part.get("allOf").and_then(Value::as_array);
+        let all = all.into_iter().flatten().filter_map(Value::as_object);
+        for next in target.into_iter().chain(all) {
+            let is_new = !parts.iter().any(|known| std::ptr::eq(*known, next));
+            if is_new && parts.len() < PARTS_MAX {
+                parts.push(next);
+            }
+        }
+    }
+    parts
+}
+
+/// Most parts that the root of a schema is made of.
+const PARTS_MAX: usize = 64;
+
+/// What a JSON pointer of a reference leads to.
+fn pointed<'s>(root: &'s Map<String, Value>, pointer: &str) -> Option<&'s Map<String, Value>> {
+    let (first, rest) = pointer.strip_prefix('/')?.split_once('/')?;
+    root.get(first)?.pointer(&format!("/{rest}"))?.as_object()
+}
+
+fn input_of(entry: &ToolEntry) -> Result<Input, Undeclared> {
+    let parameters = entry.parameters.as_deref().unwrap_or_default();
+    let parameters: Vec<_> = parameters.iter().map(ParameterEntry::parameter).collect();
+    let chooses = entry.response.as_ref().is_some_and(|it| it.select_by_model);
+    let is_plain =
+        entry.arguments.values().all(says_nothing) && entry.examples.is_none() && !chooses;
+    if entry.input.is_none() && is_plain {
+        return Ok(Input::Parameters(parameters));
+    }
+    let mut schema = match &entry.input {
+        Some(schema) => schema.clone(),
+        None => match of_parameters(&parameters) {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        },
+    };
+    for (name, argument) in &entry.arguments {
+        if argument.is_hidden() {
+            hide(&mut schema, name);
+        } else if !says_nothing(argument) {
+            describe(&mut schema, name, argument)?;
+        }
+    }
+    if chooses {
+        add_select(&mut schema)?;
+    }
+    if let Some(examples) = &entry.examples {
+        schema.insert("examples".to_owned(), json!(examples));
+    }
+    Ok(Input::Schema(Value::Object(schema)))
+}
+
+/// True if an entry is about the request only.
+fn says_nothing(argument: &ArgumentEntry) -> bool {
+    let ArgumentEntry {
+        place: _,
+        name: _,
+        style: _,
+        explode: _,
+        allow_reserved: _,
+        as_json: _,
+        file: _,
+        preset: _,
+        from_call: _,
+        hidden: _,
+        description,
+        example,
+        default,
+        kind,
+        aliases,
+        sensitivity,
+        harmless,
+        leniency,
+        on_optional_error,
+    } = argument;
+    !argument.is_hidden()
+        && description.is_none()
+        && example.is_none()
+        && default.is_none()
+        && kind.is_none()
+        && aliases.is_none()
+        && sensitivity.is_none()
+        && harmless.is_none()
+        && leniency.is_none()
+        && on_optional_error.is_none()
+}
+
+/// Takes an argument out of the root of a schema, and out of everything that is required there.
+fn hide(schema: &mut Map<String, Value>, name: &str) {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.remove(name);
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|member| member != name);
+    }
+    // What is shown must not show it either.
+    for shown in ["examples", "default"] {
+        match schema.get_mut(shown) {
+            Some(Value::Array(examples)) => {
+                let members = examples.iter_mut().filter_map(Value::as_object_mut);
+                members.for_each(|example| drop(example.remove(name)));
+            }
+            Some(Value::Object(default)) => drop(default.remove(name)),
+            Some(_) | None => {}
+        }
+    }
+    let parts = schema.get_mut("allOf").and_then(Value::as_array_mut);
+    for part in parts.into_iter().flatten().filter_map(Value::as_object_mut) {
+        hide(part, name);
+    }
+}
+
+/// Writes what is said of an argument into its schema.
+fn describe(
+    schema: &mut Map<String, Value>,
+    name: &str,
+    argument: &ArgumentEntry,
+) -> Result<(), Undeclared> {
+    let property = property_of(schema, name).ok_or_else(|| Undeclared::Argument {
+        argument: name.to_owned(),
+        message:
+            "the schema has no such property at its root; declare it there, or correct the name"
+                .to_owned(),
+    })?;
+    let mut set = |keyword: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            property.insert(keyword.to_owned(), value);
+        }
+    };
+    set("description", argument.description.clone().map(Value::from));
+    set("examples", argument.example.clone().map(|it| json!([it])));
+    set("default", argument.default.clone());
+    set(ext::KIND, argument.kind.map(|it| it.as_str().into()));
+    set(ext::ALIASES, argument.aliases.clone().map(Value::from));
+    let sensitivity = argument.sensitivity.map(|it| match it {
+        Sensitivity::Public => "public".into(),
+        Sensitivity::Personal => "personal".into(),
+        Sensitivity::Secret => "secret".into(),
+    });
+    set(ext::SENSITIVITY, sensitivity);
+    set(ext::HARMLESS, argument.harmless.map(Value::from));
+    let leniency = argument.leniency.map(|it| match it {
+        Leniency::Lenient => "lenient".into(),
+        Leniency::Strict => "strict".into(),
+    });
+    set(ext::LENIENCY, leniency);
+    let rule = argument.on_optional_error.map(OnOptionalError::as_str);
+    set(ext::ON_OPTIONAL_ERROR, rule.map(Value::from));
+    Ok(())
+}
+
+/// The schema of an argument, as an object that can be added to.
+fn property_of<'s>(
+    schema: &'s mut Map<String, Value>,
+    name: &str,
+) -> Option<&'s mut Map<String, Value>> {
+    let is_own = schema
+        .get("properties")
+        .is_some_and(|properties| properties.get(name).is_some());
+    if !is_own {
+        let parts = schema.get_mut("allOf").and_then(Value::as_array_mut)?;
+        let mut parts = parts.iter_mut().filter_map(Value::as_object_mut);
+        return parts.find_map(|part| property_of(part, name));
+    }
+    let property = schema.get_mut("properties")?.get_mut(name)?;
+    if *property == Value::Bool(true) {
+        *property = json!({});
+    }
+    property.as_object_mut()
+}
+
+fn add_select(schema: &mut Map<String, Value>) -> Result<(), Undeclared> {
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if properties.get(SELECT).is_some() {
+        return Err(Undeclared::Argument {
+            argument: SELECT.to_owned(),
+            message: "the tool has an argument of this name; select_by_model cannot add another"
+                .to_owned(),
+        });
+    }
+    if let Some(properties) = properties.as_object_mut() {
+        let select = json!({
+            "type": "string",
+            "maxLength": 500,
+            "description": "Optional jq filter that is applied to the answer, such as \
+                            \".items | map({id, name})\": ask for what is needed only.",
+        });
+        properties.insert(SELECT.to_owned(), select);
+    }
+    Ok(())
+}
+
+fn behaviour_of(entry: &ToolEntry) -> Behaviour {
+    let usual = Behaviour::default();
+    let fields = entry.key_fields.clone().unwrap_or_default();
+    let key = match entry.key {
+        None if !fields.is_empty() => KeyRule::Derive,
+        key => key.unwrap_or_default(),
+    };
+    let effect = entry.effect();
+    Behaviour {
+        effect,
+        change: entry.change.unwrap_or_default(),
+        evidence: entry.evidence.unwrap_or_default(),
+        ttl_seconds: entry.ttl_seconds,
+        confirmation: entry.confirm.clone().unwrap_or_default(),
+        payment: entry.payment.unwrap_or_default(),
+        idempotency: Idempotency {
+            key,
+            fields,
+            retention_seconds: entry
+                .key_retention_seconds
+                .unwrap_or(usual.idempotency.retention_seconds),
+            ..usual.idempotency
+        },
+        recovery: match effect {
+            Effect::Read | Effect::Write => usual.recovery,
+            Effect::External => entry.recovery.unwrap_or_default(),
+        },
+        replay: entry.replay.clone().unwrap_or_default(),
+        retention: entry.retention.unwrap_or_default(),
+        deadline_ms: entry.deadline_ms.unwrap_or(usual.deadline_ms),
+        binding: BindPolicy {
+            leniency: entry.leniency.unwrap_or(usual.binding.leniency),
+            max_severity: entry.max_severity.unwrap_or(usual.binding.max_severity),
+            unknown_keys: entry.unknown_keys.unwrap_or(usual.binding.unknown_keys),
+            on_optional_error: entry
+                .on_optional_error
+                .unwrap_or(usual.binding.on_optional_error),
+        },
+    }
+}
+
+/// The declared version, or a digest of the entry: a request that changes is another version of the tool.
+fn version_of(entry: &ToolEntry) -> String {
+    if let Some(version) = &entry.version {
+        return version.clone();
+    }
+    let written = serde_json::to_value(entry).unwrap_or_default();
+    let digest = Digest::of_canonical(&written);
+    digest.map_or_else(|_| "0".to_owned(), |digest| digest.to_string())
+}
+
+/// Finds out whether a catalog would take such a tool.
+pub(crate) fn probe(spec: ToolSpec) -> Result<(), catalog::Error> {
+    let tool = Arc::new(Declared(spec));
+    Catalog::builder().dyn_tool(tool).build().map(drop)
+}
+
+/// A tool that is only declared.
+struct Declared(ToolSpec);
+
+impl DynTool for Declared {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+        let error = ToolError::new(ErrorCode::NotFound, "this tool is declared only");
+        Box::pin(std::future::ready(Err(error)))
+    }
+}

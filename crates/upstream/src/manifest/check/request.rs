@@ -1,0 +1,175 @@
+//! Mistakes in the request of a tool and in the places of its arguments.
+
+use std::collections::BTreeSet;
+
+use countersign_contract::Effect;
+
+use super::{Checker, service};
+use crate::manifest::{
+    ArgumentEntry, BodyFormat, PageBy, Place, RequestEntry, Style, Template, ToolEntry,
+};
+
+pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
+    let declared = crate::declare::argument_names(tool);
+    let names = match &tool.request {
+        Some(request) => template(request, &mut place.key("request")),
+        None => BTreeSet::new(),
+    };
+    for name in &names {
+        let is_known = declared.contains(name) || tool.arguments.contains_key(name);
+        if !is_known {
+            let message = format!("{{{name}}} is no argument of the tool; declare it");
+            place.key("request").key("path").complain(message);
+        }
+    }
+    for (name, argument) in &tool.arguments {
+        let mut place = place.key("arguments");
+        let mut place = place.key(name);
+        let is_filled = argument.preset.is_some() || argument.from_call.is_some();
+        if !declared.contains(name) && !is_filled && argument.hidden != Some(true) {
+            place.complain("the tool has no such argument; declare it, or correct the name");
+        }
+        if argument.preset.is_some() && argument.from_call.is_some() {
+            place
+                .key("from_call")
+                .complain("the argument has a preset value already");
+        }
+        if let Some(request) = &tool.request {
+            argument_place(name, argument, request, &names, &mut place);
+        }
+    }
+    if let Some(request) = &tool.request {
+        whole_body(tool, request, place);
+    }
+    if let Some(reconcile) = &tool.reconcile
+        && let Some(request) = &reconcile.request
+    {
+        let mut below = place.key("reconcile");
+        template(request, &mut below.key("request"));
+    }
+    pagination(tool, place);
+}
+
+/// The names in a path.
+fn template(request: &RequestEntry, place: &mut Checker<'_>) -> BTreeSet<String> {
+    for name in request.headers.keys() {
+        service::header(name, &mut place.key("headers").key(name));
+    }
+    let mut place = place.key("path");
+    let path = &request.path;
+    if !path.starts_with('/') {
+        place.complain(format!("{path:?} does not start with /"));
+    }
+    if path.contains(['?', '#']) {
+        place.complain("leave ? and # out; fixed parameters stand in request.query");
+    }
+    match Template::parse(path) {
+        Ok(template) => template.names().map(str::to_owned).collect(),
+        Err(error) => {
+            place.complain(error.to_string());
+            BTreeSet::new()
+        }
+    }
+}
+
+fn argument_place(
+    name: &str,
+    argument: &ArgumentEntry,
+    request: &RequestEntry,
+    names: &BTreeSet<String>,
+    place: &mut Checker<'_>,
+) {
+    let own = argument
+        .place
+        .unwrap_or_else(|| default_place(name, request, names));
+    let wire = argument.name.as_deref().unwrap_or(name);
+    let is_sent = argument.hidden != Some(true);
+    match own {
+        Place::Path if is_sent && !names.contains(name) => {
+            place
+                .key("in")
+                .complain(format!("the path has no {{{name}}}"));
+        }
+        Place::Header if is_sent => service::header(wire, &mut place.key("name")),
+        Place::Path
+        | Place::Header
+        | Place::Query
+        | Place::Cookie
+        | Place::Body
+        | Place::WholeBody => {}
+    }
+    if let Some(style) = argument.style
+        && !fits(style, own)
+    {
+        place
+            .key("style")
+            .complain("OpenAPI does not define this style for this place");
+    }
+    if argument.file.is_some() && request.body != Some(BodyFormat::Multipart) {
+        place
+            .key("file")
+            .complain("a file needs request.body = \"multipart\"");
+    }
+}
+
+/// The place of an argument that does not say it.
+pub(crate) fn default_place(name: &str, request: &RequestEntry, names: &BTreeSet<String>) -> Place {
+    if names.contains(name) {
+        Place::Path
+    } else if request.method.has_body() {
+        Place::Body
+    } else {
+        Place::Query
+    }
+}
+
+fn fits(style: Style, place: Place) -> bool {
+    match place {
+        Place::Path => matches!(style, Style::Simple | Style::Label | Style::Matrix),
+        Place::Header => style == Style::Simple,
+        Place::Cookie => style == Style::Form,
+        Place::Query | Place::Body => matches!(
+            style,
+            Style::Form | Style::SpaceDelimited | Style::PipeDelimited | Style::DeepObject
+        ),
+        Place::WholeBody => false,
+    }
+}
+
+fn whole_body(tool: &ToolEntry, request: &RequestEntry, place: &mut Checker<'_>) {
+    let whole = |argument: &ArgumentEntry| argument.place == Some(Place::WholeBody);
+    let wholes = tool.arguments.values().filter(|it| whole(it)).count();
+    let mut below = place.key("request");
+    let mut below = below.key("body");
+    match request.body {
+        Some(BodyFormat::Text | BodyFormat::Bytes) if wholes != 1 => {
+            below.complain("exactly one argument needs in = \"whole_body\"");
+        }
+        Some(BodyFormat::Form | BodyFormat::Multipart) if wholes != 0 => {
+            below.complain("a form is made of members; use in = \"body\"");
+        }
+        Some(_) | None if wholes > 1 => below.complain("two arguments are the whole body"),
+        Some(_) | None => {}
+    }
+}
+
+fn pagination(tool: &ToolEntry, place: &mut Checker<'_>) {
+    let Some(pages) = &tool.pagination else {
+        return;
+    };
+    let mut below = place.key("pagination");
+    if tool.effect() != Effect::Read || tool.request.is_none() {
+        below.complain("only a read with a request has pages");
+    }
+    below.key("items").pointer(&pages.items);
+    below
+        .key("pages_max")
+        .within(pages.pages_max.into(), 1, 1_000);
+    below
+        .key("items_max")
+        .within(pages.items_max.into(), 1, 1_000_000);
+    match &pages.by {
+        PageBy::Cursor { next, .. } => below.key("by").key("cursor").key("next").pointer(next),
+        PageBy::Page { .. } | PageBy::Offset { .. } | PageBy::Link {} => {}
+    }
+}
