@@ -14,6 +14,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::failure::{Failure, OpenError};
 use super::options::PostgresOptions;
 
+mod ssl_mode;
+
 /// A transaction that was left open is ended by the server after this: its owner is gone.
 const ABANDONED: Duration = Duration::from_secs(15);
 
@@ -73,12 +75,17 @@ pub(super) async fn within<T>(
 }
 
 fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
+    let mut url = options.url.clone();
+    let mode = ssl_mode::place(&url);
     // Certificates and names are always verified, so this mode is what `require` is here.
-    let url = options
-        .url
-        .replace("sslmode=verify-full", "sslmode=require");
+    if let Some(place) = mode
+        .clone()
+        .filter(|place| &url[place.clone()] == "verify-full")
+    {
+        url.replace_range(place, "require");
+    }
     let mut config: Config = url.parse().map_err(OpenError::Url)?;
-    if !url.contains("sslmode=") {
+    if mode.is_none() {
         let is_local = config.get_hosts().iter().all(is_loopback);
         config.ssl_mode(if is_local {
             SslMode::Disable
@@ -170,6 +177,13 @@ mod tests {
             ("postgres://a@db.example.com/b?sslmode=prefer", "Prefer"),
             (
                 "postgres://a@db.example.com/b?sslmode=verify-full",
+                "Require",
+            ),
+            // U14: a password is no setting.
+            ("postgres://a:sslmode=disable@db.example.com/b", "Require"),
+            ("postgres://a:sslmode=verify-full@127.0.0.1/b", "Disable"),
+            (
+                "host=db.example.com user=a password='sslmode=disable'",
                 "Require",
             ),
         ] {
