@@ -18,6 +18,7 @@ mod export;
 mod lines;
 mod logs;
 mod panics;
+mod repeats;
 mod spans;
 
 pub use export::Traces;

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::LogFormat;
+use super::repeats::{Kind, Repeats};
 
 /// How many lines may wait.
 const LINES_MAX: usize = 8_192;
@@ -27,6 +28,8 @@ pub struct Lines {
 
 enum Job {
     Line(String),
+    /// A line that may be one of many.
+    Repeatable(Kind, String),
     Flush(oneshot::Sender<()>),
 }
 
@@ -58,6 +61,13 @@ impl Lines {
         }
     }
 
+    /// Hands on a line of which many may come; those of one kind are counted together.
+    pub(super) fn write_once(&self, kind: Kind, line: String) {
+        if self.sender.try_send(Job::Repeatable(kind, line)).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Waits until what was handed on is written, for no longer than this; whether it was.
     pub async fn flush(&self, wait: Duration) -> bool {
         let (done, is_done) = oneshot::channel();
@@ -76,16 +86,42 @@ struct Writer {
     dropped: Arc<AtomicU64>,
 }
 
+/// Nobody hands on lines any more.
+struct Gone;
+
 impl Writer {
+    /// The next job; none where it is time to look at what was left out.
+    fn next(&self, repeats: &Repeats) -> Result<Option<Job>, Gone> {
+        match repeats.next() {
+            None => self.receiver.recv().map(Some).map_err(|_| Gone),
+            Some(wait) => match self.receiver.recv_timeout(wait) {
+                Ok(job) => Ok(Some(job)),
+                Err(RecvTimeoutError::Timeout) => Ok(None),
+                Err(RecvTimeoutError::Disconnected) => Err(Gone),
+            },
+        }
+    }
+
     fn run(mut self) {
         let mut chunk = String::new();
         let mut flushed = Vec::new();
-        while let Ok(job) = self.receiver.recv() {
-            let mut next = Some(job);
+        let mut repeats = Repeats::default();
+        loop {
+            let mut next = match self.next(&repeats) {
+                Ok(job) => job,
+                Err(Gone) => break,
+            };
+            repeats.end(Instant::now(), self.format, &mut chunk);
             while let Some(job) = next {
                 match job {
                     Job::Line(line) => chunk.push_str(&line),
-                    Job::Flush(done) => flushed.push(done),
+                    Job::Repeatable(kind, line) => {
+                        repeats.add(kind, line, Instant::now(), self.format, &mut chunk);
+                    }
+                    Job::Flush(done) => {
+                        repeats.end_all(self.format, &mut chunk);
+                        flushed.push(done);
+                    }
                 }
                 next = (chunk.len() < CHUNK_BYTES)
                     .then(|| self.receiver.try_recv().ok())

@@ -5,6 +5,7 @@
 //! events, which may quote whatever they were given, only their place is told.
 
 use std::fmt::{self, Write as _};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use countersign::clock::Clock;
@@ -18,6 +19,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::lines::Lines;
+use super::repeats::Kind;
 use super::{LogFormat, panics};
 
 /// The longest text in a line.
@@ -128,12 +130,19 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         } else {
             fields.foreign(metadata);
         }
+        let kind = fields.kind(metadata);
         for span in context.event_scope(event).into_iter().flatten() {
             if let Some(of_span) = span.extensions().get::<Fields>() {
                 fields.0.extend_from_slice(&of_span.0);
             }
         }
-        self.lines.write(self.line(metadata, &fields));
+        let line = self.line(metadata, &fields);
+        // What an operator has to know may happen to every call at once.
+        if *metadata.level() <= Level::WARN {
+            self.lines.write_once(kind, line);
+        } else {
+            self.lines.write(line);
+        }
     }
 }
 
@@ -168,6 +177,21 @@ impl Fields {
 
     fn plain(&mut self, field: &Field, value: &impl ToString) {
         self.0.push((field.name(), Value::Plain(value.to_string())));
+    }
+
+    /// What makes two lines the same: their place in the program and their texts, but for digits.
+    fn kind(&self, metadata: &Metadata<'_>) -> Kind {
+        let mut hasher = DefaultHasher::new();
+        metadata.callsite().hash(&mut hasher);
+        let ids = ["request_id", "trace_id", "span_id"];
+        for (name, value) in self.0.iter().filter(|(name, _)| !ids.contains(name)) {
+            name.hash(&mut hasher);
+            if let Value::Text(text) = value {
+                let others = text.bytes().filter(|byte| !byte.is_ascii_digit());
+                others.for_each(|byte| byte.hash(&mut hasher));
+            }
+        }
+        Kind(hasher.finish())
     }
 
     fn foreign(&mut self, metadata: &Metadata<'_>) {

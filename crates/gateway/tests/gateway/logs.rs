@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use countersign::clock::ManualClock;
 use countersign::ids::SequentialIds;
+use countersign::ledger::MemoryStore;
 use countersign::sample::MemorySearch;
 use countersign::{BoxFuture, Catalog, Executor, Principal, ToolCall};
 use countersign_gateway::telemetry::{Lines, LogFormat, LogLayer};
+use countersign_testkit::faulty::{FaultyStore, Op, When};
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -143,4 +145,33 @@ async fn a_log_that_nobody_reads_stops_nothing() {
         .sum();
     assert_eq!(written + dropped, 20_000);
     assert!(dropped > 10_000, "{dropped}");
+}
+
+/// U10: while every call fails for the same reason, the log has a line and a number, not a line a call.
+#[tokio::test]
+async fn errors_that_repeat_themselves_are_counted() {
+    let work = async {
+        let store = Arc::new(MemoryStore::new().keeping_log());
+        let store = FaultyStore::new(store, |op, when| {
+            let fails = op == Op::Append && when == When::Before;
+            Box::pin(std::future::ready(fails))
+        });
+        let catalog = Catalog::builder().tool(MemorySearch::new(["buy milk"]));
+        let executor = Executor::builder(catalog.build().unwrap())
+            .store(Arc::new(store))
+            .build();
+        for _ in 0..500 {
+            let call = ToolCall::new(
+                "memory.search",
+                r#"{"query": "milk"}"#,
+                Principal::user("u_1"),
+            );
+            executor.execute(call).await;
+        }
+    };
+    let text = logged(LogFormat::Text, "warn", Box::pin(work)).await;
+    let told: Vec<_> = text.lines().collect();
+    assert_eq!(told.len(), 2, "{text}");
+    assert!(!told[0].contains("repeated="), "{text}");
+    assert!(told[1].ends_with(" repeated=499"), "{text}");
 }
