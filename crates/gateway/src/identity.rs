@@ -31,6 +31,7 @@ mod metadata;
 mod refusal;
 pub mod routes;
 mod token_claims;
+mod verified;
 
 pub use api_key::{ApiKey, IssuedKey, KeyState, NewKey};
 pub use api_keys::{ApiKeys, SCOPE_KEYS};

@@ -39,8 +39,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// A key that tokens are checked with.
 pub(super) struct PublicKey {
-    id: Option<String>,
-    algorithms: Vec<Algorithm>,
+    pub(super) id: Option<String>,
+    pub(super) algorithms: Vec<Algorithm>,
     pub(super) key: DecodingKey,
 }
 

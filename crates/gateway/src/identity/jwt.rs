@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::jwks::{KeySet, PublicKey, Unfetched};
 use super::token_claims;
+use super::verified::Verified;
 use crate::policy::{IssuerRule, JwksSource};
 
 /// What tokens may be signed with.
@@ -34,6 +35,7 @@ pub(super) struct Tokens {
     clock: Arc<dyn Clock>,
     /// They outlive the policy that named them: a reload fetches nothing again.
     sets: Mutex<HashMap<JwksSource, Arc<KeySet>>>,
+    verified: Verified,
 }
 
 impl Tokens {
@@ -41,6 +43,7 @@ impl Tokens {
         Self {
             clock,
             sets: Mutex::default(),
+            verified: Verified::default(),
         }
     }
 
@@ -68,8 +71,9 @@ impl Tokens {
             let keys = self.set_of(&rule.jwks);
             let keys = keys.find(header.kid.as_deref(), header.alg, rule.jwks_age_max);
             let keys = keys.await?;
-            let mut claims = keys.iter().take(TRIES_MAX);
-            let Some(claims) = claims.find_map(|key| signed(token, header.alg, key)) else {
+            let keys = keys.get(..TRIES_MAX).unwrap_or(&keys);
+            let check = |key: &PublicKey| signed(token, header.alg, key);
+            let Some(claims) = self.verified.claims(token, keys, check) else {
                 continue;
             };
             if self.is_for_us_now(&claims, rule) {
