@@ -21,10 +21,12 @@ use crate::trace::Trace;
 mod exact;
 mod leaf;
 mod link;
+mod refusals;
 
 pub use exact::Exact;
 pub use leaf::LeafError;
 pub use link::{Freshness, Link, LinkRole};
+pub use refusals::CountedRefusals;
 
 /// The version of records and payloads that is written. Version 1 is still read.
 pub const VERSION: u8 = 2;

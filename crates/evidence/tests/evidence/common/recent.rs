@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign_contract::evidence::{
-    EvidenceRecord, Exact, Freshness, Link, Opening, Payload, RecordKind, RecordedActor,
-    RecordedArguments, RecordedCredential, RecordedKey, RecordedReply, Retention, VERSION,
+    CountedRefusals, EvidenceRecord, Exact, Freshness, Link, Opening, Payload, RecordKind,
+    RecordedActor, RecordedArguments, RecordedCredential, RecordedKey, RecordedReply, RecordedTool,
+    Retention, VERSION,
 };
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::{
@@ -27,17 +28,20 @@ pub(crate) const DRAFT: usize = 11;
 pub(crate) const LATE: usize = 12;
 pub(crate) const PAYMENT: usize = 13;
 pub(crate) const DISPUTE: usize = 14;
+pub(crate) const COUNTED: usize = 15;
 
 /// The end of the offer's window.
 pub(crate) const OFFER_UNTIL: &str = "2026-11-16T09:05:00.25Z";
 
-/// Fifteen leaves: the seven of version 1 and eight of version 2.
+/// Sixteen leaves: the seven of version 1 and nine of version 2.
 pub(crate) fn upgraded() -> Log {
     let mut log = log();
     let mut upgrade = record("ev_upgraded", RecordKind::Config, "2026-11-16T08:59:00Z");
     upgrade.act = json!({"started": "0.2.0"});
     log.leaves.push(leaf(upgrade, &Said::default()));
-    for next in [offer, freight, asked, draft, late, payment, dispute] {
+    for next in [
+        offer, freight, asked, draft, late, payment, dispute, counted,
+    ] {
         let leaf = next(&log);
         log.leaves.push(leaf);
     }
@@ -209,6 +213,37 @@ fn dispute(log: &Log) -> Leaf {
         ..Said::default()
     };
     leaf(record, &said)
+}
+
+/// Refusals of one caller that have one record together; nothing was sealed.
+fn counted(_: &Log) -> Leaf {
+    let mut record = record("ev_counted", RecordKind::Denial, "2026-11-17T10:00:59.5Z");
+    record.subject = Some(user_key().subject("user-1"));
+    record.actor = Some(actor(ActorType::Agent, "web-shop"));
+    record.credential = Some(RecordedCredential::ApiKey {
+        id: "k1".to_owned(),
+    });
+    record.tool = Some(RecordedTool {
+        version: None,
+        ..tool("pricing.get_quote")
+    });
+    record.reply = Some(RecordedReply {
+        code: Some(ErrorCode::RateLimited),
+        commitment: None,
+        ttl_seconds: None,
+        valid_until: None,
+    });
+    record.retention = Retention::Short;
+    let (from, to) = ("2026-11-17T10:00:00.25Z", "2026-11-17T10:00:59.5Z");
+    let mut refusals = CountedRefusals::new(19_998, from, to);
+    refusals.reason = Some("user".to_owned());
+    refusals.first = SnapshotId::new("ev_limited").ok();
+    record.act = serde_json::to_value(refusals).expect("names and a number");
+    Leaf {
+        text: text_of(&record),
+        payload: None,
+        opened: None,
+    }
 }
 
 fn record(id: &str, kind: RecordKind, at: &str) -> EvidenceRecord {

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::cases::{Case, Found, case, without_content};
 use super::recent::{
-    ASKED, DISPUTE, DRAFT, FREIGHT, LATE, OFFER, OFFER_UNTIL, PAYMENT, fresh, looked_at, upgraded,
+    ASKED, COUNTED, DISPUTE, DRAFT, FREIGHT, LATE, OFFER, OFFER_UNTIL, PAYMENT, fresh, looked_at,
+    upgraded,
 };
 use super::sample::{QUOTE, record_of, text_of};
 
@@ -50,6 +51,7 @@ fn valid() -> Vec<Case> {
         ),
         whole("v2-valid-shown", &[ASKED]),
         whole("v2-valid-large-integer", &[PAYMENT]),
+        whole("v2-valid-counted-refusals", &[COUNTED]),
         // The claim is checked as far as the record goes; the window of the offer is not there.
         whole("v2-valid-claim-outside", &[DRAFT]),
         case("v2-valid-sealed", sealed.to_json(), &[]),
