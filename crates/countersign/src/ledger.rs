@@ -30,8 +30,8 @@ pub use claims::{
     CommitAnswer, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept, TOMBSTONE,
 };
 pub use documents::{
-    DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, Scan,
-    ShapeRead, StoredDocument,
+    DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, OPEN_INDEX,
+    Scan, ShapeRead, StoredDocument,
 };
 pub use keyring::{Keyring, WrappedKey};
 pub use log::{

@@ -13,7 +13,7 @@
 //! 6. [`dialect`]: the same tools in front of every provider; [`session`] and [`history`]: a model's
 //!    calls from its words to what the conversation keeps of them;
 //! 7. [`sequencer`]: who signs the log; [`archive`]: what operators and auditors do with it;
-//! 8. [`adapter`], [`redact`], [`sample`]: what surrounds it.
+//! 8. [`adapter`], [`redact`], [`sample`], [`seat`]: what surrounds it.
 //!
 //! # Example
 //!
@@ -114,6 +114,7 @@ pub mod retention;
 pub mod rules;
 pub mod sample;
 pub mod scribe;
+pub mod seat;
 pub mod sequencer;
 pub mod session;
 pub mod state;

@@ -12,13 +12,13 @@ use countersign::contract::{
 };
 use countersign::ids::IdSource;
 use countersign::{Executor, ToolCall};
-use tokio::sync::Semaphore;
 
 use crate::detach::{Detach, Panicked};
 use crate::health::Health;
 use crate::http::interop::View;
 use crate::identity::Identity;
 use crate::metrics::{Metrics, Refusal};
+use crate::quota::{Full, Quotas};
 use crate::settings::Settings;
 use crate::words::Say;
 
@@ -34,7 +34,7 @@ struct Parts {
     ids: Arc<dyn IdSource>,
     identity: Identity,
     settings: Settings,
-    slots: Arc<Semaphore>,
+    quotas: Arc<Quotas>,
     metrics: OnceLock<Arc<Metrics>>,
     views: OnceLock<Vec<View>>,
     health: Health,
@@ -54,7 +54,7 @@ impl Gateway {
         identity: Identity,
         settings: Settings,
     ) -> Self {
-        let slots = Arc::new(Semaphore::new(settings.calls_max));
+        let quotas = Arc::new(Quotas::new(&settings));
         Self {
             parts: Arc::new(Parts {
                 executor,
@@ -62,7 +62,7 @@ impl Gateway {
                 ids,
                 identity,
                 settings,
-                slots,
+                quotas,
                 metrics: OnceLock::new(),
                 views: OnceLock::new(),
                 health: Health::default(),
@@ -95,8 +95,17 @@ impl Gateway {
 
     /// How many calls run now.
     pub fn calls_running(&self) -> usize {
-        let free = self.parts.slots.available_permits();
-        self.parts.settings.calls_max.saturating_sub(free)
+        self.parts.quotas.running()
+    }
+
+    /// How many calls wait for others now.
+    pub fn calls_waiting(&self) -> usize {
+        self.parts.quotas.waiting()
+    }
+
+    /// What each caller has in use.
+    pub(crate) fn quotas(&self) -> &Arc<Quotas> {
+        &self.parts.quotas
     }
 
     /// What runs calls.
@@ -160,9 +169,12 @@ impl Gateway {
         let chosen = call.request_id().cloned();
         let is_chosen = chosen.is_some();
         let request_id = chosen.unwrap_or_else(|| self.parts.ids.request_id());
-        let Ok(slot) = self.parts.slots.clone().try_acquire_owned() else {
-            self.metrics().refused(Refusal::Overloaded);
-            return overloaded(request_id, language);
+        let seat = match self.parts.quotas.call(call.principal()) {
+            Ok(seat) => seat,
+            Err(full) => {
+                self.metrics().refused(Refusal::Overloaded);
+                return overloaded(full, request_id, language);
+            }
         };
         let patience = call.waits_for_approval().then(Patience::default);
         let mut call = if is_chosen {
@@ -175,8 +187,8 @@ impl Gateway {
         }
         let executor = self.parts.executor.clone();
         let mut running = Detach::new(async move {
-            let reply = executor.execute(call).await;
-            drop(slot);
+            let reply = executor.execute(call.seat(seat.clone())).await;
+            drop(seat);
             reply
         });
         let ended = match &patience {
@@ -220,11 +232,9 @@ impl Gateway {
         reply
     }
 
-    /// Waits until no call runs, at most as long as the settings allow; whether that was reached.
+    /// Waits until no call runs or waits, at most as long as the settings allow; whether that was reached.
     pub async fn drained(&self) -> bool {
-        let all = u32::try_from(self.parts.settings.calls_max).unwrap_or(u32::MAX);
-        let idle = self.parts.slots.acquire_many(all);
-        tokio::time::timeout(self.parts.settings.drain, idle)
+        tokio::time::timeout(self.parts.settings.drain, self.parts.quotas.idle())
             .await
             .is_ok()
     }
@@ -246,8 +256,12 @@ impl Drop for Patience {
     }
 }
 
-fn overloaded(request_id: RequestId, language: Language) -> ReplyEnvelope {
-    let body = ErrorBody::new(ErrorCode::RateLimited, Say::Overloaded)
+fn overloaded(full: Full, request_id: RequestId, language: Language) -> ReplyEnvelope {
+    let message = match full {
+        Full::ForAll => Say::Overloaded,
+        Full::ForCaller => Say::CallerHasItsShare,
+    };
+    let body = ErrorBody::new(ErrorCode::RateLimited, message)
         .retry_after_ms(OVERLOAD_RETRY_MS)
         .hint(Say::WaitThenSame);
     ReplyEnvelope::failure(request_id, body.in_language(language))

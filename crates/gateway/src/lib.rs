@@ -21,18 +21,21 @@
 //! | [`settings`] | the bounds of everything that arrives |
 //! | [`telemetry`] | logs and traces |
 
+mod cached;
 pub mod caller;
 mod detach;
 pub mod gateway;
 pub mod health;
 pub mod http;
 pub mod identity;
+mod kept;
 pub mod limits;
 pub mod mcp;
 pub mod metrics;
 pub mod nearest;
 pub mod operator;
 pub mod policy;
+mod quota;
 pub mod recorder;
 mod regular_file;
 pub mod routes;

@@ -21,16 +21,19 @@ use countersign::observe::{Answered, Observer};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 
+use crate::cached::Cached;
 use crate::gateway::Gateway;
 
 mod meters;
 mod refusal;
+mod stored;
 mod text;
 
 use meters::ToolMeters;
 use refusal::Refusals;
 pub use refusal::{OfCall, Refusal, layer};
-use text::{Scrape, Stored};
+use stored::Stored;
+use text::Scrape;
 
 /// Everything that is counted. One for each gateway; it is given to the executor as its observer.
 ///
@@ -60,16 +63,12 @@ pub struct Metrics {
     spans_dropped: Arc<AtomicU64>,
     /// The newest checkpoint, by its size, and since when it is known, in the clock's monotonic time.
     checkpoint: Mutex<(u64, Duration)>,
+    /// What the store has said last.
+    stored: Cached<Stored>,
 }
 
 /// What stands for a name that is none of the catalog's.
 const UNKNOWN: &str = "unknown";
-
-/// How long a scrape waits for the store.
-const STORE_WAIT: Duration = Duration::from_secs(2);
-
-/// How many questions are looked at: more than a few are a reason to look for oneself.
-const QUESTIONS_MAX: usize = 256;
 
 impl Metrics {
     /// Nothing was counted yet.
@@ -91,6 +90,7 @@ impl Metrics {
             connections: AtomicI64::new(0),
             spans_dropped: Arc::default(),
             checkpoint: Mutex::new((0, now)),
+            stored: Cached::default(),
         }
     }
 
@@ -109,6 +109,11 @@ impl Metrics {
     /// Where the exporter of traces counts what it could not send.
     pub fn spans_dropped(&self) -> Arc<AtomicU64> {
         self.spans_dropped.clone()
+    }
+
+    /// What the store has said last.
+    fn stored(&self) -> &Cached<Stored> {
+        &self.stored
     }
 
     fn count(&self, answered: &Answered) {
@@ -200,28 +205,13 @@ async fn scrape(State(gateway): State<Gateway>) -> Response {
         }
     }
     let metrics = gateway.metrics();
-    let stored = tokio::time::timeout(STORE_WAIT, stored(&gateway)).await;
     let scrape = Scrape {
         calls_in_flight: gateway.calls_running(),
-        stored: stored.ok().flatten(),
+        calls_waiting: gateway.calls_waiting(),
+        stored: gateway.stored().await,
     };
     match metrics.text(scrape) {
         Ok(text) => ([(CONTENT_TYPE, text::MEDIA_TYPE)], text).into_response(),
         Err(fmt::Error) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
-}
-
-/// What the store knows; none where it does not answer.
-async fn stored(gateway: &Gateway) -> Option<Stored> {
-    let archive = gateway.archive();
-    let head = archive.head().await.ok()?;
-    let signed = archive.signed().await.ok()?;
-    let checkpoint_size = signed.map_or(0, |(checkpoint, _)| checkpoint.size);
-    let approvals = gateway.executor().approvals();
-    Some(Stored {
-        tree_size: head.size,
-        checkpoint_size,
-        checkpoint_age: gateway.metrics().checkpoint_age(checkpoint_size),
-        approvals_pending: approvals.pending(QUESTIONS_MAX).await.ok()?,
-    })
 }

@@ -1,12 +1,12 @@
 //! The socket: how many may be connected, how long they may take, and how it ends.
 //!
 //! A connection beyond the bound waits in the system's queue, so memory stays as it is, until another ends
-//! or has waited long enough without a request. A client that sends its head slowly is cut off, and so is one
+//! or has waited long enough without a request. One address has a share of them; what is beyond waits for its own. A client that sends its head slowly is cut off, and so is one
 //! that does not take its answer.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,16 +17,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::gateway::Gateway;
+use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::routes;
+use crate::settings::Settings;
 
+mod peers;
 mod roster;
 mod stall;
 
-use roster::{Answering, Roster};
+use peers::{PeerSlot, Peers};
+use roster::Roster;
 use stall::Stall;
 
 /// A socket that listens, and what answers on it.
@@ -77,17 +81,19 @@ impl Server {
             roster: Arc::new(Roster::new()),
             patience: settings.read_timeout,
         };
-        let slots = Arc::new(Semaphore::new(settings.connections_max));
+        let mut door = Door::new(listener, settings, connections.roster.clone());
         let approvals = gateway.executor().approvals().clone();
         let tidying = tokio::spawn(async move { approvals.keep_tidy().await });
+        let executor = gateway.executor().clone();
+        let counting = tokio::spawn(async move { executor.keep_counting_refusals().await });
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = tokio::select! {
                 () = stop.as_mut() => break,
-                accepted = accept(&listener, &slots, &connections.roster) => accepted,
+                accepted = door.accept() => accepted,
             };
             match accepted {
-                Ok((stream, slot)) => connections.serve(stream, slot),
+                Ok(accepted) => connections.serve(accepted),
                 Err(error) => {
                     // The other connections need the time more than the next one.
                     tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
@@ -95,13 +101,16 @@ impl Server {
                 }
             }
         }
-        drop(listener);
+        drop(door);
         tidying.abort();
+        counting.abort();
         gateway.health().drain();
         let finished = async {
             connections.graceful.shutdown().await;
             // Whoever hung up has left a call behind that still runs.
-            gateway.drained().await
+            let is_drained = gateway.drained().await;
+            gateway.executor().write_counted_refusals().await;
+            is_drained
         };
         match tokio::time::timeout(settings.drain, finished).await {
             Ok(true) => Stopped::Drained,
@@ -110,25 +119,79 @@ impl Server {
     }
 }
 
-/// One connection and its room; while there is none, nothing more is accepted.
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-    roster: &Roster,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let (stream, _) = listener.accept().await?;
-    // Answers are small and whole: waiting for more to send only delays them.
-    stream.set_nodelay(true)?;
-    let slot = loop {
-        if let Ok(slot) = slots.clone().try_acquire_owned() {
-            break slot;
+/// A connection that was accepted, with its room among all and among those of its address.
+struct Accepted {
+    stream: TcpStream,
+    slot: OwnedSemaphorePermit,
+    peer: PeerSlot,
+}
+
+/// What accepts: one connection after the other, as long as there is room.
+struct Door {
+    listener: TcpListener,
+    slots: Arc<Semaphore>,
+    roster: Arc<Roster>,
+    peers: Arc<Peers>,
+    /// Connections that have waited for others of their address.
+    admitted: mpsc::UnboundedSender<(TcpStream, PeerSlot)>,
+    waited: mpsc::UnboundedReceiver<(TcpStream, PeerSlot)>,
+}
+
+impl Door {
+    fn new(listener: TcpListener, settings: &Settings, roster: Arc<Roster>) -> Self {
+        // No more are in it than may wait.
+        let (admitted, waited) = mpsc::unbounded_channel();
+        Self {
+            listener,
+            slots: Arc::new(Semaphore::new(settings.connections_max)),
+            roster,
+            peers: Arc::new(Peers::new(settings.connections_of_peer())),
+            admitted,
+            waited,
         }
-        roster.make_room();
-        if let Ok(slot) = tokio::time::timeout(ROOM_LOOK, slots.clone().acquire_owned()).await {
-            break slot.map_err(|_| io::Error::other("the server has stopped"))?;
-        }
-    };
-    Ok((stream, slot))
+    }
+
+    /// One connection and its room; while there is none at all, nothing more is accepted.
+    async fn accept(&mut self) -> io::Result<Accepted> {
+        let (stream, peer) = loop {
+            let (stream, from) = tokio::select! {
+                Some(waited) = self.waited.recv() => break waited,
+                accepted = self.listener.accept() => accepted?,
+            };
+            // Answers are small and whole: waiting for more to send only delays them.
+            stream.set_nodelay(true)?;
+            if let Some(peer) = self.peers.enter(from.ip()) {
+                break (stream, peer);
+            }
+            self.park(stream, from.ip());
+        };
+        let slot = loop {
+            if let Ok(slot) = self.slots.clone().try_acquire_owned() {
+                break slot;
+            }
+            self.roster.make_room(None);
+            let slot = self.slots.clone().acquire_owned();
+            if let Ok(slot) = tokio::time::timeout(ROOM_LOOK, slot).await {
+                break slot.map_err(|_| io::Error::other("the server has stopped"))?;
+            }
+        };
+        Ok(Accepted { stream, slot, peer })
+    }
+
+    /// Lets a connection wait for others of its address, without keeping those of other addresses waiting.
+    fn park(&self, stream: TcpStream, from: IpAddr) {
+        let Some(parked) = self.peers.park(from) else {
+            return self.peers.refuse(stream);
+        };
+        let (roster, admitted) = (self.roster.clone(), self.admitted.clone());
+        tokio::spawn(async move {
+            let make_room = |peer| roster.make_room(Some(peer));
+            if let Ok(peer) = parked.wait(ROOM_LOOK, make_room).await {
+                // Where nobody accepts any more, the connection ends here.
+                let _ = admitted.send((stream, peer));
+            }
+        });
+    }
 }
 
 struct Connections {
@@ -141,8 +204,9 @@ struct Connections {
 }
 
 impl Connections {
-    fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
-        let entry = self.roster.enter();
+    fn serve(&self, accepted: Accepted) {
+        let Accepted { stream, slot, peer } = accepted;
+        let entry = self.roster.enter(peer.peer);
         let presence = entry.presence.clone();
         let routes = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |request| {
@@ -154,7 +218,7 @@ impl Connections {
                     return std::future::pending().await;
                 };
                 let response = routes.call(request).await?;
-                Ok::<_, Infallible>(response.map(|body| Answering { body, _busy: busy }))
+                Ok::<_, Infallible>(response.map(|body| Kept::new(body, busy)))
             }
         });
         let io = TokioIo::new(Stall::new(stream, self.patience).told_to(entry.presence.clone()));
@@ -170,7 +234,7 @@ impl Connections {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop((counted, slot, entry));
+            drop((counted, slot, peer, entry));
         });
     }
 }

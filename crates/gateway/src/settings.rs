@@ -23,8 +23,22 @@ pub struct Settings {
     pub head_bytes_max: usize,
     /// How many connections there may be.
     pub connections_max: usize,
+    /// How many of them one address may have, but never more than three quarters; its others wait until one of its own
+    /// ends. IPv6 addresses count by their
+    /// first 64 bits. Behind a proxy all callers have one address.
+    pub connections_per_peer_max: usize,
+    /// How many requests of one caller may be open at once, but never more than three quarters of the connections;
+    /// one more is refused with `RATE_LIMITED`.
+    pub requests_per_caller_max: usize,
     /// How many calls may run at once; one more is refused with `RATE_LIMITED`.
     pub calls_max: usize,
+    /// How many of them one caller may have.
+    pub calls_per_caller_max: usize,
+    /// How many calls may wait for others at once: for a call with the same key, for a person, for their turn. While
+    /// they wait they do not count as running.
+    pub waiting_calls_max: usize,
+    /// How many of them one caller may have.
+    pub waiting_calls_per_caller_max: usize,
     /// How many MCP clients of the eras before 2026-07-28 may hold a session. With none, the default, each
     /// of their requests stands alone and any replica can answer it; with some, a client can be asked
     /// back, but has to come back to the same process.
@@ -38,8 +52,28 @@ pub struct Settings {
     pub conformance: bool,
     /// How long a client may take to send a head or a body.
     pub read_timeout: Duration,
+    /// The least that arrives of a body in a second, after its first [`body_grace`](Self::body_grace).
+    pub body_bytes_per_second_min: usize,
+    /// For how long a body may arrive more slowly.
+    pub body_grace: Duration,
+    /// For how long `/metrics` and `/readyz` answer with what the store has said last.
+    pub store_figures_interval: Duration,
     /// How long calls may go on after the server was told to stop.
     pub drain: Duration,
+}
+
+impl Settings {
+    /// The connections of one address. The rest is left for others, whatever the settings say.
+    pub(crate) fn connections_of_peer(&self) -> usize {
+        let most = self.connections_max - self.connections_max / 4;
+        self.connections_per_peer_max.clamp(1, most.max(1))
+    }
+
+    /// The open requests of one caller. The rest is left for others, whatever the settings say.
+    pub(crate) fn requests_of_caller(&self) -> usize {
+        let most = self.connections_max - self.connections_max / 4;
+        self.requests_per_caller_max.clamp(1, most.max(1))
+    }
 }
 
 impl Default for Settings {
@@ -52,12 +86,20 @@ impl Default for Settings {
             arriving_bytes_max: 64 << 20,
             head_bytes_max: 16 << 10,
             connections_max: 1024,
+            connections_per_peer_max: 768,
+            requests_per_caller_max: 512,
             calls_max: 512,
+            calls_per_caller_max: 256,
+            waiting_calls_max: 512,
+            waiting_calls_per_caller_max: 256,
             mcp_sessions_max: 0,
             mcp_streams_max: 256,
             mcp_streams_per_caller_max: 16,
             conformance: false,
             read_timeout: Duration::from_secs(10),
+            body_bytes_per_second_min: 1024,
+            body_grace: Duration::from_secs(2),
+            store_figures_interval: Duration::from_secs(1),
             drain: Duration::from_secs(30),
         }
     }

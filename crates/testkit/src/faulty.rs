@@ -15,6 +15,7 @@ use countersign::ledger::{
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
 use countersign_evidence::tile::TileId;
+use jiff::Timestamp;
 
 /// What is asked of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +176,15 @@ impl Documents for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Scan, Error>> {
         guarded!(self, Read, find(user_id, collection, entry, limit))
+    }
+
+    fn count_open<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        guarded!(self, Read, count_open(collection, after, limit))
     }
 }
 

@@ -254,6 +254,7 @@ macro_rules! ledger_contract {
                 an_insert_and_a_delete_move_a_scanner
                 documents_are_found_by_their_entries
                 a_change_of_entries_moves_a_searcher
+                what_is_open_is_counted_for_all_users
                 an_untracked_collection_has_no_shape
             }
             races {

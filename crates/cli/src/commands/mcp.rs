@@ -150,7 +150,9 @@ impl Mcp {
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         // It lives as long as the command, so it need not be on the stack.
         let serving = Box::pin(mcp::serve_stdio(gateway, caller, input, output));
-        serving.await.map_err(Failure::from)
+        let served = serving.await;
+        gateway.executor().write_counted_refusals().await;
+        served.map_err(Failure::from)
     }
 }
 

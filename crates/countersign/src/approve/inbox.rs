@@ -42,6 +42,9 @@ impl Default for Wanted {
 const TIDY_EVERY: Duration = Duration::from_mins(10);
 const REMOVED_MAX: usize = 1_000;
 
+/// How many questions are counted.
+const PENDING_COUNTED_MAX: usize = 10_000;
+
 /// How many questions are read at once.
 const PAGE: usize = 256;
 
@@ -73,24 +76,14 @@ impl StoredApprovals {
         Ok(question.shown_to(by, self.clock.now()))
     }
 
-    /// How many questions nobody has answered, among the first `limit` that there are: for whoever watches.
-    pub async fn pending(&self, limit: usize) -> Result<usize, Error> {
+    /// Counts the questions that nobody has answered and that can still be, of all users: for whoever watches. More than
+    /// 10,000 are not counted on.
+    pub async fn pending(&self) -> Result<usize, Error> {
         let now = self.clock.now();
-        let (mut seen, mut pending) = (0, 0);
-        let mut after = None;
-        while seen < limit {
-            let ids = self.ids_after(after.as_deref()).await?;
-            let Some(last) = ids.last() else { break };
-            after = Some(last.clone());
-            seen += ids.len();
-            for id in ids {
-                let found = self.found(&id).await?.and_then(|(_, found)| found);
-                let is_pending =
-                    |(question, _): (Question, u64)| question.state(now) == ApprovalState::Pending;
-                pending += usize::from(found.is_some_and(is_pending));
-            }
-        }
-        Ok(pending)
+        Ok(self
+            .store
+            .count_open(COLLECTION, now, PENDING_COUNTED_MAX)
+            .await?)
     }
 
     /// Removes questions that were over a day ago, and what erased users have left behind, at most

@@ -326,6 +326,7 @@ impl Question {
         ];
         if matches!(self.standing, Standing::Pending) {
             entries.push(pending(keys));
+            entries.push(IndexEntry::open_until(self.expires_at));
         }
         entries.sort();
         Writing {

@@ -49,6 +49,7 @@ impl Executor {
         if !is_answered(held.as_ref()) || allowed.request.dry_run {
             self.count(&allowed, &keys, trail.arrived).await?;
         }
+        trail.is_admitted = true;
         Ok(Admitted {
             allowed,
             keys,

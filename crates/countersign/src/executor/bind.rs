@@ -141,7 +141,7 @@ impl Executor {
         }
         let patience = allowed.call.timeout.unwrap_or(Duration::MAX);
         let left = self.left_of(patience, trail);
-        self.join(key, keys, behaviour, left).await
+        self.join(key, keys, behaviour, left, &trail.seat).await
     }
 
     /// The key of a call that has none, where its tool or the policy wants one.

@@ -10,6 +10,7 @@ use crate::dialect::ProviderCall;
 use crate::extensions::Extensions;
 use crate::observe::{Origin, Surface};
 use crate::principal::Principal;
+use crate::seat::{CallSeat, Seat};
 
 /// One call, before anything has been looked at.
 ///
@@ -44,6 +45,7 @@ pub(super) struct CallParts {
     pub(super) timeout: Option<Duration>,
     pub(super) wait_for_approval: Duration,
     pub(super) patience: Cancellation,
+    pub(super) seat: CallSeat,
     /// Whether the arguments were cut off, so that they must not be bound, whatever they look like.
     pub(super) is_cut: bool,
 }
@@ -70,6 +72,7 @@ impl ToolCall {
                 timeout: None,
                 wait_for_approval: Duration::ZERO,
                 patience: Cancellation::never(),
+                seat: CallSeat::default(),
                 is_cut: false,
             }),
         }
@@ -166,6 +169,17 @@ impl ToolCall {
     pub fn patience(mut self, patience: Cancellation) -> Self {
         self.parts.patience = patience;
         self
+    }
+
+    /// The seat that the call gives up while it waits for others.
+    pub fn seat(mut self, seat: Arc<dyn Seat>) -> Self {
+        self.parts.seat = CallSeat(Some(seat));
+        self
+    }
+
+    /// Who proved to be calling.
+    pub fn principal(&self) -> &Arc<Principal> {
+        &self.parts.principal
     }
 
     /// How long the caller waits, from arrival on; the tool's own deadline still holds.

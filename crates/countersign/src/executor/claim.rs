@@ -24,6 +24,7 @@ use super::{Executor, store_fault};
 use crate::catalog::Entry;
 use crate::context::CallContext;
 use crate::ledger::{Claim, ClaimAnswer, ClaimRequest, Held, HeldState, Scope};
+use crate::seat::CallSeat;
 use crate::tool::Reply;
 use crate::words::Say;
 
@@ -105,8 +106,9 @@ impl Executor {
         let mut is_known = true;
         let mut tries = 0;
         loop {
-            let entered = self.parts.joins.enter(&key.scope, &patience).await;
-            let Some((joined, waited)) = entered else {
+            let entering = self.parts.joins.enter(&key.scope, &patience);
+            let entered = trail.seat.unless_crowded(entering).await;
+            let Some((joined, waited)) = entered.flatten() else {
                 return Err(in_flight(retry_after_ms));
             };
             // Somebody of this process may have come and gone since the key was looked up.
@@ -127,7 +129,7 @@ impl Executor {
                 Taking::Elsewhere { retry_after_ms: ms } => {
                     drop(joined);
                     retry_after_ms = ms;
-                    if !patience.pause().await {
+                    if trail.seat.unless_crowded(patience.pause()).await != Some(true) {
                         return Err(in_flight(retry_after_ms));
                     }
                     continue;
@@ -157,6 +159,7 @@ impl Executor {
         keys: &UserKey,
         behaviour: &Behaviour,
         limit: Duration,
+        seat: &CallSeat,
     ) -> Result<(), Stop> {
         let join = Duration::from_millis(behaviour.idempotency.join_ms);
         let mut patience = Patience::new(join.min(limit));
@@ -170,11 +173,15 @@ impl Executor {
                 | HeldState::InDoubt
                 | HeldState::Expired => None,
             });
-            let waited = match (self.parts.joins.wait(&key.scope, &patience).await, running) {
-                (Waited::ForNobody, None) => return Ok(()),
-                (Waited::ForNobody, Some(_)) => patience.pause().await,
-                (Waited::ForOwner, _) => true,
-                (Waited::TooLong, _) => false,
+            let waiting = self.parts.joins.wait(&key.scope, &patience);
+            let waited = match (seat.unless_crowded(waiting).await, running) {
+                (Some(Waited::ForNobody), None) => return Ok(()),
+                (Some(Waited::ForNobody), Some(_)) => {
+                    seat.unless_crowded(patience.pause()).await == Some(true)
+                }
+                (Some(Waited::ForOwner), _) => true,
+                // The caller comes back later, as if patience had run out.
+                (Some(Waited::TooLong) | None, _) => false,
             };
             if !waited {
                 return Err(in_flight(running.unwrap_or(RETRY_SOON_MS)));

@@ -15,6 +15,7 @@ use super::{Executor, gateway_fault, store_fault};
 use crate::approve::{Answer, Confirm, Foreseen, Ticket, agreed};
 use crate::cancel::Cancellation;
 use crate::ledger::HeldState;
+use crate::seat::CallSeat;
 use crate::unavailable::Unavailable;
 use crate::words::Say;
 
@@ -83,7 +84,7 @@ impl Executor {
         let clock = &self.parts.clock;
         let asked = clock.monotonic();
         let cancellation = &bound.allowed.call.cancellation;
-        let answer = self.patiently(&question, &bound.allowed.call.patience);
+        let answer = self.patiently(&question, &bound.allowed.call.patience, &trail.seat);
         let Some(answer) = cancellation.unless_cancelled(answer).await else {
             return Err(given_up(&question));
         };
@@ -105,9 +106,14 @@ impl Executor {
         &self,
         question: &Confirm,
         patience: &Cancellation,
+        seat: &CallSeat,
     ) -> Result<Answer, Unavailable> {
         let approver = &self.parts.approver;
-        match patience.unless_cancelled(approver.ask(question)).await {
+        if question.wait.is_zero() {
+            return approver.ask(question).await;
+        }
+        let waiting = patience.unless_cancelled(approver.ask(question));
+        match seat.unless_crowded(waiting).await.flatten() {
             Some(answer) => answer,
             None => approver.ask(&at_once(question)).await,
         }

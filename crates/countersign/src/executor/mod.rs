@@ -60,6 +60,7 @@ mod print;
 mod queue;
 mod reconcile;
 mod record;
+mod refusals;
 mod resolve;
 mod reuse;
 mod run;
@@ -78,6 +79,7 @@ pub(crate) use envelope::is_name;
 use joins::Joins;
 pub(crate) use print::StoredReply;
 use queue::Queue;
+use refusals::Refusals;
 pub(crate) use resolve::without_declaration;
 use reuse::Recent;
 pub(crate) use run::{guarded, is_validated_only};
@@ -127,6 +129,7 @@ struct Parts {
     joins: Joins,
     recent: Recent,
     queue: Queue,
+    refusals: Refusals,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -405,6 +408,7 @@ impl ExecutorBuilder {
             joins: Joins::default(),
             recent: Recent::default(),
             queue: Queue::default(),
+            refusals: Refusals::default(),
             observer: self.observer,
         };
         Executor {

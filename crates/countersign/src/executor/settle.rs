@@ -253,7 +253,8 @@ impl Executor {
             let turn = self.parts.queue.turn(collection, id);
             // Those in front of us may take longer than we have.
             let left = claimed.ctx.remaining().min(TURN_MAX);
-            if let Ok(turn) = tokio::time::timeout(left, turn).await {
+            let turn = trail.seat.left_for(tokio::time::timeout(left, turn));
+            if let Some(Ok(turn)) = turn.await {
                 claimed.turn = turn;
                 return Ok(None);
             }

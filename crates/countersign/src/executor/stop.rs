@@ -5,6 +5,7 @@ use countersign_contract::{ErrorBody, Evidence, Language, RecordKind, ReplyEnvel
 use jiff::Timestamp;
 
 use super::print::StoredReply;
+use super::refusals::Refused;
 use super::trail::{Trail, micros, remark};
 use super::{Executor, store_fault};
 use crate::again::REPEATED_CALL;
@@ -34,76 +35,104 @@ impl From<Box<ErrorBody>> for Stop {
 }
 
 impl Executor {
-    /// Answers a call that did not reach its tool, and leaves its record.
+    /// Answers a call that did not reach its tool, and leaves its record, or counts it.
     pub(super) async fn stop(&self, stop: Stop, mut trail: Trail) -> ReplyEnvelope {
-        let parts = &self.parts;
-        let request_id = trail.record.request_id.clone();
-        let id = parts.ids.snapshot_id();
         // Of a run that did not count.
         trail.record.data_digest = None;
         trail.record.snapshot_id = None;
-        let is_first_answer = matches!(stop, Stop::Refused(_));
-        let (kind, mut reply) = match stop {
-            Stop::Refused(error) => {
-                trail.record.code = Some(error.code);
-                let error = error.in_language(trail.language);
-                let mut reply = ReplyEnvelope::failure(request_id, error);
-                reply.warnings.clone_from(&trail.facts.warnings);
-                if parts.store.keeps_log() {
-                    trail.record.snapshot_id = Some(id.clone());
-                    reply.evidence = Some(Evidence {
-                        snapshot_id: id.clone(),
-                        sources: Vec::new(),
-                        checkpoint: parts.newest.get(),
-                    });
-                }
-                let kind = if trail.has_run() {
-                    RecordKind::Call
-                } else {
-                    RecordKind::Denial
-                };
-                (kind, reply)
-            }
-            Stop::Replayed(stored) => {
-                trail.record.replayed = true;
-                if let Some(next) = trail.again_next {
-                    let seconds = parts.clock.now().duration_since(stored.at).as_secs();
-                    let seconds = seconds.max(0).to_string();
-                    let next = next.to_string();
-                    trail.warn(REPEATED_CALL, &Say::RepeatedCall { seconds, next });
-                }
-                trail.record.code = stored.reply.error.as_ref().map(|error| error.code);
-                trail.key_stands("replayed");
-                let evidence = stored.reply.evidence.as_ref();
-                trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
-                let mut reply = ReplyEnvelope {
-                    request_id,
-                    ..replay(*stored, parts.clock.now(), trail.language)
-                };
-                trail.warn_again(&mut reply);
-                if trail.record.dry_run {
-                    let would = remark("WOULD_REPLAY", &Say::WouldReplay, trail.language);
-                    reply.warnings.push(would);
-                }
-                (RecordKind::Call, reply)
-            }
-        };
+        match stop {
+            Stop::Refused(error) => self.refuse(error, trail).await,
+            Stop::Replayed(stored) => self.answer_again(*stored, trail).await,
+        }
+    }
+
+    /// A refusal. It names its record only where it has one.
+    async fn refuse(&self, error: Box<ErrorBody>, mut trail: Trail) -> ReplyEnvelope {
+        let parts = &self.parts;
+        let id = parts.ids.snapshot_id();
+        let refused = self.count_refusal(&error, &trail, &id);
+        trail.record.code = Some(error.code);
+        let error = error.in_language(trail.language);
+        let mut reply = ReplyEnvelope::failure(trail.record.request_id.clone(), error);
+        reply.warnings.clone_from(&trail.facts.warnings);
         reply.dry_run = trail.record.dry_run;
-        let phases = &mut trail.record.phases;
-        let elapsed = micros(parts.clock.monotonic().saturating_sub(trail.arrived));
-        phases.queued_us = elapsed
-            .saturating_sub(phases.awaiting_approval_us)
-            .saturating_sub(phases.executing_us);
-        let closing = self.closing(&trail);
+        self.end_queue(&mut trail);
+        let (counted_as, over) = match refused {
+            Refused::Counted => {
+                self.tell(self.closing(&trail), &reply);
+                return reply;
+            }
+            Refused::Recorded(counted_as, over) => (counted_as, over),
+        };
+        self.write_refusals(over).await;
+        if parts.store.keeps_log() {
+            trail.record.snapshot_id = Some(id.clone());
+            reply.evidence = Some(Evidence {
+                snapshot_id: id.clone(),
+                sources: Vec::new(),
+                checkpoint: parts.newest.get(),
+            });
+        }
+        let kind = if trail.has_run() {
+            RecordKind::Call
+        } else {
+            RecordKind::Denial
+        };
+        let (closing, at) = (self.closing(&trail), trail.facts.at);
         // The refusal stands whether or not its record could be kept; then it names none.
         if let Err(error) = self.keep_stopped(kind, id, &reply, trail).await {
             store_fault(&error);
-            if is_first_answer {
-                reply.evidence = None;
+            reply.evidence = None;
+            if let Some(counted_as) = counted_as {
+                parts.refusals.first_is_lost(&counted_as, at);
             }
         }
         self.tell(closing, &reply);
         reply
+    }
+
+    /// The answer of an earlier call with the same key.
+    async fn answer_again(&self, stored: StoredReply, mut trail: Trail) -> ReplyEnvelope {
+        let parts = &self.parts;
+        trail.record.replayed = true;
+        if let Some(next) = trail.again_next {
+            let seconds = parts.clock.now().duration_since(stored.at).as_secs();
+            let seconds = seconds.max(0).to_string();
+            let next = next.to_string();
+            trail.warn(REPEATED_CALL, &Say::RepeatedCall { seconds, next });
+        }
+        trail.record.code = stored.reply.error.as_ref().map(|error| error.code);
+        trail.key_stands("replayed");
+        let evidence = stored.reply.evidence.as_ref();
+        trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
+        let mut reply = ReplyEnvelope {
+            request_id: trail.record.request_id.clone(),
+            ..replay(stored, parts.clock.now(), trail.language)
+        };
+        trail.warn_again(&mut reply);
+        if trail.record.dry_run {
+            let would = remark("WOULD_REPLAY", &Say::WouldReplay, trail.language);
+            reply.warnings.push(would);
+        }
+        reply.dry_run = trail.record.dry_run;
+        self.end_queue(&mut trail);
+        let closing = self.closing(&trail);
+        let id = parts.ids.snapshot_id();
+        // The answer stands whether or not the record of its repeat could be kept.
+        if let Err(error) = self.keep_stopped(RecordKind::Call, id, &reply, trail).await {
+            store_fault(&error);
+        }
+        self.tell(closing, &reply);
+        reply
+    }
+
+    /// All the time that went neither to a person nor to the tool.
+    fn end_queue(&self, trail: &mut Trail) {
+        let elapsed = self.parts.clock.monotonic().saturating_sub(trail.arrived);
+        let phases = &mut trail.record.phases;
+        phases.queued_us = micros(elapsed)
+            .saturating_sub(phases.awaiting_approval_us)
+            .saturating_sub(phases.executing_us);
     }
 
     async fn keep_stopped(

@@ -24,6 +24,7 @@ use crate::observe::Origin;
 use crate::principal::Principal;
 use crate::redact::Detector;
 use crate::scribe::{Circumstances, recorded_request_id};
+use crate::seat::CallSeat;
 use crate::words::Say;
 
 /// The record in the making, and the moments that its phases are taken from.
@@ -39,6 +40,10 @@ pub(super) struct Trail {
     pub(super) language: Language,
     /// When the call arrived, in the clock's monotonic time.
     pub(super) arrived: Duration,
+    /// Given up while the call waits for others.
+    pub(super) seat: CallSeat,
+    /// Whether the limits have let it through.
+    pub(super) is_admitted: bool,
     pub(super) facts: Facts,
 }
 
@@ -123,6 +128,8 @@ impl Executor {
             again_next: None,
             language,
             arrived: parts.clock.monotonic(),
+            seat: std::mem::take(&mut call.seat),
+            is_admitted: false,
             facts: Facts {
                 at,
                 principal: call.principal.clone(),

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::Error;
 use crate::BoxFuture;
 
@@ -38,6 +40,15 @@ pub trait Documents: Send + Sync + 'static {
         entry: &'a IndexEntry,
         limit: usize,
     ) -> BoxFuture<'a, Result<Scan, Error>>;
+
+    /// Counts the documents of a collection, of all users, that are [open](IndexEntry::open_until) after a moment, at
+    /// most `limit`: one query, whatever is stored.
+    fn count_open<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>>;
 }
 
 /// Where a document is. Shared ones have an empty `user_id`, which no user has.
@@ -88,6 +99,24 @@ pub struct IndexEntry {
     pub index: String,
     /// Digest of the value.
     pub value: [u8; 32],
+}
+
+/// The index of what is open until a moment. No collection can declare it: its name starts with a dollar sign.
+pub const OPEN_INDEX: &str = "$open";
+
+impl IndexEntry {
+    /// The entry of a document that waits for something until a moment: the only one that is no digest and that is
+    /// counted across users, so it says nothing but the second.
+    pub fn open_until(moment: Timestamp) -> Self {
+        let mut value = [0; 32];
+        // Times before 1970 are all over.
+        let second = u64::try_from(moment.as_second()).unwrap_or_default();
+        value[..8].copy_from_slice(&second.to_be_bytes());
+        Self {
+            index: OPEN_INDEX.to_owned(),
+            value,
+        }
+    }
 }
 
 /// A version that a call relies on.

@@ -13,6 +13,7 @@ use countersign::ledger::{
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
+use jiff::Timestamp;
 
 type Lie<T> = Box<dyn Fn(&mut T) + Send + Sync>;
 
@@ -284,6 +285,15 @@ impl Documents for Tampered {
         limit: usize,
     ) -> BoxFuture<'a, Result<Scan, Error>> {
         self.inner.find(user_id, collection, entry, limit)
+    }
+
+    fn count_open<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.inner.count_open(collection, after, limit)
     }
 }
 

@@ -11,6 +11,7 @@ mod approvals;
 mod budgets;
 mod catalog;
 mod claims;
+mod counted;
 mod dry_run;
 mod evidence;
 mod flow;

@@ -142,6 +142,9 @@ impl Refusal {
         if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
             response.headers_mut().insert(X_REQUEST_ID, id);
         }
+        if let Some(seconds) = retry_after_seconds(&self.body) {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
         self.head(response, headers)
     }
 

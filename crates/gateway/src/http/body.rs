@@ -12,7 +12,7 @@ use countersign::contract::{ErrorBody, ErrorCode};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::answer::Refusal;
 use crate::gateway::Gateway;
@@ -26,9 +26,32 @@ pub(super) struct Bounded {
     held: usize,
     held_by_all: Arc<AtomicUsize>,
     held_max: usize,
-    patience: Duration,
-    /// There once something had to be waited for; most bodies arrive with their head.
-    deadline: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
+    /// There once something had to be waited for, with the moment since when; most bodies arrive with their head.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+/// How fast a body has to arrive.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// All of it.
+    within: Duration,
+    /// For how long it may be slower than that.
+    grace: Duration,
+    bytes_per_second_min: usize,
+}
+
+impl Pace {
+    /// For how long a body of which so much has arrived may be waited for, counted from the first wait.
+    fn until(self, bytes: usize) -> (Duration, Unread) {
+        let earned = bytes as u64 * 1_000 / (self.bytes_per_second_min.max(1) as u64);
+        let slow = self.grace.saturating_add(Duration::from_millis(earned));
+        if slow < self.within {
+            (slow, Unread::TooSlow)
+        } else {
+            (self.within, Unread::TooLate)
+        }
+    }
 }
 
 /// When a caller for whose body there was no room should come back.
@@ -40,6 +63,8 @@ pub(super) enum Unread {
     #[error("the body is too long")]
     TooLong,
     #[error("the body took too long")]
+    TooLate,
+    #[error("the body arrives too slowly")]
     TooSlow,
     #[error("too much arrives at once")]
     NoRoom,
@@ -60,9 +85,30 @@ impl Bounded {
             held: 0,
             held_by_all: gateway.arriving_bytes().clone(),
             held_max: settings.arriving_bytes_max,
-            patience: settings.read_timeout,
-            deadline: None,
+            pace: Pace {
+                within: settings.read_timeout,
+                grace: settings.body_grace,
+                bytes_per_second_min: settings.body_bytes_per_second_min,
+            },
+            waiting: None,
         })
+    }
+}
+
+impl Bounded {
+    /// Ready when the rest of the body need not be waited for any more.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Unread> {
+        let (until, late) = self.pace.until(self.held);
+        let start = || {
+            let now = Instant::now();
+            (now, Box::pin(sleep_until(now + until)))
+        };
+        let (since, timer) = self.waiting.get_or_insert_with(start);
+        // What has arrived since the last wait has earned time.
+        if timer.deadline() != *since + until {
+            timer.as_mut().reset(*since + until);
+        }
+        timer.as_mut().poll(cx).map(|()| late)
     }
 }
 
@@ -85,15 +131,7 @@ impl HttpBody for Bounded {
                 return Poll::Ready(Some(Err(Unread::Broken(error))));
             }
             Poll::Ready(None) => return Poll::Ready(None),
-            Poll::Pending => {
-                let patience = this.patience;
-                let wait = || Box::pin(sleep(patience));
-                let deadline = this.deadline.get_or_insert_with(wait);
-                return deadline
-                    .as_mut()
-                    .poll(cx)
-                    .map(|()| Some(Err(Unread::TooSlow)));
-            }
+            Poll::Pending => return this.wait(cx).map(|late| Some(Err(late))),
         };
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         match this.bytes_left.checked_sub(bytes) {
@@ -146,6 +184,16 @@ fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
                 .hint("send less at once, or a reference to it")
         }
         Some(Unread::TooSlow) => {
+            let (least, grace) = (settings.body_bytes_per_second_min, settings.body_grace);
+            let seconds = grace.as_secs();
+            let message = format!(
+                "the body arrives at less than {least} bytes a second after its first {seconds} seconds"
+            );
+            Refusal::new(ErrorCode::Timeout, message)
+                .status(StatusCode::REQUEST_TIMEOUT)
+                .hint("send the same request again, faster; nothing was run")
+        }
+        Some(Unread::TooLate) => {
             let seconds = settings.read_timeout.as_secs();
             let message = format!("the body did not arrive within {seconds} seconds");
             Refusal::new(ErrorCode::Timeout, message)

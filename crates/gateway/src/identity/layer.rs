@@ -1,8 +1,10 @@
 //! Stands in front of everything that needs a caller.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use countersign::contract::{ErrorBody, ErrorCode};
 use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
 
@@ -11,12 +13,17 @@ use super::refusal::Refused;
 use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
+use crate::kept::Kept;
+use crate::words::Say;
 
 /// Puts the [`Caller`] into the extensions of a request, or answers in its place.
 pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
     let identity = gateway.identity();
     match identity.caller(request.headers()).await {
         Ok(caller) => {
+            let Some(open) = gateway.quotas().request(&caller.principal) else {
+                return too_many().into_response();
+            };
             let asked = Asked::of(&gateway, &caller, &request);
             request.extensions_mut().insert(caller);
             let mut response = next.run(request).await;
@@ -25,11 +32,23 @@ pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: N
             {
                 asked.challenge(&gateway, &mut response);
             }
-            response
+            // The request is open until its answer was taken.
+            response.map(|body| Body::new(Kept::new(body, open)))
         }
         Err(refused) => answer(&gateway, &request, refused),
     }
 }
+
+/// One caller has as many requests open as one may have.
+fn too_many() -> Refusal {
+    ErrorBody::new(ErrorCode::RateLimited, Say::CallerHasItsShare)
+        .retry_after_ms(SHARE_RETRY_MS)
+        .hint(Say::WaitThenSameRequest)
+        .into()
+}
+
+/// When a caller who has its share should come back.
+const SHARE_RETRY_MS: u64 = 1_000;
 
 fn answer(gateway: &Gateway, request: &Request, refused: Refused) -> Response {
     let policy = gateway.identity().policy().current();

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder};
@@ -15,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::Metrics;
 use super::meters::ToolMeters;
+use super::stored::Stored;
 
 /// As Prometheus expects it.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -23,17 +23,9 @@ pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scrape {
     pub(super) calls_in_flight: usize,
+    pub(super) calls_waiting: usize,
     /// None where the store did not answer.
     pub(super) stored: Option<Stored>,
-}
-
-/// What the store knows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stored {
-    pub(super) tree_size: u64,
-    pub(super) checkpoint_size: u64,
-    pub(super) checkpoint_age: Duration,
-    pub(super) approvals_pending: usize,
 }
 
 type Tools = Vec<(Box<str>, Arc<ToolMeters>)>;
@@ -129,6 +121,9 @@ impl Collector for ServerText {
             "Calls that are running",
             running,
         )?;
+        let help = "Calls that wait for others: for the same key, for a person, for their turn";
+        let waiting = number(self.scrape.calls_waiting);
+        gauge(&mut encoder, "calls_waiting", help, waiting)?;
         gauge(
             &mut encoder,
             "connections",
@@ -149,32 +144,12 @@ impl Collector for ServerText {
     }
 }
 
-impl Stored {
-    fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Approvals that nobody has answered, among the oldest 256 questions";
-        gauge(
-            encoder,
-            "approvals_pending",
-            help,
-            number(self.approvals_pending),
-        )?;
-        let help = "Records in the tree";
-        gauge(encoder, "log_tree_size", help, number(self.tree_size))?;
-        let help = "Records under the newest signed checkpoint";
-        gauge(
-            encoder,
-            "log_checkpoint_size",
-            help,
-            number(self.checkpoint_size),
-        )?;
-        let help = "Since when the newest signed checkpoint is known";
-        let unit = Some(&Unit::Seconds);
-        let age = encoder.encode_descriptor("log_checkpoint_age", help, unit, MetricType::Gauge)?;
-        ConstGauge::new(self.checkpoint_age.as_secs_f64()).encode(age)
-    }
-}
-
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: i64) -> fmt::Result {
+pub(super) fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: i64,
+) -> fmt::Result {
     let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(value).encode(gauge)
 }
@@ -187,6 +162,6 @@ fn counter<const N: usize>(
     ConstCounter::new(count).encode(encoder.encode_family(labels)?)
 }
 
-fn number(count: impl TryInto<i64>) -> i64 {
+pub(super) fn number(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

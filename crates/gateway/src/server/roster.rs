@@ -4,14 +4,11 @@
 //! whoever opens enough of them and says nothing would keep everybody out, the operator too.
 
 use std::collections::HashMap;
-use std::pin::Pin;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +31,7 @@ pub(super) struct Roster {
 /// One connection.
 pub(super) struct Presence {
     start: Instant,
+    peer: IpAddr,
     /// Since when it waits, in milliseconds from the start; or [`BUSY`] or [`CLOSED`].
     idle_since: AtomicU64,
     /// Whether the other side has not taken all of its answer.
@@ -57,10 +55,11 @@ impl Roster {
         }
     }
 
-    pub(super) fn enter(self: &Arc<Self>) -> Entry {
+    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Entry {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let presence = Arc::new(Presence {
             start: self.start,
+            peer,
             idle_since: AtomicU64::new(millis(self.start)),
             is_sending: AtomicBool::default(),
             close: CancellationToken::new(),
@@ -75,15 +74,17 @@ impl Roster {
         }
     }
 
-    /// Closes the connection that has waited longest, where one has waited long enough.
-    pub(super) fn make_room(&self) {
+    /// Closes the connection that has waited longest, where one has waited long enough: of this peer, where there is
+    /// one.
+    pub(super) fn make_room(&self, of: Option<IpAddr>) {
         let idle_min = u64::try_from(IDLE_MIN.as_millis()).unwrap_or(BUSY);
         let Some(latest) = millis(self.start).checked_sub(idle_min) else {
             return;
         };
         let present = self.present.lock();
         let present = present.unwrap_or_else(PoisonError::into_inner);
-        let idle = present.values().filter_map(|presence| {
+        let is_meant = |presence: &&Arc<Presence>| of.is_none_or(|peer| presence.peer == peer);
+        let idle = present.values().filter(is_meant).filter_map(|presence| {
             let since = presence.idle_since.load(Ordering::Acquire);
             let is_sending = presence.is_sending.load(Ordering::Relaxed);
             (since <= latest && !is_sending).then_some((since, presence))
@@ -142,30 +143,4 @@ impl Drop for Busy {
 fn millis(start: Instant) -> u64 {
     // Hundreds of millions of years fit.
     u64::try_from(start.elapsed().as_millis()).unwrap_or(CLOSED - 1)
-}
-
-/// An answer whose connection is busy until the last of it was taken.
-pub(super) struct Answering {
-    pub(super) body: Body,
-    pub(super) _busy: Busy,
-}
-
-impl HttpBody for Answering {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

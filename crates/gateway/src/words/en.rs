@@ -18,9 +18,11 @@ countersign::contract::messages! {
         // Calls that do not reach the executor, or do not come back from it.
         DidYouMean { name } => "did you mean {name}?",
         Overloaded => "the gateway has no room for more calls",
+        CallerHasItsShare => "this caller has as much open at once as one caller may have",
         WaitThenSame => "wait for retry_after_ms, then send the same call again",
         CallLost => "the gateway could not complete the call",
         SameLaterWithKey => "send the same call again later, with the same idempotency_key if it has one",
+        WaitThenSameRequest => "wait for retry_after_ms, then send the same request again",
         SameRequestLater => "send the same request again later",
 
         // What a user is asked over MCP.

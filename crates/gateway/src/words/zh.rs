@@ -17,9 +17,11 @@ countersign::contract::translation! {
         // Calls that do not reach the executor, or do not come back from it.
         DidYouMean { name } => "您是否想写 {name}？",
         Overloaded => "网关已满，无法接收更多调用",
+        CallerHasItsShare => "该调用方同时进行的请求已达单个调用方的上限",
         WaitThenSame => "请等待 retry_after_ms 毫秒后，重新发送同一调用",
         CallLost => "网关未能完成调用",
         SameLaterWithKey => "请稍后重新发送同一调用；如有 idempotency_key，请保持不变",
+        WaitThenSameRequest => "请等待 retry_after_ms 毫秒后，重新发送同一请求",
         SameRequestLater => "请稍后重新发送同一请求",
 
         // What a user is asked over MCP.

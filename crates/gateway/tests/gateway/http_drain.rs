@@ -155,7 +155,7 @@ async fn in_a_wait() -> (Gateway, TcpStream, oneshot::Sender<()>, JoinHandle<Sto
     let request = "POST /v1/tools/notes.clear HTTP/1.1\r\nhost: localhost\r\nprefer: wait=300\r\ncontent-length: 0\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let approvals = gateway.executor().approvals();
-    until(async || approvals.pending(1).await.unwrap() > 0).await;
+    until(async || approvals.pending().await.unwrap() > 0).await;
     (gateway, stream, stop, ended)
 }
 
@@ -163,9 +163,10 @@ async fn in_a_wait() -> (Gateway, TcpStream, oneshot::Sender<()>, JoinHandle<Sto
 #[tokio::test]
 async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
     let (gateway, stream, _stop, _ended) = in_a_wait().await;
-    assert_eq!(gateway.calls_running(), 1);
+    until(async || gateway.calls_waiting() == 1).await;
+    assert_eq!(gateway.calls_running(), 0);
     drop(stream);
-    until(async || gateway.calls_running() == 0).await;
+    assert!(within(gateway.drained()).await);
 }
 
 /// Who waits for a person when the server stops is told to come back.

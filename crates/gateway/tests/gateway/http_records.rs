@@ -1,10 +1,16 @@
 //! Calls, evidence and the log over HTTP, and who may see them.
 
 use countersign::Principal;
-use countersign::contract::{Actor, ActorType, SnapshotId};
+use countersign::contract::evidence::CountedRefusals;
+use countersign::contract::{Actor, ActorType, EvidenceRecord, RecordKind, SnapshotId};
+use countersign::ledger::LogQuery;
+use countersign_gateway::identity::Identity;
+use countersign_testkit::postgres::shared_postgres;
 use serde_json::{Value, json};
 
 use crate::http_client::{get, post, send};
+use crate::identity::policy;
+use crate::parts::Parts;
 use crate::world::{World, log_key};
 
 /// A note of a user; the name of its evidence.
@@ -268,5 +274,54 @@ async fn calls_come_in_pages() {
     ] {
         let answer = get(&world, &format!("/v1/calls?{wrong}")).await;
         assert_eq!(answer.code(), "INVALID_ARGUMENT", "{wrong}");
+    }
+}
+
+/// U9: in every store, any number of refused calls of one kind is two records an interval, and a reply names no evidence
+/// that there is not.
+#[tokio::test]
+async fn refused_calls_are_counted_in_every_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = shared_postgres();
+    let stores = [
+        Parts::new(),
+        Parts::on_sqlite(folder.path()),
+        Parts::on_postgres(&postgres.fresh_database()).await,
+    ];
+    for parts in stores {
+        let identity = Identity::new(parts.clock(), policy("[defaults]\nunlisted = \"deny\""));
+        let server = parts.serve(identity.allow_anonymous_loopback()).await;
+        let mut named = Vec::new();
+        for _ in 0..40 {
+            let body = json!({"user_id": "u_1"});
+            let (status, _, reply) = server
+                .send("POST", "/v1/tools/notes.list", None, Some(body))
+                .await;
+            assert_eq!(
+                (status, &reply["error"]["code"]),
+                (403, &json!("FORBIDDEN"))
+            );
+            named.extend(reply["evidence"]["snapshot_id"].as_str().map(str::to_owned));
+        }
+        assert_eq!(named.len(), 1);
+        server.gateway.executor().write_counted_refusals().await;
+        parts.store.flush().await.unwrap();
+        let query = LogQuery {
+            kind: Some(RecordKind::Denial),
+            limit: 100,
+            ..LogQuery::default()
+        };
+        let rows = parts.store.records(&query).await.unwrap();
+        assert_eq!(rows.len(), 2);
+        let counted = rows.iter().find(|row| row.request_id.is_none()).unwrap();
+        assert_eq!(counted.user_id, "u_1");
+        let stored = parts.store.record(&counted.id).await.unwrap().unwrap();
+        let leaf = String::from_utf8(stored.leaf).unwrap();
+        let record = EvidenceRecord::from_leaf(&leaf).unwrap();
+        let counted = CountedRefusals::from_act(&record.act).unwrap();
+        assert_eq!(
+            (counted.count, counted.first.unwrap().as_str()),
+            (39, &*named[0])
+        );
     }
 }

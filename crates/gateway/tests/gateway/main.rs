@@ -35,6 +35,7 @@ mod parts;
 mod policy;
 mod realms;
 mod repeats;
+mod shares;
 mod tokens;
 mod traces;
 mod world;

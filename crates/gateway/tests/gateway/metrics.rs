@@ -1,7 +1,15 @@
 //! `GET /metrics`: figures that tell the truth.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use countersign::contract::RequestEnvelope;
-use countersign::{Principal, ToolCall};
+use countersign::ledger::MemoryStore;
+use countersign::sample::ClearNotes;
+use countersign::{Catalog, Principal, ToolCall};
+use countersign_gateway::Settings;
+use countersign_testkit::faulty::{FaultyStore, When};
 
 use crate::mcp::Modern;
 use crate::world::World;
@@ -140,4 +148,73 @@ async fn refused_requests_are_counted_apart() {
         !text.contains("example.com") && !text.contains("078"),
         "{text}"
     );
+}
+
+/// U11: what strangers may ask for costs the store a few reads an interval, however often and however many at once
+/// they ask, and whatever waits there.
+#[tokio::test]
+async fn a_flood_of_scrapes_asks_the_store_once_an_interval() {
+    let (asked, settings) = (
+        Arc::<AtomicUsize>::default(),
+        Settings {
+            store_figures_interval: Duration::from_hours(1),
+            ..Settings::default()
+        },
+    );
+    let counted = asked.clone();
+    let store = FaultyStore::new(
+        Arc::new(MemoryStore::new().keeping_log()),
+        move |_, when| {
+            counted.fetch_add(usize::from(when == When::Before), Ordering::Relaxed);
+            Box::pin(std::future::ready(false))
+        },
+    );
+    let world = World::on(Arc::new(store), asking(), settings).await;
+    for n in 0..40 {
+        let user = Principal::user(format!("u_{}", n / 10));
+        let arguments = serde_json::json!({ "keep": n }).to_string();
+        let call = ToolCall::new("notes.clear", arguments, user);
+        world.gateway.call(call).await;
+    }
+    asked.store(0, Ordering::Relaxed);
+    let scrapes = (0..50).map(|n| {
+        let path = if n % 2 == 0 { "/metrics" } else { "/readyz" };
+        reqwest::get(world.url(path))
+    });
+    for answer in futures_util::future::join_all(scrapes).await {
+        assert_eq!(answer.unwrap().status(), 200);
+    }
+    // The head, the checkpoint, and the open questions.
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    let pending = lines(&text(&world).await, "countersign_approvals_pending");
+    assert_eq!(pending, "countersign_approvals_pending 40");
+}
+
+/// A tool that asks the user.
+fn asking() -> Catalog {
+    Catalog::builder().tool(ClearNotes).build().unwrap()
+}
+
+/// U11, U10: a store that has stopped answering is seen after an interval, and asked no more often for that.
+#[tokio::test]
+async fn a_store_that_is_away_is_a_figure() {
+    let is_away = Arc::<std::sync::atomic::AtomicBool>::default();
+    let away = is_away.clone();
+    let store = FaultyStore::new(Arc::new(MemoryStore::new().keeping_log()), move |_, _| {
+        Box::pin(std::future::ready(away.load(Ordering::Relaxed)))
+    });
+    let settings = Settings {
+        store_figures_interval: Duration::ZERO,
+        ..Settings::default()
+    };
+    let world = World::on(Arc::new(store), asking(), settings).await;
+    let up = async || lines(&text(&world).await, "countersign_store_up");
+    assert_eq!(up().await, "countersign_store_up 1");
+    is_away.store(true, Ordering::Relaxed);
+    assert_eq!(up().await, "countersign_store_up 0");
+    let answer = reqwest::get(world.url("/readyz")).await.unwrap();
+    assert_eq!(answer.status(), 503);
+    is_away.store(false, Ordering::Relaxed);
+    let answer = reqwest::get(world.url("/readyz")).await.unwrap();
+    assert_eq!(answer.status(), 200);
 }

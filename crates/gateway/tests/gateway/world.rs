@@ -72,8 +72,25 @@ impl World {
         change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
     ) -> (Gateway, Arc<dyn Store>) {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+        Self::gateway_on(store, clock, catalog, settings, change)
+    }
+
+    /// These tools on a store of the test's, which goes by the clock of the machine.
+    pub(crate) async fn on(store: Arc<dyn Store>, catalog: Catalog, settings: Settings) -> Self {
+        let clock = Arc::new(SystemClock::new());
+        let (gateway, store) = Self::gateway_on(store, clock, catalog, settings, |it| it);
+        Self::listen(gateway, store).await
+    }
+
+    fn gateway_on(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        catalog: Catalog,
+        settings: Settings,
+        change: impl FnOnce(ExecutorBuilder) -> ExecutorBuilder,
+    ) -> (Gateway, Arc<dyn Store>) {
+        let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         let metrics = Arc::new(Metrics::new());
         let builder = Executor::builder(catalog)
             .store(store.clone())

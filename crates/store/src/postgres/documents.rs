@@ -6,6 +6,7 @@ use countersign::BoxFuture;
 use countersign::ledger::{
     DocumentKey, Documents, Error, FoundDocument, IndexEntry, Scan, StoredDocument,
 };
+use jiff::Timestamp;
 use tokio_postgres::Row;
 
 use super::failure::Failure;
@@ -94,6 +95,27 @@ impl Documents for PostgresStore {
                 )
                 .await?;
             Ok(scan(&found))
+        })
+    }
+
+    /// The name stands in the text of the statement, so that the index of what is open is used.
+    fn count_open<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(async move {
+            let after = IndexEntry::open_until(after);
+            let found = self
+                .read(
+                    "SELECT count(*) FROM (SELECT 1 FROM document_entry \
+                       WHERE name = '$open' AND collection = $1 AND value > $2 LIMIT $3) open",
+                    &[&collection, &after.value.as_slice(), &rows(limit)],
+                )
+                .await?;
+            let count = found.first().map_or(0, |row| unsigned(row.get(0)));
+            Ok(usize::try_from(count).unwrap_or(usize::MAX))
         })
     }
 }

@@ -40,6 +40,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "outbox_order",
         sql: include_str!("../../migrations/postgres/0005_outbox_order.sql"),
     },
+    Migration {
+        number: 6,
+        name: "open",
+        sql: include_str!("../../migrations/postgres/0006_open.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep our promises.

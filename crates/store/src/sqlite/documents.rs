@@ -5,6 +5,7 @@ use countersign::ledger::{
     CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Documents, Error, FoundDocument,
     IndexEntry, Scan, ShapeRead, StoredDocument,
 };
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Rows, params};
 
 use super::SqliteStore;
@@ -58,6 +59,35 @@ impl Documents for SqliteStore {
             })?)
         })
     }
+
+    fn count_open<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(async move {
+            let count = |connection: &Connection| count_open(connection, collection, after, limit);
+            Ok(self.readers.point(count)?)
+        })
+    }
+}
+
+/// The name stands in the text of the statement, so that the index of what is open is used.
+fn count_open(
+    connection: &Connection,
+    collection: &str,
+    after: Timestamp,
+    limit: usize,
+) -> Result<usize, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) FROM (SELECT 1 FROM document_entry
+             WHERE name = '$open' AND collection = ?1 AND value > ?2 LIMIT ?3)",
+    )?;
+    let value = IndexEntry::open_until(after).value;
+    let limit = signed(u64::try_from(limit).unwrap_or(u64::MAX));
+    let count = statement.query_row(params![collection, value, limit], |row| row.get(0))?;
+    Ok(usize::try_from(unsigned(count)).unwrap_or(usize::MAX))
 }
 
 fn document(connection: &Connection, key: &DocumentKey) -> Result<StoredDocument, Failure> {

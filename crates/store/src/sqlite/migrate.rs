@@ -22,6 +22,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "texts",
         sql: include_str!("../../migrations/sqlite/0003_texts.sql"),
     },
+    Migration {
+        number: 4,
+        name: "open",
+        sql: include_str!("../../migrations/sqlite/0004_open.sql"),
+    },
 ];
 
 pub(super) fn migrate(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {

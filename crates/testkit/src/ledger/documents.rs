@@ -3,6 +3,7 @@
 use countersign::ledger::{
     CommitAnswer, DocumentKey, DocumentWrite, Error, IndexEntry, Store, StoredDocument,
 };
+use jiff::Timestamp;
 
 use super::build::{
     commit, document, index_entry, reading, record_id, scanning, scope, succeeded, take,
@@ -311,6 +312,51 @@ pub(super) async fn a_change_of_entries_moves_a_searcher(fresh: &Fresh) -> Check
     assert_eq!(of(closed.clone()).await?, 0);
     put(store, "ev_6", &document("cart", "c"), 4, Some("again")).await?;
     assert_eq!(of(closed).await?, 0);
+    Ok(())
+}
+
+/// U11: what is open is counted across users, by one query, and only as long as it is open.
+pub(super) async fn what_is_open_is_counted_for_all_users(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    let moment = |second| Timestamp::from_second(second).expect("a time");
+    let count = |collection: &'static str, second, limit| {
+        store.count_open(collection, moment(second), limit)
+    };
+    assert_eq!(count("cart", 0, 10).await?, 0);
+    for n in 1..=3 {
+        let key = DocumentKey {
+            user_id: format!("u_{n}"),
+            ..document("cart", "c")
+        };
+        let entries = vec![
+            index_entry("by_state", 1),
+            IndexEntry::open_until(moment(i64::from(n) * 100)),
+        ];
+        let open = DocumentWrite {
+            entries,
+            ..write(&key, 0, Some("x"))
+        };
+        let unit = with_write(commit(&format!("ev_{n}")), open);
+        assert_eq!(store.commit(unit).await?, CommitAnswer::Committed);
+    }
+    let counted = [
+        count("cart", 0, 10).await?,
+        count("cart", 100, 10).await?,
+        count("cart", 299, 10).await?,
+        count("cart", 300, 10).await?,
+        count("cart", 0, 2).await?,
+        count("other", 0, 10).await?,
+    ];
+    assert_eq!(counted, [3, 2, 1, 0, 2, 0]);
+
+    // What is answered or taken away is open no more.
+    let key = |user: &str| DocumentKey {
+        user_id: user.to_owned(),
+        ..document("cart", "c")
+    };
+    put(store, "ev_4", &key("u_1"), 1, Some("answered")).await?;
+    put(store, "ev_5", &key("u_2"), 1, None).await?;
+    assert_eq!(count("cart", 0, 10).await?, 1);
     Ok(())
 }
 

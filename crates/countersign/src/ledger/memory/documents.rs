@@ -3,6 +3,8 @@
 use std::future::ready;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::{Document, Inner, MemoryStore};
 use crate::BoxFuture;
 use crate::ledger::{
@@ -56,6 +58,24 @@ impl Documents for MemoryStore {
         Box::pin(ready(Ok(self
             .lock()
             .select(user_id, collection, limit, wanted))))
+    }
+
+    fn count_open<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        let after = IndexEntry::open_until(after);
+        let is_open = |entry: &IndexEntry| entry.index == after.index && entry.value > after.value;
+        let inner = self.lock();
+        let open = inner.documents.iter().filter(|(key, document)| {
+            key.collection == collection
+                && document.body.is_some()
+                && document.entries.iter().any(is_open)
+        });
+        let count = open.take(limit).count();
+        Box::pin(ready(Ok(count)))
     }
 }
 
