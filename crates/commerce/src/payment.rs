@@ -4,15 +4,16 @@
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Payment, Terms};
 use countersign::contract::{Behaviour, ConflictReason, ErrorCode, Retention};
-use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use countersign::{CallContext, DryRun, Question, Tool, ToolArgs, ToolError};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::behaviour;
-use crate::checkout::{Grounds, Kept, Pointers};
+use crate::checkout::{Grounds, Kept, OrderItem, Pointers};
 use crate::id::Id;
+use crate::identity::KeptAddress;
 use crate::money::{CurrencyCode, MinorUnits, Money};
 use crate::words::Say;
 
@@ -122,6 +123,49 @@ impl Tool for CreatePaymentIntent {
         kept.keep(ctx).await?;
         Ok(intent)
     }
+
+    async fn question(
+        &self,
+        ctx: &CallContext,
+        args: CreatePaymentIntentArgs,
+    ) -> Result<Option<Question>, ToolError> {
+        let kept = Kept::of(ctx, &args.draft_order_id).await?;
+        let order = &kept.order;
+        let total = order.pricing_breakdown.total.to_string();
+        let mut question = Question::new(Say::PreparePayment {
+            total: total.clone(),
+        });
+        for item in &order.items {
+            let label = format!("{} × {}", item.quantity, item.title);
+            question = question.line(label, item.line_total.to_string());
+        }
+        let method = format!("{} {}", order.carrier, order.service);
+        question = question
+            .line(Say::LabelTotal, total)
+            .line(Say::LabelShipping, method)
+            .line(Say::LabelRecipient, recipient(ctx, &kept).await?);
+        if let Some(lock) = kept.held(ctx.now()) {
+            question = question.line(Say::LabelPayUntil, lock.expires_at.to_string());
+        }
+        let is_final = |item: &&OrderItem| item.returns.days == 0;
+        for item in order.items.iter().filter(is_final) {
+            let title = item.title.clone();
+            question = question.irreversible(Say::CannotBeReturned { title });
+        }
+        Ok(Some(question.irreversible(Say::PaymentIsElsewhere)))
+    }
+}
+
+/// To whom the order goes: as it stands on the label where the order names an address, and as far as it is known otherwise.
+async fn recipient(ctx: &CallContext, kept: &Kept) -> Result<String, ToolError> {
+    if let Some(address_id) = &kept.order.address_id {
+        let address = KeptAddress::load(ctx, address_id, "/draft_order_id").await?;
+        return Ok(address.formatted.join(", "));
+    }
+    let to = &kept.order.destination;
+    let parts = [to.postal_code.clone(), to.region(), Some(to.country())];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    Ok(parts.join(", "))
 }
 
 /// What the user has confirmed has to be what the order costs, neither more nor less.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::digest::Digest;
 use crate::envelope::Actor;
 use crate::id::{RequestId, SnapshotId, ToolName};
 use crate::tool::AmountUnit;
@@ -36,6 +37,12 @@ pub struct Approval {
     /// The arguments that the tool would be given, defaults included. Who may answer sees all of it but declared secrets, with characters that
     /// hide or that move others written as their numbers. For everybody else every sensitive value is replaced.
     pub arguments: Value,
+    /// The call in the words of its tool, in the reader's language; only for those who may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<ApprovalQuestion>,
+    /// The data that the call would answer, as the tool has simulated it before the question was asked; only for those who may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_answer: Option<Value>,
     /// What it may cost at most, where the tool declares terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<ApprovedAmount>,
@@ -53,9 +60,46 @@ pub struct Approval {
     pub asked_at: String,
     /// Until when it can be answered, or the answer be used, RFC 3339.
     pub expires_at: String,
+    /// True if two different approvers have to say yes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub four_eyes: bool,
+    /// The first yes, where two are needed and one is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<ApprovalAnswer>,
     /// Who answered, and what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ApprovalAnswer>,
+    /// SHA-256 of the canonical JSON of everything else here but `state`, `confirmed` and `answer`; only for those who may answer, while it is open.
+    /// An answer that sends it back counts for exactly this rendering.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_digest: Option<Digest>,
+}
+
+/// A call in the words of its tool, for the person who decides. It is text to display, and bounded: control characters, line breaks and
+/// characters that move others are written as their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalQuestion {
+    /// One line.
+    pub title: String,
+    /// What is done, to whom, for how much.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<ApprovalLine>,
+    /// What cannot be undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub irreversible: Vec<String>,
+}
+
+/// One line of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalLine {
+    /// Such as `Total`.
+    pub label: String,
+    /// Such as `EUR 211.31`.
+    pub value: String,
 }
 
 /// What became of a question. Closed.

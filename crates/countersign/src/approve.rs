@@ -35,6 +35,12 @@
 //! An answer and its record are one commit, and so are a question and its record: no answer counts of which
 //! there is no evidence.
 //!
+//! # What a person sees
+//!
+//! Before a question is asked, the tool says in its own words what the call would do ([`Tool::question`](crate::Tool::question)), and where it can
+//! simulate, what it would answer. Both are kept with the question, sealed, as a [`Display`]. An answer may name the digest of what
+//! was rendered; then it counts for that rendering only, and its record says so.
+//!
 //! Whether something has expired is decided by the clock of the process that asks; processes of one store
 //! should agree about the time to within seconds. Single use does not depend on any clock.
 
@@ -51,14 +57,17 @@ use crate::ledger::{DocumentRead, DocumentWrite, KeyDigest};
 use crate::unavailable::Unavailable;
 
 mod answer;
+mod display;
 mod inbox;
 mod question;
 mod record;
+mod refused;
 mod stored;
 mod terms;
 mod waiting;
 
-pub use answer::{Error, SCOPE_ANSWER};
+pub use answer::{Error, Response, SCOPE_ANSWER};
+pub use display::Display;
 pub use inbox::Wanted;
 use question::Question;
 pub(crate) use stored::pointers;
@@ -96,6 +105,8 @@ pub struct Confirm {
     pub matter: Digest,
     /// What may fall and not rise, where the tool declares it.
     pub ceiling: Option<ApprovedAmount>,
+    /// The conversation that asks, where the call names one: a no holds all its questions about the tool back for a while.
+    pub session_id: Option<String>,
     /// The currency of the request, where it names one.
     pub currency: Option<String>,
     /// The time zone of the request, where it names one.
@@ -110,8 +121,14 @@ pub struct Confirm {
     pub key: Option<KeyDigest>,
     /// Whether a call with this key may have had its effect already.
     pub is_resumed: bool,
+    /// What else a person is shown. None until it is prepared: an approver who would ask answers [`Unasked`](Answer::Unasked) then.
+    pub display: Option<Display>,
+    /// True if two different approvers have to say yes.
+    pub four_eyes: bool,
     /// For how long the question can be answered, and the answer be used, where the policy says so.
     pub valid_for: Option<Duration>,
+    /// For how long nothing new is asked after a no, where the policy says so.
+    pub cool_down: Option<Duration>,
     /// How long the caller waits for the answer.
     pub wait: Duration,
 }
@@ -157,12 +174,23 @@ pub enum Answer {
         expires_at: Timestamp,
         /// Why an earlier question about this call, or its answer, does not count, where there was one.
         because: Option<Because>,
+        /// How many approvers have said yes, of how many.
+        approvers: (u8, u8),
     },
+    /// The user would be asked now, and what there is to show has to be prepared first.
+    Unasked,
     /// The user has declined.
     Denied {
         /// Under which it was asked.
         approval_id: String,
         /// Until when the same call is refused.
+        until: Timestamp,
+    },
+    /// The user has declined another call of this tool in this session a moment ago, and is asked nothing new about it for a while.
+    Cooling {
+        /// Under which it was asked.
+        approval_id: String,
+        /// When something new may be asked.
         until: Timestamp,
     },
     /// The user has too many open questions already.

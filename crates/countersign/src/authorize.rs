@@ -36,6 +36,11 @@ pub struct Decision {
     /// For how long an approval of the call can be given and used; as the executor is set up where it
     /// says nothing.
     pub approval_valid_for: Option<Duration>,
+    /// True if two different approvers have to confirm the call.
+    pub four_eyes: bool,
+    /// For how long nothing new is asked about the tool in a session after the user has declined; as the executor is set up where it
+    /// says nothing, and not at all where it is zero.
+    pub cool_down: Option<Duration>,
     /// The rule for a write that comes without a key; the executor's own where it says nothing.
     pub unkeyed_writes: Option<UnkeyedWrites>,
     /// The time within which a repeat counts as the same call; [`DERIVE_WINDOW`] where it says nothing.
@@ -114,6 +119,8 @@ impl Authorizer for AllowAll {
             policy_revision: self.revision.clone(),
             must_confirm: false,
             approval_valid_for: None,
+            four_eyes: false,
+            cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
         };
@@ -196,6 +203,8 @@ impl Authorizer for Rules {
             policy_revision: self.revision.clone(),
             must_confirm: false,
             approval_valid_for: None,
+            four_eyes: false,
+            cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
         };

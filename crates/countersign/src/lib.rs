@@ -135,7 +135,7 @@ pub use catalog::Catalog;
 pub use context::CallContext;
 pub use executor::{Executor, ToolCall};
 pub use principal::{Credential, Principal};
-pub use tool::{DryRun, DynTool, Reconciled, Reply, Tool, ToolError};
+pub use tool::{DryRun, DynTool, Question, Reconciled, Reply, Tool, ToolError};
 
 /// A boxed future that may be sent between threads: what object-safe traits return.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -15,8 +15,10 @@ use crate::context::CallContext;
 use crate::redact::Redaction;
 
 mod error;
+mod question;
 
 pub use error::ToolError;
+pub use question::Question;
 
 /// A tool with typed arguments and a typed answer.
 ///
@@ -84,6 +86,16 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reconciled<Self::Output>, ToolError>> + Send {
         std::future::ready(Ok(Reconciled::Unknown))
     }
+
+    /// Says in words for people what the call would do: asked before a person is (A13), where the call has to be confirmed. The context is
+    /// that of a dry run, and nothing of it is kept. An error is the answer of the call, and nobody is asked.
+    fn question(
+        &self,
+        _ctx: &CallContext,
+        _args: Self::Args,
+    ) -> impl Future<Output = Result<Option<Question>, ToolError>> + Send {
+        std::future::ready(Ok(None))
+    }
 }
 
 /// A tool without its types: what the catalog holds and what manifests are turned into. Written by
@@ -142,6 +154,15 @@ pub trait DynTool: Send + Sync + 'static {
         _arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
         Box::pin(std::future::ready(Ok(Reconciled::Unknown)))
+    }
+
+    /// Says in words for people what the call would do, before a person is asked to confirm it.
+    fn question<'a>(
+        &'a self,
+        _ctx: &'a CallContext,
+        _arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Option<Question>, ToolError>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }
 
@@ -256,6 +277,18 @@ impl<T: Tool> DynTool for Typed<T> {
                 Reconciled::DidNotHappen => Reconciled::DidNotHappen,
                 Reconciled::Unknown => Reconciled::Unknown,
             })
+        })
+    }
+
+    fn question<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Option<Question>, ToolError>> {
+        Box::pin(async move {
+            let args = T::Args::from_json(arguments.as_json())
+                .map_err(|error| ToolError::unreadable_arguments(&error, self.is_quotable))?;
+            self.tool.question(ctx, args).await
         })
     }
 }

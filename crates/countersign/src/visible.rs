@@ -25,11 +25,23 @@ fn visible(text: String) -> String {
     if is_clear(&text) {
         return text;
     }
+    escaped(&text, is_plain)
+}
+
+/// The same for a text that has to stay on one line: line breaks and tabs are numbers as well.
+pub(crate) fn visible_line(text: String) -> String {
+    if text.chars().all(is_visible) && !text.contains(r"\u{") {
+        return text;
+    }
+    escaped(&text, is_visible)
+}
+
+fn escaped(text: &str, stays: fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\\' => shown.push_str(r"\\"),
-            c if is_plain(c) => shown.push(c),
+            c if stays(c) => shown.push(c),
             c => shown.extend(c.escape_unicode()),
         }
     }

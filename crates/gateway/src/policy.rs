@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::authorize::{Authorizer, Decision, Verdict, use_scope};
 use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
@@ -26,7 +27,7 @@ pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, To
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
 pub use live::{Keeper, LivePolicy, Reloaded};
-pub use value::{Glob, Period, ScopeName};
+pub use value::{Glob, Pause, Period, ScopeName};
 
 /// The largest policy file.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
@@ -95,6 +96,7 @@ impl Policy {
             return Err(PolicyError::empty());
         }
         realms_are_said(&file.issuers)?;
+        confirmations_are_asked(&file.tools)?;
         let digest = Digest::of_bytes(text.as_bytes());
         let hex = digest.to_string();
         let hex = hex.trim_start_matches("sha256:");
@@ -132,6 +134,13 @@ impl Policy {
     pub fn demands_confirmation(&self, tool: &str) -> bool {
         let mut rules = self.rules_of(tool);
         rules.any(|rule| rule.confirm == Some(ConfirmRule::Always))
+    }
+
+    /// For how long an approval of this tool can be given and used: the shortest time that a rule for it or the whole file says.
+    fn approval_valid_for(&self, tool: &str) -> Option<Duration> {
+        let rules = self.rules_of(tool).filter_map(|rule| rule.valid_for);
+        let all = rules.chain(self.file.approvals.valid_for);
+        all.map(Period::duration).min()
     }
 
     /// For each rule that a principal does not meet: one of these scopes is needed. Nothing where no scope
@@ -190,7 +199,9 @@ impl Policy {
             verdict: self.verdict(principal, tool),
             policy_revision: self.revision.clone(),
             must_confirm: self.demands_confirmation(tool.name.as_str()),
-            approval_valid_for: self.file.approvals.valid_for.map(Period::duration),
+            approval_valid_for: self.approval_valid_for(tool.name.as_str()),
+            four_eyes: self.rules_of(tool.name.as_str()).any(|rule| rule.four_eyes),
+            cool_down: self.file.approvals.cool_down.map(Pause::duration),
             unkeyed_writes: self.file.defaults.unkeyed_writes,
             unkeyed_window: self.file.defaults.unkeyed_window.map(Period::duration),
         }
@@ -266,6 +277,22 @@ fn realms_are_said(issuers: &[IssuerRule]) -> Result<(), PolicyError> {
             "write realm = \"home\" for the issuer whose users are those of the API keys, and a name such as realm = \"corp\" for each other one",
         )),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses a rule that says how a tool is confirmed and not that it is: nobody would be asked.
+fn confirmations_are_asked(tools: &[ToolRule]) -> Result<(), PolicyError> {
+    let is_lost =
+        |rule: &&ToolRule| rule.confirm.is_none() && (rule.four_eyes || rule.valid_for.is_some());
+    match tools.iter().find(is_lost) {
+        None => Ok(()),
+        Some(rule) => Err(PolicyError::of_file(
+            format!(
+                "the rule for {:?} has four_eyes or valid_for, and no confirm",
+                rule.tool.as_str()
+            ),
+            "write confirm = \"always\" beside it",
+        )),
     }
 }
 

@@ -365,6 +365,9 @@ macro_rules! ledger_contract {
                 racing_keyed_effects_elsewhere_use_an_approval_once
                 racing_questions_are_one
                 racing_answers_count_once
+                racing_approvers_are_two
+                a_no_holds_new_questions_back_everywhere
+                racing_refusals_leave_one_record
                 questions_and_answers_survive_a_restart
                 an_erased_user_leaves_no_question
             }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::ValueEnum;
-use countersign::approve::{self, StoredApprovals, Wanted};
+use countersign::approve::{self, Response, StoredApprovals, Wanted};
 use countersign::contract::{Actor, Approval, ApprovalDecision, ApprovalState};
 use serde::Deserialize;
 use serde_json::json;
@@ -161,6 +161,7 @@ impl List {
             user_id: self.user.clone(),
             state: self.state.wanted(),
             limit: self.limit,
+            ..Wanted::default()
         })?;
         let mut table = Table::new([
             "ASKED AT",
@@ -198,13 +199,26 @@ fn answer(
 ) -> Result<Exit, Failure> {
     check_is_meant(&which.id)?;
     let approval = inbox.find(&which.id)?;
-    let answered = inbox.decide(&approval.id, decision, why.reason.as_deref())?;
+    if !terminal.is_for_programs() {
+        for (name, value) in asked(&approval) {
+            terminal.say(format_args!("{name}: {}", visible(&value)))?;
+        }
+    }
+    // The answer is for what was just shown, and for nothing else.
+    let response = Response::new(decision)
+        .because(why.reason.as_deref())
+        .to(approval.shown_digest);
+    let answered = inbox.decide(&approval.id, &response)?;
     if terminal.is_for_programs() {
         write_json(terminal, &answered)?;
         return Ok(Exit::Ok);
     }
     let what = format!("{} of {}", answered.tool, answered.user_id);
     terminal.say(match decision {
+        ApprovalDecision::Approve if answered.confirmed.is_some() => format!(
+            "confirmed: the call of {what} needs another approver, until {}",
+            answered.expires_at
+        ),
         ApprovalDecision::Approve => format!(
             "approved: the call of {what} may be made once, until {}",
             answered.expires_at
@@ -214,7 +228,7 @@ fn answer(
             answered.expires_at
         ),
     })?;
-    if let Some(answer) = &answered.answer {
+    if let Some(answer) = answered.answer.as_ref().or(answered.confirmed.as_ref()) {
         terminal.say(format_args!("evidence: {}", answer.evidence))?;
     }
     Ok(Exit::Ok)
@@ -235,6 +249,25 @@ fn check_is_meant(id: &str) -> Result<(), Failure> {
 /// How much of an id an answer needs, after `ap_`.
 const ANSWERED_CHARS_MIN: usize = 8;
 
+/// The call as a person is asked about it: in the words of its tool, what it would answer, and every argument.
+fn asked(approval: &Approval) -> Vec<(&str, String)> {
+    let mut lines = Vec::new();
+    if let Some(question) = &approval.question {
+        lines.push(("question", question.title.clone()));
+        let own = question.lines.iter();
+        lines.extend(own.map(|line| (&*line.label, line.value.clone())));
+        let undone = question.irreversible.iter().cloned();
+        lines.extend(undone.map(|what| ("cannot be undone", what)));
+    }
+    let would_answer = approval.would_answer.as_ref();
+    lines.extend(would_answer.map(|data| ("would answer", data.to_string())));
+    if let Some(ceiling) = &approval.ceiling {
+        lines.push(("costs", format!("at most {ceiling}")));
+    }
+    lines.push(("arguments", approval.arguments.to_string()));
+    lines
+}
+
 fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut lines = vec![
         ("approval", approval.id.clone()),
@@ -248,9 +281,6 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     lines.push(("tool", approval.tool.to_string()));
     lines.extend(approval.title.clone().map(|title| ("title", title)));
     lines.push(("does", approval.description.clone()));
-    if let Some(ceiling) = &approval.ceiling {
-        lines.push(("costs", format!("at most {ceiling}")));
-    }
     let currency = approval.currency.clone();
     lines.extend(currency.map(|currency| ("currency", currency)));
     let timezone = approval.timezone.clone();
@@ -259,13 +289,22 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     lines.push(("policy", approval.policy_revision.clone()));
     lines.push(("asked at", approval.asked_at.clone()));
     lines.push(("until", approval.expires_at.clone()));
+    if approval.four_eyes {
+        lines.push(("approvers", "two different ones".to_owned()));
+    }
+    if let Some(first) = &approval.confirmed {
+        lines.push(("confirmed by", first.by.id.clone()));
+        lines.push(("confirmed at", first.at.clone()));
+    }
     if let Some(answer) = &approval.answer {
         lines.push(("answered by", answer.by.id.clone()));
         lines.push(("answered at", answer.at.clone()));
         lines.extend(answer.reason.clone().map(|reason| ("reason", reason)));
         lines.push(("evidence", answer.evidence.to_string()));
     }
-    lines.push(("arguments", approval.arguments.to_string()));
+    lines.extend(asked(approval));
+    let shown = approval.shown_digest;
+    lines.extend(shown.map(|digest| ("shown digest", digest.to_string())));
     let out = terminal.data();
     for (name, value) in lines {
         writeln!(out, "{name}: {}", visible(&value))?;
@@ -350,22 +389,21 @@ impl Inbox {
         }
     }
 
-    fn decide(
-        &self,
-        id: &str,
-        decision: ApprovalDecision,
-        reason: Option<&str>,
-    ) -> Result<Approval, Failure> {
+    fn decide(&self, id: &str, response: &Response) -> Result<Approval, Failure> {
         match self {
             Self::Here { place, approvals } => {
                 let mut journal = Journal::start(place)?;
-                let answered = async { approvals.decide(id, &operator(), decision, reason).await };
+                let answered = async { approvals.decide(id, &operator(), response).await };
                 let answered = place.runtime.block_on(answered).map_err(failed)?;
                 journal.sign(place)?;
                 Ok(answered)
             }
             Self::There(running) => {
-                let body = json!({"decision": decision, "reason": reason});
+                let body = json!({
+                    "decision": response.decision,
+                    "reason": response.reason,
+                    "shown_digest": response.shown_digest,
+                });
                 let answer = running.ask("POST", &format!("{PATH}/{id}"), Some(&body))?;
                 Ok(serde_json::from_value(answer)?)
             }
@@ -380,11 +418,15 @@ const PATH: &str = "/v1/approvals";
 fn failed(error: approve::Error) -> Failure {
     match error {
         approve::Error::Store(error) => store_failed(error),
-        approve::Error::NotOpen { .. } => Failure::from(error).refused(),
+        approve::Error::NotOpen { .. } | approve::Error::OtherRendering => {
+            Failure::from(error).refused()
+        }
         approve::Error::Unknown(_) => Failure::from(error)
             .hint("`countersign approvals list --state all` shows those that there are"),
-        approve::Error::Agent | approve::Error::NotTheirs | approve::Error::Reason => {
-            Failure::from(error)
-        }
+        approve::Error::Agent
+        | approve::Error::NotTheirs
+        | approve::Error::SameApprover
+        | approve::Error::Asker
+        | approve::Error::Reason => Failure::from(error),
     }
 }

@@ -127,6 +127,13 @@ countersign::contract::messages! {
         // Payment.
         NothingHeld => "nothing is held for this draft order, or not any more",
         LockFirst => "call checkout.lock_price_and_stock for it, then this again",
+        PreparePayment { total } => "Prepare the payment of {total}",
+        LabelTotal => "Total",
+        LabelShipping => "Shipping",
+        LabelRecipient => "Goes to",
+        LabelPayUntil => "Can be paid until",
+        CannotBeReturned { title } => "{title} cannot be sent back",
+        PaymentIsElsewhere => "Nothing is charged by this; what you pay afterwards, elsewhere, comes back only by the rules of the shop",
         OrderCosts { total, confirmed } => "the order costs {total}, not {confirmed}",
         LetUserConfirmTotal => "show the user the total of the order and let the user confirm that",
         OrderDoesNotFollow => "the total of the order does not follow from what it rests on",

@@ -126,6 +126,13 @@ countersign::contract::translation! {
         // Payment.
         NothingHeld => "该草稿订单尚未锁定价格和库存，或锁定已到期",
         LockFirst => "请先为其调用 checkout.lock_price_and_stock，再重新调用",
+        PreparePayment { total } => "准备支付 {total}",
+        LabelTotal => "合计",
+        LabelShipping => "配送方式",
+        LabelRecipient => "收货地址",
+        LabelPayUntil => "付款截止时间",
+        CannotBeReturned { title } => "{title} 不支持退货",
+        PaymentIsElsewhere => "此操作不会扣款；您之后在别处支付的款项，只能按店铺规则退回",
         OrderCosts { total, confirmed } => "订单总额为 {total}，而不是 {confirmed}",
         LetUserConfirmTotal => "请向用户展示订单总额，并请用户确认",
         OrderDoesNotFollow => "订单总额与其依据不一致",

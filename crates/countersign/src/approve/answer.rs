@@ -2,10 +2,10 @@
 //! it is: what counts is the proved principal.
 
 use countersign_contract::approval::{Approval, ApprovalDecision, ApprovalState};
-use countersign_contract::{ActorType, ErrorBody, ErrorCode, FaultSource};
+use countersign_contract::{ActorType, Digest, ErrorBody, ErrorCode, FaultSource, Language};
 
-use super::question::{Given, Question, Standing, Writing, later};
-use super::record::Event;
+use super::question::{Given, Proof, Question, Standing, Writing, later};
+use super::record::{Event, Shown};
 use super::stored::{StoredApprovals, TRIES_MAX, is_done};
 use crate::ledger::{self, Commit};
 use crate::principal::Principal;
@@ -20,6 +20,66 @@ pub const SCOPE_ANSWER: &str = "approvals:answer";
 /// The longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
+/// An answer as a person gives it.
+///
+/// # Example
+///
+/// ```
+/// use countersign::approve::Response;
+///
+/// let no = Response::deny().because(Some("not this month"));
+/// assert!(no.shown_digest.is_none());
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// Yes or no.
+    pub decision: ApprovalDecision,
+    /// Why.
+    pub reason: Option<String>,
+    /// The `shown_digest` of what the person was shown. The answer then counts for that rendering only.
+    ///
+    /// It may be left out, because a question never changes under its id: another question has another id.
+    pub shown_digest: Option<Digest>,
+    /// The language of the approval that is answered with; without a `shown_digest` also of what was shown, for the record.
+    pub language: Language,
+}
+
+impl Response {
+    /// Yes.
+    pub const fn approve() -> Self {
+        Self::new(ApprovalDecision::Approve)
+    }
+
+    /// No.
+    pub const fn deny() -> Self {
+        Self::new(ApprovalDecision::Deny)
+    }
+
+    /// One of the two.
+    pub const fn new(decision: ApprovalDecision) -> Self {
+        Self {
+            decision,
+            reason: None,
+            shown_digest: None,
+            language: Language::English,
+        }
+    }
+
+    /// With a reason; an empty one is none.
+    pub fn because(mut self, reason: Option<&str>) -> Self {
+        self.reason = reason
+            .filter(|reason| !reason.is_empty())
+            .map(str::to_owned);
+        self
+    }
+
+    /// To what was rendered with this digest.
+    pub fn to(mut self, shown_digest: Option<Digest>) -> Self {
+        self.shown_digest = shown_digest;
+        self
+    }
+}
+
 /// A question could not be answered or shown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -32,6 +92,15 @@ pub enum Error {
     /// The principal may see it and not answer it.
     #[error("only the user who is asked, or somebody with the scope {SCOPE_ANSWER}, may answer")]
     NotTheirs,
+    /// The first of two approvers tried to be the second as well.
+    #[error("the second approver has to be somebody else")]
+    SameApprover,
+    /// Whoever made the call tried to be one of its two approvers.
+    #[error("whoever made the call cannot be one of its two approvers")]
+    Asker,
+    /// The answer is for something else than what the question shows.
+    #[error("the answer is for another rendering of the approval")]
+    OtherRendering,
     /// It is no longer open.
     #[error("the approval {id:?} is {}", state.as_str())]
     NotOpen {
@@ -62,6 +131,19 @@ impl Error {
                 ErrorBody::new(ErrorCode::Forbidden, Say::NotYoursToAnswer { scope })
                     .hint(Say::UseAskedCredential)
             }
+            Self::SameApprover => {
+                ErrorBody::new(ErrorCode::Forbidden, Say::SameApprover).hint(Say::SecondApprover {
+                    scope: SCOPE_ANSWER.to_owned(),
+                })
+            }
+            Self::Asker => {
+                let scope = SCOPE_ANSWER.to_owned();
+                ErrorBody::new(ErrorCode::Forbidden, Say::AskerCannotAnswer)
+                    .hint(Say::SecondApprover { scope })
+            }
+            Self::OtherRendering => ErrorBody::new(ErrorCode::Conflict, Say::OtherRendering)
+                .field("/shown_digest")
+                .hint(Say::LookAgain),
             Self::NotOpen { id, state } => {
                 let message = match state {
                     ApprovalState::Pending => Say::ApprovalPending { id },
@@ -98,7 +180,8 @@ impl StoredApprovals {
         by: &Principal,
         reason: Option<&str>,
     ) -> Result<Approval, Error> {
-        self.decide(id, by, ApprovalDecision::Approve, reason).await
+        let yes = Response::approve().because(reason);
+        self.decide(id, by, &yes).await
     }
 
     /// Answers a question with no. The same call is then refused until the answer expires.
@@ -108,19 +191,31 @@ impl StoredApprovals {
         by: &Principal,
         reason: Option<&str>,
     ) -> Result<Approval, Error> {
-        self.decide(id, by, ApprovalDecision::Deny, reason).await
+        let no = Response::deny().because(reason);
+        self.decide(id, by, &no).await
     }
 
-    /// Answers a question. Answer and record are one commit.
+    /// Answers a question. Answer and record are one commit. An attempt that does not count has a record, too.
     pub async fn decide(
         &self,
         id: &str,
         by: &Principal,
-        decision: ApprovalDecision,
-        reason: Option<&str>,
+        response: &Response,
     ) -> Result<Approval, Error> {
-        let reason = reason.filter(|reason| !reason.is_empty());
-        if !reason.is_none_or(is_reason) {
+        let decided = self.decide_open(id, by, response).await;
+        if let Err(error) = &decided {
+            self.note_refusal(id, by, error).await;
+        }
+        decided
+    }
+
+    async fn decide_open(
+        &self,
+        id: &str,
+        by: &Principal,
+        response: &Response,
+    ) -> Result<Approval, Error> {
+        if !response.reason.as_deref().is_none_or(is_reason) {
             return Err(Error::Reason);
         }
         for _ in 0..TRIES_MAX {
@@ -132,10 +227,12 @@ impl StoredApprovals {
                 let id = question.id;
                 return Err(Error::NotOpen { id, state });
             }
-            let answered = self.write_answer(question, version, by, decision, reason);
+            check_is_another(by, &question, response.decision)?;
+            let shown = shown(&question, response)?;
+            let answered = self.write_answer((question, version), by, response, shown);
             if let Some(answered) = answered.await? {
                 self.answered.notify_waiters();
-                return Ok(answered.shown_to(by, now));
+                return Ok(answered.shown_to(by, now, shown.language));
             }
         }
         let busy = Unavailable::new("approvals", "the question keeps changing");
@@ -145,32 +242,44 @@ impl StoredApprovals {
     /// None where the question moved underneath the answer.
     async fn write_answer(
         &self,
-        question: Question,
-        version: u64,
+        (question, version): (Question, u64),
         by: &Principal,
-        decision: ApprovalDecision,
-        reason: Option<&str>,
+        response: &Response,
+        shown: Shown,
     ) -> Result<Option<Question>, Error> {
         let keys = self.vault.key(&question.user_id).await?;
         let at = self.clock.now();
-        let event = match decision {
+        let is_first_of_two = question.four_eyes && question.first.is_none();
+        let event = match response.decision {
+            ApprovalDecision::Approve if is_first_of_two => Event::Confirmed,
             ApprovalDecision::Approve => Event::Approved,
             ApprovalDecision::Deny => Event::Denied,
         };
-        let (entry, link) = self.record(&question, event, &by.actor, at, &keys);
+        let (entry, link) = self.record_shown(&question, event, &by.actor, at, &keys, shown);
         let given = Given {
             by: by.actor.clone(),
             at,
-            reason: reason.map(str::to_owned),
+            reason: response.reason.clone(),
             link,
+            proof: Some(Proof::of(by)),
         };
-        let answered = Question {
-            standing: match decision {
-                ApprovalDecision::Approve => Standing::Approved(given),
-                ApprovalDecision::Deny => Standing::Denied(given),
+        let expires_at = later(at, question.valid_for);
+        let answered = match response.decision {
+            // The second has as long as the first had.
+            ApprovalDecision::Approve if is_first_of_two => Question {
+                first: Some(given),
+                ..question
             },
-            expires_at: later(at, question.valid_for),
-            ..question
+            ApprovalDecision::Approve => Question {
+                standing: Standing::Approved(given),
+                expires_at,
+                ..question
+            },
+            ApprovalDecision::Deny => Question {
+                standing: Standing::Denied(given),
+                expires_at,
+                ..question
+            },
         };
         let Writing { read, write } = answered.write(&keys, version, &*self.ids);
         let commit = Commit {
@@ -202,6 +311,46 @@ pub(super) fn check_may_answer(by: &Principal, question: &Question) -> Result<()
         ActorType::User if is_asked => Ok(()),
         ActorType::User | ActorType::System if by.holds(SCOPE_ANSWER) => Ok(()),
         ActorType::User | ActorType::System => Err(Error::NotTheirs),
+    }
+}
+
+/// Refuses a yes that would make one person both approvers, or the one who made the call one of them. A no needs nobody else.
+fn check_is_another(
+    by: &Principal,
+    question: &Question,
+    decision: ApprovalDecision,
+) -> Result<(), Error> {
+    match decision {
+        ApprovalDecision::Deny => return Ok(()),
+        ApprovalDecision::Approve if !question.four_eyes => return Ok(()),
+        ApprovalDecision::Approve => {}
+    }
+    let is_asked = by.actor.kind == ActorType::User && by.actor.id == question.user_id;
+    if !is_asked && [&question.actor, &question.principal].contains(&&by.actor) {
+        return Err(Error::Asker);
+    }
+    if question.has_answered(by) {
+        return Err(Error::SameApprover);
+    }
+    Ok(())
+}
+
+/// How the question was shown to the one who answers.
+fn shown(question: &Question, response: &Response) -> Result<Shown, Error> {
+    match response.shown_digest {
+        None => Ok(Shown {
+            language: response.language,
+            is_checked: false,
+        }),
+        Some(digest) => {
+            let language = question.language_of(digest);
+            language
+                .map(|language| Shown {
+                    language,
+                    is_checked: true,
+                })
+                .ok_or(Error::OtherRendering)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign_contract::approval::{Approval, ApprovalState};
-use countersign_contract::{Actor, ActorType};
+use countersign_contract::{Actor, ActorType, Language};
 use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Error, sees_all};
@@ -26,6 +26,8 @@ pub struct Wanted {
     pub state: Option<ApprovalState>,
     /// At most so many.
     pub limit: usize,
+    /// The language of what the tools say.
+    pub language: Language,
 }
 
 impl Default for Wanted {
@@ -34,6 +36,7 @@ impl Default for Wanted {
             user_id: None,
             state: None,
             limit: 100,
+            language: Language::English,
         }
     }
 }
@@ -70,10 +73,20 @@ impl StoredApprovals {
         Ok(newest.shown_to(by))
     }
 
-    /// One question.
+    /// One question, with the tool's words in English.
     pub async fn show(&self, id: &str, by: &Principal) -> Result<Approval, Error> {
+        self.show_in(id, by, Language::English).await
+    }
+
+    /// One question in the language of its reader.
+    pub async fn show_in(
+        &self,
+        id: &str,
+        by: &Principal,
+        language: Language,
+    ) -> Result<Approval, Error> {
         let (question, _) = self.visible(id, by).await?;
-        Ok(question.shown_to(by, self.clock.now()))
+        Ok(question.shown_to(by, self.clock.now(), language))
     }
 
     /// Counts the questions that nobody has answered and that can still be, of all users: for whoever watches. More than
@@ -126,7 +139,7 @@ impl StoredApprovals {
     }
 
     /// Whose a question is, and the question where it is still there.
-    async fn found(
+    pub(super) async fn found(
         &self,
         id: &str,
     ) -> Result<Option<(Owner, Option<(Question, u64)>)>, ledger::Error> {
@@ -251,6 +264,7 @@ impl StoredApprovals {
             ),
         };
         writings.extend(self.without_owner(id).await?);
+        writings.extend(self.without_refusals(&owner.user_id, id).await?);
         let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
         let commit = Commit {
             key: None,
@@ -268,6 +282,7 @@ impl StoredApprovals {
 struct Newest {
     state: Option<ApprovalState>,
     limit: usize,
+    language: Language,
     now: Timestamp,
     questions: Vec<Question>,
 }
@@ -277,6 +292,7 @@ impl Newest {
         Self {
             state: wanted.state,
             limit: wanted.limit,
+            language: wanted.language,
             now,
             questions: Vec::new(),
         }
@@ -303,7 +319,7 @@ impl Newest {
     fn shown_to(mut self, by: &Principal) -> Vec<Approval> {
         self.trim();
         let questions = self.questions.into_iter();
-        let shown = questions.map(|question| question.shown_to(by, self.now));
+        let shown = questions.map(|question| question.shown_to(by, self.now, self.language));
         shown.collect()
     }
 }

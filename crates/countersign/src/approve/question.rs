@@ -4,19 +4,20 @@ use countersign_contract::approval::{
     Approval, ApprovalAnswer, ApprovalDecision, ApprovalState, ApprovedAmount,
 };
 use countersign_contract::evidence::Link;
-use countersign_contract::{Actor, Digest, RequestId, Retention, ToolName};
+use countersign_contract::{Actor, Digest, Language, RequestId, Retention, ToolName, canonical};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::check_may_answer;
+use super::display::Display;
 use super::stored::COLLECTION;
 use super::terms::is_within;
 use super::{Because, Confirm};
 use crate::ids::IdSource;
 use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, Error, IndexEntry, KeyDigest};
-use crate::principal::Principal;
+use crate::principal::{Credential, Principal};
 use crate::scribe::recorded_request_id;
 use crate::state::document_aad;
 use crate::visible::make_visible;
@@ -47,6 +48,15 @@ pub(super) struct Question {
     #[serde(default)]
     pub(super) arguments: Option<Value>,
     pub(super) arguments_redacted: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) display: Option<Display>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<String>,
+    #[serde(default)]
+    pub(super) four_eyes: bool,
+    /// The first yes, where two are needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first: Option<Given>,
     pub(super) policy_revision: String,
     pub(super) request_id: RequestId,
     /// True if the caller chose the request id; so does a question of an older program count.
@@ -96,6 +106,32 @@ pub(super) struct Given {
     pub(super) at: Timestamp,
     pub(super) reason: Option<String>,
     pub(super) link: Link,
+    /// For whom the one who answered acts, and by which credential; none in an answer that an older program has taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) proof: Option<Proof>,
+}
+
+/// The person behind an answer, as far as the credential tells.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Proof {
+    user_id: String,
+    credential: Option<String>,
+}
+
+impl Proof {
+    pub(super) fn of(by: &Principal) -> Self {
+        let credential = by.credential.as_ref().map(|credential| match credential {
+            Credential::ApiKey { id } => format!("key/{id}"),
+            Credential::Token { issuer, jti } => {
+                let jti = jti.as_deref().unwrap_or(&by.actor.id);
+                format!("token/{issuer}/{jti}")
+            }
+        });
+        Self {
+            user_id: by.user_id.clone(),
+            credential,
+        }
+    }
 }
 
 /// The call that has used an approval.
@@ -144,6 +180,10 @@ impl Question {
             timezone: confirm.timezone.clone(),
             arguments: Some(confirm.arguments.clone()),
             arguments_redacted: displayed(&confirm.arguments_redacted),
+            display: confirm.display.clone(),
+            session_id: confirm.session_id.clone(),
+            four_eyes: confirm.four_eyes,
+            first: None,
             policy_revision: confirm.policy_revision.clone(),
             request_id: confirm.request_id.clone(),
             is_id_chosen: confirm.is_id_chosen,
@@ -194,7 +234,9 @@ impl Question {
             Some(Because::AmountRose)
         } else if self.definition != confirm.definition {
             Some(Because::ToolChanged)
-        } else if self.policy_revision != confirm.policy_revision {
+        } else if self.policy_revision != confirm.policy_revision
+            || (confirm.four_eyes && !self.four_eyes)
+        {
             Some(Because::PolicyChanged)
         } else {
             None
@@ -241,25 +283,83 @@ impl Question {
     }
 
     /// As an inbox shows it to somebody.
-    pub(super) fn shown_to(self, by: &Principal, now: Timestamp) -> Approval {
+    pub(super) fn shown_to(self, by: &Principal, now: Timestamp, language: Language) -> Approval {
         match check_may_answer(by, &self) {
-            Ok(()) => self.shown_whole(now),
+            Ok(()) => self.shown_whole(now, language),
             Err(_) => self.shown(now),
         }
     }
 
-    /// As those see it who may answer: with every argument as the tool would be given it.
-    pub(super) fn shown_whole(mut self, now: Timestamp) -> Approval {
+    /// As those see it who may answer: with every argument as the tool would be given it, and the tool's own words.
+    pub(super) fn shown_whole(mut self, now: Timestamp, language: Language) -> Approval {
+        let shown_digest = self
+            .is_open(now)
+            .then(|| Digest::of_bytes(self.rendered(language).as_bytes()));
         if let Some(mut whole) = self.arguments.take() {
             make_visible(&mut whole);
             self.arguments_redacted = whole;
         }
-        self.shown(now)
+        let display = self.display.take().unwrap_or_default();
+        Approval {
+            question: display.question(language).cloned(),
+            would_answer: display.would_answer().cloned(),
+            shown_digest,
+            ..self.shown(now)
+        }
+    }
+
+    /// Everything that a person is shown who may answer, as canonical JSON: what an answer is bound to. How far the question has come is no part
+    /// of it, and neither is the digest itself.
+    pub(super) fn rendered(&self, language: Language) -> String {
+        let mut open = self.clone();
+        open.standing = Standing::Pending;
+        open.first = None;
+        // Nothing has expired yet, so that no digest is made of a digest.
+        let shown = Approval {
+            state: ApprovalState::Pending,
+            ..open.shown_whole(Timestamp::MAX, language)
+        };
+        let value = serde_json::to_value(&shown).expect("names, strings and JSON values");
+        let text = canonical::to_string(&value);
+        text.unwrap_or_else(|_| value.to_string())
+    }
+
+    /// The language that was rendered, by the digest of the rendering.
+    pub(super) fn language_of(&self, shown_digest: Digest) -> Option<Language> {
+        Language::ALL
+            .into_iter()
+            .find(|language| Digest::of_bytes(self.rendered(*language).as_bytes()) == shown_digest)
+    }
+
+    /// True if the first of two answers is of the same person or credential.
+    pub(super) fn has_answered(&self, by: &Principal) -> bool {
+        self.first.as_ref().is_some_and(|first| {
+            let ours = Proof::of(by);
+            let is_same_proof = first.proof.as_ref().is_none_or(|first| {
+                let is_same_user = !first.user_id.is_empty() && first.user_id == ours.user_id;
+                let is_same_credential =
+                    first.credential.is_some() && first.credential == ours.credential;
+                is_same_user || is_same_credential
+            });
+            first.by.id == by.actor.id || is_same_proof
+        })
+    }
+
+    /// How many approvers have said yes, of how many, while it is open.
+    pub(super) fn approvers(&self) -> (u8, u8) {
+        let needed = if self.four_eyes { 2 } else { 1 };
+        (u8::from(self.first.is_some()), needed)
     }
 
     /// As everybody else sees it who may know of it.
     fn shown(self, now: Timestamp) -> Approval {
         let state = self.state(now);
+        let confirmed = match self.standing {
+            Standing::Pending => self
+                .first
+                .map(|first| first.shown(ApprovalDecision::Approve)),
+            Standing::Approved(_) | Standing::Denied(_) | Standing::Used(..) => None,
+        };
         let answer = match self.standing {
             Standing::Pending => None,
             Standing::Approved(given) | Standing::Used(given, _) => {
@@ -277,6 +377,8 @@ impl Question {
             title: self.title,
             description: self.description,
             arguments: self.arguments_redacted,
+            question: None,
+            would_answer: None,
             ceiling: self.ceiling,
             currency: self.currency,
             timezone: self.timezone,
@@ -284,7 +386,10 @@ impl Question {
             policy_revision: self.policy_revision,
             asked_at: self.asked_at.to_string(),
             expires_at: self.expires_at.to_string(),
+            four_eyes: self.four_eyes,
+            confirmed,
             answer,
+            shown_digest: None,
         }
     }
 
@@ -324,9 +429,15 @@ impl Question {
             by_matter(keys, &self.tool, self.matter.unwrap_or(self.exact)),
             by_tool(keys, &self.tool),
         ];
-        if matches!(self.standing, Standing::Pending) {
-            entries.push(pending(keys));
-            entries.push(IndexEntry::open_until(self.expires_at));
+        match self.standing {
+            Standing::Pending => {
+                entries.push(pending(keys));
+                entries.push(IndexEntry::open_until(self.expires_at));
+            }
+            Standing::Denied(_) => {
+                entries.push(denied_in(keys, &self.tool, self.session_id.as_deref()));
+            }
+            Standing::Approved(_) | Standing::Used(..) => {}
         }
         entries.sort();
         Writing {
@@ -417,6 +528,13 @@ pub(super) fn by_tool(keys: &UserKey, tool: &ToolName) -> IndexEntry {
 /// All questions that nobody has answered.
 pub(super) fn pending(keys: &UserKey) -> IndexEntry {
     entry(keys, "pending", "")
+}
+
+/// All questions about a tool that were declined in a session.
+pub(super) fn denied_in(keys: &UserKey, tool: &ToolName, session_id: Option<&str>) -> IndexEntry {
+    // No session is a session of its own, and none that a caller can name.
+    let session = session_id.map_or_else(|| "none".to_owned(), |id| format!("of {id}"));
+    entry(keys, "denied", &[tool.as_str(), &session].join("\0"))
 }
 
 fn entry(keys: &UserKey, index: &str, value: &str) -> IndexEntry {

@@ -1,9 +1,8 @@
 //! The records of questions, answers and uses. What a person was shown is sealed beside each of them.
 
-use countersign_contract::approval::ApprovalState;
 use countersign_contract::evidence::{Link, RecordedActor, RecordedTool};
 use countersign_contract::{
-    Actor, Digest, EvidenceRecord, RecordKind, Retention, SnapshotId, canonical,
+    Actor, Digest, EvidenceRecord, Language, RecordKind, Retention, SnapshotId, canonical,
 };
 use countersign_evidence::seal::{self, UserKey};
 use countersign_evidence::tree::leaf_hash;
@@ -11,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::question::Question;
-use crate::ledger::Entry;
+use crate::ledger::{Entry, KeyDigest};
 use crate::payload::{self, Plain};
 use crate::retention::RetentionPlan;
 use crate::scribe::{Act, canonical_leaf, recorded_actor};
@@ -20,6 +19,8 @@ use crate::scribe::{Act, canonical_leaf, recorded_actor};
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event {
     Asked,
+    /// The first of two has said yes.
+    Confirmed,
     Approved,
     Denied,
     Used,
@@ -30,12 +31,21 @@ impl Event {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Asked => "asked",
+            Self::Confirmed => "confirmed",
             Self::Approved => "approved",
             Self::Denied => "denied",
             Self::Used => "used",
             Self::Removed => "removed",
         }
     }
+}
+
+/// How a question was shown to the one who answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shown {
+    pub(super) language: Language,
+    /// True if the answer named the digest of what was rendered.
+    pub(super) is_checked: bool,
 }
 
 /// The randomness of one record.
@@ -54,6 +64,7 @@ pub(super) struct Deed<'a> {
     pub(super) keys: &'a UserKey,
     pub(super) entropy: Entropy,
     pub(super) retention: &'a RetentionPlan,
+    pub(super) shown: Shown,
 }
 
 /// The record of an event, and how later records name it. What the person was shown is sealed beside it, and kept
@@ -68,8 +79,9 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
         keys,
         entropy,
         retention,
+        shown: how,
     } = deed;
-    let shown = shown_text(question, event, at);
+    let shown = shown_text(question, event, at, how.language);
     let plain = Plain {
         user_id: &question.user_id,
         actor: Some(by),
@@ -79,22 +91,38 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     let aad = payload::aad(&question.user_id, &id);
     let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
     let salt = seal::salt_of(&entropy.salt, seal::DOMAIN_SHOWN);
-    let about = json!({
+    let mut about = json!({
         "event": event.as_str(),
         "approval": question.id,
         // Digests under the user's own key: a bare one of few arguments could be guessed.
         "request": question.recorded_request_id(keys).as_str(),
         "call": question.place(keys).id,
     });
+    match event {
+        Event::Confirmed | Event::Approved | Event::Denied => {
+            // Under the user's key as well: what was shown has few secrets besides the arguments.
+            let digest = keys.index(["approval shown", &*shown].join("\0").as_bytes());
+            about["shown"] = KeyDigest(digest).to_string().into();
+            about["shown_checked"] = how.is_checked.into();
+        }
+        Event::Asked | Event::Used | Event::Removed => {}
+    }
     let record = EvidenceRecord {
         subject: Some(keys.subject(&question.user_id)),
         actor: Some(match event {
             // Whoever answers for others answers by name.
-            Event::Approved | Event::Denied if by.id != question.user_id => RecordedActor {
-                kind: by.kind,
-                id: by.id.clone(),
-            },
-            Event::Asked | Event::Approved | Event::Denied | Event::Used | Event::Removed => {
+            Event::Confirmed | Event::Approved | Event::Denied if by.id != question.user_id => {
+                RecordedActor {
+                    kind: by.kind,
+                    id: by.id.clone(),
+                }
+            }
+            Event::Asked
+            | Event::Confirmed
+            | Event::Approved
+            | Event::Denied
+            | Event::Used
+            | Event::Removed => {
                 recorded_actor(by, &question.user_id, keys, *by == question.principal)
             }
         }),
@@ -128,20 +156,54 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     (entry, link)
 }
 
-/// The question as the one who answers sees it, as canonical JSON.
-fn shown_text(question: &Question, event: Event, at: Timestamp) -> String {
-    let mut shown = question.clone().shown_whole(at);
-    match event {
-        Event::Asked | Event::Approved | Event::Denied => {
-            // This is what was shown; how it was answered is the record itself.
-            shown.state = ApprovalState::Pending;
-            shown.answer = None;
+/// The question as the one who answers sees it, as canonical JSON. For an answer it is what the `shown_digest` is of; how it was
+/// answered is the record itself.
+fn shown_text(question: &Question, event: Event, at: Timestamp, language: Language) -> String {
+    let shown = match event {
+        Event::Asked | Event::Confirmed | Event::Approved | Event::Denied => {
+            return question.rendered(language);
         }
-        Event::Used | Event::Removed => {}
-    }
+        Event::Used | Event::Removed => question.clone().shown_whole(at, language),
+    };
     let value = serde_json::to_value(&shown).expect("names, strings and JSON values");
     let text = canonical::to_string(&value);
     text.unwrap_or_else(|_| serde_json::to_string(&value).expect("a JSON value"))
+}
+
+/// The record of an attempt to answer that did not count.
+pub(super) fn refusal(
+    question: &Question,
+    by: &Actor,
+    reason: &str,
+    at: Timestamp,
+    id: SnapshotId,
+    keys: &UserKey,
+) -> Entry {
+    let record = EvidenceRecord {
+        subject: Some(keys.subject(&question.user_id)),
+        actor: Some(recorded_actor(by, &question.user_id, keys, true)),
+        tool: Some(RecordedTool {
+            name: question.tool.to_string(),
+            version: Some(question.tool_version.clone()),
+            definition: Some(question.definition),
+            build: None,
+        }),
+        policy_revision: Some(question.policy_revision.clone()),
+        act: json!({"event": "refused", "approval": question.id, "reason": reason}),
+        ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())
+    };
+    Entry {
+        id,
+        user_id: question.user_id.clone(),
+        kind: RecordKind::Approval,
+        at,
+        request_id: None,
+        tool: Some(question.tool.to_string()),
+        code: None,
+        leaf: canonical_leaf(&record),
+        payload: None,
+        keep_payload: None,
+    }
 }
 
 /// The record of what is removed because its user was erased.

@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use super::question::{self, Meaning, Question, Standing, Use, Writing};
-use super::record::{self, Event};
+use super::question::{self, Meaning, Question, Standing, Use, Writing, later};
+use super::record::{self, Event, Shown};
 use super::waiting::Waiting;
 use super::{Answer, Approver, Because, Confirm, Foreseen, Permit, Ticket, Using};
 use crate::BoxFuture;
@@ -60,6 +60,8 @@ pub struct Limits {
     pub waiting_max: usize,
     /// How many of them may wait for the same user.
     pub waiting_per_user_max: usize,
+    /// For how long nothing new is asked about a tool in a session after a no; at most a day.
+    pub cool_down: Duration,
 }
 
 impl Default for Limits {
@@ -70,12 +72,19 @@ impl Default for Limits {
             wait_max: Duration::from_mins(5),
             waiting_max: 64,
             waiting_per_user_max: 4,
+            cool_down: Duration::from_mins(2),
         }
     }
 }
 
 /// The longest that a question can be open, whatever a policy says.
 const VALID_FOR_MAX: Duration = Duration::from_hours(24 * 30);
+
+/// The longest cool-down: a question that was declined is kept for so long at least.
+const COOL_DOWN_MAX: Duration = Duration::from_hours(24);
+
+/// How many declined questions of one session are looked through.
+const DENIED_MAX: usize = 1_024;
 
 /// How often a waiting caller looks whether another process has answered.
 const POLL: Duration = Duration::from_millis(500);
@@ -138,6 +147,19 @@ impl StoredApprovals {
         at: Timestamp,
         keys: &UserKey,
     ) -> (Entry, Link) {
+        self.record_shown(question, event, by, at, keys, Shown::default())
+    }
+
+    /// The same, with how it was shown.
+    pub(super) fn record_shown(
+        &self,
+        question: &Question,
+        event: Event,
+        by: &Actor,
+        at: Timestamp,
+        keys: &UserKey,
+        shown: Shown,
+    ) -> (Entry, Link) {
         let mut entropy = record::Entropy {
             salt: [0; 32],
             nonce: [0; 12],
@@ -153,6 +175,7 @@ impl StoredApprovals {
             keys,
             entropy,
             retention: &self.retention,
+            shown,
         })
     }
 
@@ -190,6 +213,12 @@ impl StoredApprovals {
             if let Some(declined) = self.declined(confirm, &keys, now).await? {
                 return Ok(denied(&declined));
             }
+            if let Some(cooling) = self.cooling(confirm, &keys, now).await? {
+                return Ok(cooling);
+            }
+            if confirm.display.is_none() {
+                return Ok(Answer::Unasked);
+            }
             let because = match because {
                 Some(because) => Some(because),
                 None => self.nearest(confirm, &keys, now).await?,
@@ -216,10 +245,11 @@ impl StoredApprovals {
                 Meaning::Void(_) => {}
             }
         }
-        let declined = self.declined(confirm, &keys, now).await?;
-        Ok(declined.map_or(Foreseen::Asked, |question| {
-            Foreseen::Denied(denied(&question))
-        }))
+        if let Some(declined) = self.declined(confirm, &keys, now).await? {
+            return Ok(Foreseen::Denied(denied(&declined)));
+        }
+        let cooling = self.cooling(confirm, &keys, now).await?;
+        Ok(cooling.map_or(Foreseen::Asked, Foreseen::Denied))
     }
 
     async fn find_own(
@@ -302,6 +332,36 @@ impl StoredApprovals {
         Ok(found.find(|question| question.denies(confirm, now)))
     }
 
+    /// The newest no of the user about this tool in this session, as long as it holds new questions back.
+    async fn cooling(
+        &self,
+        confirm: &Confirm,
+        keys: &UserKey,
+        now: Timestamp,
+    ) -> Result<Option<Answer>, Error> {
+        let cool_down = confirm.cool_down.unwrap_or(self.limits.cool_down);
+        if cool_down.is_zero() {
+            return Ok(None);
+        }
+        let cool_down = SignedDuration::try_from(cool_down.min(COOL_DOWN_MAX));
+        let cool_down = cool_down.unwrap_or(SignedDuration::ZERO);
+        let entry = question::denied_in(keys, &confirm.tool, confirm.session_id.as_deref());
+        let user_id = &confirm.user_id;
+        let found = self.store.find(user_id, COLLECTION, &entry, DENIED_MAX);
+        let found = opened(user_id, keys, found.await?.documents)?;
+        let declined = found.into_iter().filter_map(|(_, question)| {
+            let given = match &question.standing {
+                Standing::Denied(given) => given,
+                Standing::Pending | Standing::Approved(_) | Standing::Used(..) => return None,
+            };
+            let until = later(given.at, cool_down);
+            (now < until).then_some((until, question.id))
+        });
+        Ok(declined
+            .max()
+            .map(|(until, approval_id)| Answer::Cooling { approval_id, until }))
+    }
+
     /// Why an answer that the user has given about this tool does not count for this call.
     async fn nearest(
         &self,
@@ -382,10 +442,12 @@ impl StoredApprovals {
         ];
         if let Some(replaced) = &replaced {
             writings.extend(self.without_owner(&replaced.id).await?);
+            writings.extend(self.without_refusals(user_id, &replaced.id).await?);
         }
         for (read, question) in over.into_iter().take(REMOVED_MAX) {
             writings.push(Writing::delete(read.key, read.version, true));
             writings.extend(self.without_owner(&question.id).await?);
+            writings.extend(self.without_refusals(user_id, &question.id).await?);
         }
         let (entry, _) = self.record(&question, Event::Asked, &confirm.actor, now, keys);
         let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
@@ -458,8 +520,10 @@ impl StoredApprovals {
         let approval_id = match &answer {
             Answer::Pending { approval_id, .. } if !wait.is_zero() => approval_id,
             Answer::Pending { .. }
+            | Answer::Unasked
             | Answer::Approved(_)
             | Answer::Denied { .. }
+            | Answer::Cooling { .. }
             | Answer::TooMany { .. } => return Ok(answer),
         };
         let Some(_waiter) = self.waiting.enter(&confirm.user_id, &self.limits) else {
@@ -548,6 +612,7 @@ fn pending(question: &Question, because: Option<Because>) -> Answer {
         approval_id: question.id.clone(),
         expires_at: question.expires_at,
         because,
+        approvers: question.approvers(),
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Allowed {
     /// Whether the policy wants the user to confirm, whatever the tool declares.
     pub(super) must_confirm: bool,
     pub(super) approval_valid_for: Option<Duration>,
+    pub(super) four_eyes: bool,
+    pub(super) cool_down: Option<Duration>,
     pub(super) unkeyed_writes: Option<UnkeyedWrites>,
     pub(super) unkeyed_window: Duration,
 }
@@ -53,6 +55,8 @@ impl Executor {
                     call,
                     must_confirm: decision.must_confirm,
                     approval_valid_for: decision.approval_valid_for,
+                    four_eyes: decision.four_eyes,
+                    cool_down: decision.cool_down,
                     unkeyed_writes: decision.unkeyed_writes,
                     unkeyed_window: decision.unkeyed_window.unwrap_or(DERIVE_WINDOW),
                 };

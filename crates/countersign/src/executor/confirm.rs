@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::bind::Bound;
 use super::claim::Claimed;
-use super::simulate::is_simulated;
+use super::simulate::Stage;
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
@@ -71,29 +71,37 @@ impl Executor {
     }
 
     async fn ask(&self, bound: &mut Bound, trail: &mut Trail) -> Result<Approved, Stop> {
-        let question = Box::new(question(bound, trail));
+        let mut question = Box::new(question(bound, trail));
         showable(&question)?;
-        let is_new = || async {
-            self.foresee(&question)
-                .await
-                .map(|it| matches!(it, Foreseen::Asked))
-        };
-        if is_simulated(bound) && is_new().await? {
-            self.simulate(bound, trail).await?;
+        let mut answer = self.ask_once(&question, bound, trail).await?;
+        if let Answer::Unasked = answer {
+            let display = self.present(Stage::of_bound(bound), trail).await?;
+            question.display = Some(display);
+            answer = self.ask_once(&question, bound, trail).await?;
         }
-        let clock = &self.parts.clock;
-        let asked = clock.monotonic();
-        let cancellation = &bound.allowed.call.cancellation;
-        let answer = self.patiently(&question, &bound.allowed.call.patience, &trail.seat);
-        let Some(answer) = cancellation.unless_cancelled(answer).await else {
-            return Err(given_up(&question));
-        };
-        let waited = clock.monotonic().saturating_sub(asked);
-        trail.record.phases.awaiting_approval_us = micros(waited);
-        let ticket = granted(&question, answer.map_err(|error| gateway_fault(&error))?)?;
+        let ticket = granted(&question, answer)?;
         let link = ticket.as_ref().and_then(|ticket| ticket.link.clone());
         trail.facts.links.extend(link);
         Ok(Approved { question, ticket })
+    }
+
+    /// Asks, and waits as long as the caller does.
+    async fn ask_once(
+        &self,
+        question: &Confirm,
+        bound: &Bound,
+        trail: &mut Trail,
+    ) -> Result<Answer, Stop> {
+        let clock = &self.parts.clock;
+        let asked = clock.monotonic();
+        let cancellation = &bound.allowed.call.cancellation;
+        let answer = self.patiently(question, &bound.allowed.call.patience, &trail.seat);
+        let Some(answer) = cancellation.unless_cancelled(answer).await else {
+            return Err(given_up(question));
+        };
+        let waited = clock.monotonic().saturating_sub(asked);
+        trail.record.phases.awaiting_approval_us = micros(waited);
+        Ok(answer.map_err(|error| gateway_fault(&error))?)
     }
 
     async fn foresee(&self, question: &Confirm) -> Result<Foreseen, Stop> {
@@ -121,7 +129,11 @@ impl Executor {
 
     /// Uses the approval of a call up that has its effect elsewhere: after its key was claimed, before the
     /// tool runs. Where somebody else was faster the tool does not run, and the key is released.
-    pub(super) async fn use_approval(&self, claimed: &mut Claimed) -> Result<(), Stop> {
+    pub(super) async fn use_approval(
+        &self,
+        claimed: &mut Claimed,
+        trail: &Trail,
+    ) -> Result<(), Stop> {
         let is_elsewhere = match claimed.entry.spec().behaviour.effect {
             Effect::External => true,
             // The commit of the effect uses it up.
@@ -137,7 +149,7 @@ impl Executor {
         let by = &approved.question.actor;
         let barred = match Box::pin(self.parts.approvals.use_up(using, by)).await {
             Ok(true) => return Ok(()),
-            Ok(false) => Box::pin(self.ask_again(&approved.question)).await,
+            Ok(false) => Box::pin(self.ask_again(claimed, trail)).await,
             Err(error) => store_fault(&error),
         };
         claimed.barred = Some(barred);
@@ -145,29 +157,35 @@ impl Executor {
     }
 
     /// What a call is told whose approval somebody else has used.
-    pub(super) async fn ask_again(&self, question: &Confirm) -> ErrorBody {
-        let question = at_once(question);
-        let answer = match self.parts.approver.ask(&question).await {
-            Ok(answer) => answer,
+    pub(super) async fn ask_again(&self, claimed: &mut Claimed, trail: &Trail) -> ErrorBody {
+        let taken = |tool: String| {
+            ErrorBody::new(
+                ErrorCode::NeedsUserConfirmation,
+                Say::ApprovalTaken { tool },
+            )
+            .hint(Say::SameAgain)
+        };
+        let Some(approved) = &claimed.approved else {
+            return taken(claimed.entry.name().to_string());
+        };
+        let mut question = at_once(&approved.question);
+        let mut answer = self.parts.approver.ask(&question).await;
+        if let Ok(Answer::Unasked) = answer {
+            match self.present(Stage::of_claimed(claimed), trail).await {
+                Ok(display) => question.display = Some(display),
+                Err(body) => return *body,
+            }
+            answer = self.parts.approver.ask(&question).await;
+        }
+        let granted = match answer {
+            Ok(answer) => granted(&question, answer),
             Err(error) => return gateway_fault(&error),
         };
-        match granted(&question, answer) {
+        match granted {
             Err(body) => *body,
             // It was answered anew in this very moment; the next call has it.
-            Ok(_) => ErrorBody::new(
-                ErrorCode::NeedsUserConfirmation,
-                Say::ApprovalTaken {
-                    tool: question.tool.to_string(),
-                },
-            )
-            .hint(Say::SameAgain),
+            Ok(_) => taken(question.tool.to_string()),
         }
-    }
-}
-
-impl Approved {
-    pub(super) fn question(&self) -> &Confirm {
-        &self.question
     }
 }
 
@@ -234,6 +252,7 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
         exact: agreed.exact,
         matter: agreed.matter,
         ceiling: agreed.ceiling,
+        session_id: request.session_id.clone(),
         currency: request.currency.clone(),
         timezone: request.timezone.clone(),
         arguments,
@@ -241,7 +260,10 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
         policy_revision: trail.record.policy_revision.clone().unwrap_or_default(),
         key: bound.key.as_ref().map(|key| key.scope.key),
         is_resumed,
+        display: None,
+        four_eyes: allowed.four_eyes,
         valid_for: allowed.approval_valid_for,
+        cool_down: allowed.cool_down,
         wait: allowed.call.wait_for_approval,
     }
 }
@@ -255,16 +277,36 @@ fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Bo
             approval_id,
             expires_at,
             because,
+            approvers,
         } => {
-            let message = Say::MustConfirm { tool };
-            let body = ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
+            let message = match approvers {
+                (0, 2..) => Say::MustConfirmTwice { tool },
+                (1.., 2..) => Say::OneMoreApprover { tool },
+                (_, 0 | 1) => Say::MustConfirm { tool },
+            };
+            let mut body = ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
                 .hint(Say::LetUserConfirm)
                 .detail("approval_id", approval_id)
                 .detail("expires_at", expires_at.to_string());
+            if let (given, needed @ 2..) = approvers {
+                body = body.detail("approvers", json!({"given": given, "needed": needed}));
+            }
             match because {
                 Some(because) => body.detail("asked_because", because.as_str()),
                 None => body,
             }
+        }
+        // Who prepares what is shown asks again, so nobody is told this.
+        Answer::Unasked => {
+            ErrorBody::new(ErrorCode::NeedsUserConfirmation, Say::MustConfirm { tool })
+                .hint(Say::SameAgain)
+        }
+        Answer::Cooling { approval_id, until } => {
+            let at = until.to_string();
+            ErrorBody::new(ErrorCode::Forbidden, Say::DeclinedBefore { tool, at })
+                .hint(Say::TellUserDeclined)
+                .detail("approval_id", approval_id)
+                .detail("ask_again_at", until.to_string())
         }
         Answer::Denied { approval_id, until } => {
             ErrorBody::new(ErrorCode::Forbidden, Say::Declined { tool })

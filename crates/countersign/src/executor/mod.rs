@@ -187,7 +187,7 @@ impl Executor {
         let bound = self.bind(admitted, trail).await?;
         let confirmed = self.confirm(bound, trail).await?;
         let mut claimed = self.claim(confirmed, trail).await?;
-        self.use_approval(&mut claimed).await?;
+        self.use_approval(&mut claimed, trail).await?;
         loop {
             let done = self.run(&mut claimed, trail).await;
             let recorded = self.record(done, &claimed, trail);

@@ -48,6 +48,8 @@ impl Executor {
             call,
             must_confirm: _,
             approval_valid_for: _,
+            four_eyes: _,
+            cool_down: _,
             unkeyed_writes: _,
             unkeyed_window: _,
         } = *bound.allowed;

@@ -79,7 +79,7 @@ impl Executor {
                 if uses_approval && collection == COLLECTION =>
             {
                 trail.key_stands("refused");
-                Err(self.approval_lost(claimed).await)
+                Err(self.approval_lost(claimed, trail).await)
             }
             Ok(CommitAnswer::Moved { collection, id }) => {
                 let what = (collection.as_str(), id.as_str());
@@ -95,9 +95,9 @@ impl Executor {
         }
     }
 
-    async fn approval_lost(&self, claimed: &Claimed) -> Stop {
+    async fn approval_lost(&self, claimed: &mut Claimed, trail: &Trail) -> Stop {
         match &claimed.approved {
-            Some(approved) => Box::pin(self.ask_again(approved.question())).await.into(),
+            Some(_) => Box::pin(self.ask_again(claimed, trail)).await.into(),
             None => in_flight(RETRY_MS),
         }
     }

@@ -1,67 +1,128 @@
-//! Part of step 5: a call that cannot succeed is refused before anybody is asked about it. A person's
-//! attention is scarce, and so are the questions that may be open.
+//! Part of step 5: what a person is shown before they are asked. The tool runs once as a dry run, where it can simulate, and says in its own
+//! words what the call would do. A call that cannot succeed is refused before anybody is asked about it: a person's attention is scarce, and
+//! so are the questions that may be open.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::Effect;
+use countersign_args::{Arguments, Unreadable};
+use countersign_contract::{Effect, ErrorBody, Issue};
+use countersign_evidence::seal::UserKey;
 
 use super::Executor;
 use super::bind::Bound;
+use super::claim::Claimed;
 use super::record::log_source;
 use super::run::{guarded, is_validated_only};
-use super::stop::Stop;
 use super::trail::Trail;
+use crate::approve::Display;
+use crate::cancel::Cancellation;
+use crate::catalog::Entry;
 use crate::context::{CallContext, Request};
+use crate::extensions::Extensions;
 use crate::state::State;
+use crate::tool::ToolError;
 
-impl Executor {
-    /// Runs the tool as a dry run would, which needs no confirmation either, and keeps nothing of it: no
-    /// key, no money, no write. Its refusal is the answer.
-    pub(super) async fn simulate(&self, bound: &mut Bound, trail: &Trail) -> Result<(), Stop> {
-        let patience = bound.allowed.call.timeout.unwrap_or(Duration::MAX);
-        let own = Duration::from_millis(bound.allowed.entry.spec().behaviour.deadline_ms);
-        let left = own.min(self.left_of(patience, trail));
-        let ctx = self.simulated_context(bound, trail, left);
-        let start = || {
-            let tool = bound.allowed.entry.tool();
-            tool.call(&ctx, bound.arguments.clone())
-        };
-        let answer = guarded(start, left, &ctx.cancellation).await;
-        // The run itself needs them.
-        bound.allowed.call.extensions = ctx.extensions;
-        match answer {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                log_source(&error);
-                Err(error.into_body().into())
-            }
+/// A call as its tool would be given it, wherever it has come to.
+pub(super) struct Stage<'a> {
+    entry: &'a Arc<Entry>,
+    request: &'a Request,
+    arguments: &'a Arguments,
+    raw: &'a Arc<str>,
+    issues: &'a [Issue],
+    unreadable: &'a [Unreadable],
+    extensions: &'a mut Extensions,
+    cancellation: &'a Cancellation,
+    keys: &'a Arc<UserKey>,
+    /// How long the caller waits, from arrival on.
+    patience: Duration,
+}
+
+impl<'a> Stage<'a> {
+    /// A call that is about to be asked about.
+    pub(super) fn of_bound(bound: &'a mut Bound) -> Self {
+        let allowed = &mut *bound.allowed;
+        let call = &mut *allowed.call;
+        Self {
+            entry: &allowed.entry,
+            request: &allowed.request,
+            arguments: &bound.arguments,
+            raw: &call.raw,
+            issues: &bound.issues,
+            unreadable: &bound.unreadable,
+            extensions: &mut call.extensions,
+            cancellation: &call.cancellation,
+            keys: &bound.keys,
+            patience: call.timeout.unwrap_or(Duration::MAX),
         }
     }
 
-    fn simulated_context(&self, bound: &mut Bound, trail: &Trail, left: Duration) -> CallContext {
+    /// A call that has lost its approval to another.
+    pub(super) fn of_claimed(claimed: &'a mut Claimed) -> Self {
+        let ctx = &mut claimed.ctx;
+        Self {
+            entry: &claimed.entry,
+            request: &ctx.request,
+            arguments: &claimed.arguments,
+            raw: &ctx.raw,
+            issues: &ctx.issues,
+            unreadable: &ctx.unreadable,
+            extensions: &mut ctx.extensions,
+            cancellation: &ctx.cancellation,
+            keys: &claimed.keys,
+            patience: claimed.patience,
+        }
+    }
+}
+
+impl Executor {
+    /// What a person is shown: the tool's own words, and what the call would answer. The tool runs as in a dry run, which needs no
+    /// confirmation either, and nothing of it is kept: no key, no money, no write. Its refusal is the answer.
+    pub(super) async fn present(
+        &self,
+        stage: Stage<'_>,
+        trail: &Trail,
+    ) -> Result<Display, Box<ErrorBody>> {
+        let own = Duration::from_millis(stage.entry.spec().behaviour.deadline_ms);
+        let left = own.min(self.left_of(stage.patience, trail));
+        let (entry, arguments) = (stage.entry.clone(), stage.arguments.clone());
+        let extensions = std::mem::take(stage.extensions);
+        let ctx = CallContext {
+            extensions,
+            ..self.simulated_context(&stage, trail, left)
+        };
+        let shown = presented(&entry, &ctx, &arguments, left).await;
+        // The run itself needs them.
+        *stage.extensions = ctx.extensions;
+        shown.map_err(|error| {
+            log_source(&error);
+            Box::new(error.into_body())
+        })
+    }
+
+    fn simulated_context(&self, stage: &Stage<'_>, trail: &Trail, left: Duration) -> CallContext {
         let parts = &self.parts;
         let request = Request {
             dry_run: true,
-            ..bound.allowed.request.clone()
+            ..stage.request.clone()
         };
-        let call = &mut bound.allowed.call;
         CallContext {
             state: State::new(
                 parts.store.clone(),
                 parts.vault.clone(),
                 parts.ids.clone(),
                 request.user_id.clone(),
-                bound.keys.clone(),
+                stage.keys.clone(),
                 true,
             ),
             request,
-            raw: call.raw.clone(),
-            issues: bound.issues.clone(),
-            unreadable: bound.unreadable.clone(),
-            extensions: std::mem::take(&mut call.extensions),
+            raw: stage.raw.clone(),
+            issues: stage.issues.to_vec(),
+            unreadable: stage.unreadable.to_vec(),
+            extensions: Extensions::new(),
             trace: trail.trace,
             trace_state: trail.trace_state.clone(),
-            cancellation: call.cancellation.clone(),
+            cancellation: stage.cancellation.clone(),
             clock: parts.clock.clone(),
             ids: parts.ids.clone(),
             deadline: parts.clock.monotonic().saturating_add(left),
@@ -74,9 +135,29 @@ impl Executor {
     }
 }
 
-/// Whether a dry run of this call runs the tool. One of a read shows what has to be confirmed, so it is none.
-pub(super) fn is_simulated(bound: &Bound) -> bool {
-    let entry = &bound.allowed.entry;
+async fn presented(
+    entry: &Entry,
+    ctx: &CallContext,
+    arguments: &Arguments,
+    left: Duration,
+) -> Result<Display, ToolError> {
+    let tool = entry.tool();
+    let would_answer = if is_simulated(entry) {
+        let start = || tool.call(ctx, arguments.clone());
+        let reply = guarded(start, left, &ctx.cancellation).await?;
+        // What the simulation has written is not there.
+        ctx.state().reset();
+        Some(reply.data)
+    } else {
+        None
+    };
+    let start = || tool.question(ctx, arguments.clone());
+    let question = guarded(start, left, &ctx.cancellation).await?;
+    Ok(Display::new(question, would_answer))
+}
+
+/// True if a dry run of a call runs the tool. One of a read shows what has to be confirmed, so it is none.
+fn is_simulated(entry: &Entry) -> bool {
     match entry.spec().behaviour.effect {
         Effect::Read => false,
         Effect::Write | Effect::External => !is_validated_only(entry),

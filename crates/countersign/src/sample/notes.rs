@@ -7,7 +7,7 @@ use crate::contract::tool::{Change, Confirmation, EvidenceRule};
 use crate::contract::{Behaviour, Effect};
 use crate::state::Collection;
 use crate::words::Say;
-use crate::{CallContext, DryRun, Tool, ToolArgs, ToolError};
+use crate::{CallContext, DryRun, Question, Tool, ToolArgs, ToolError};
 
 /// Scanned, so that adding and listing at the same moment notice each other.
 const NOTES: Collection = Collection::of_user("note").scanned();
@@ -151,5 +151,21 @@ impl Tool for ClearNotes {
             cleared += 1;
         }
         Ok(Cleared { cleared })
+    }
+
+    async fn question(
+        &self,
+        ctx: &CallContext,
+        args: ClearNotesArgs,
+    ) -> Result<Option<Question>, ToolError> {
+        let kept: Vec<(String, Stored)> = ctx.state().scan(&NOTES, "", NOTES_MAX).await?;
+        let over = kept.len().saturating_sub(args.keep as usize);
+        let cleared = over.min(CLEARED_MAX);
+        let count = cleared.to_string();
+        let question = Question::new(Say::ForgetNotes { count })
+            .line(Say::NotesNow, kept.len().to_string())
+            .line(Say::NotesAfterwards, (kept.len() - cleared).to_string())
+            .irreversible(Say::NotesAreGone);
+        Ok(Some(question))
     }
 }

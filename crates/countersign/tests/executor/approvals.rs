@@ -73,7 +73,8 @@ async fn a_question_says_what_would_be_done() {
         })
     );
     let by = Principal::user("u_1");
-    let asked = world.approvals().show("ap_1", &by).await.unwrap();
+    let mut asked = world.approvals().show("ap_1", &by).await.unwrap();
+    assert!(asked.shown_digest.take().is_some());
     let mut expected = json!({
         "id": "ap_1",
         "state": "pending",
@@ -191,6 +192,8 @@ impl Authorizer for Revision {
             policy_revision: self.0.into(),
             must_confirm: self.1,
             approval_valid_for: self.1.then_some(Duration::from_mins(1)),
+            four_eyes: false,
+            cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
         };
@@ -281,6 +284,8 @@ async fn a_denial_is_not_evaded_by_another_currency_or_time_zone() {
         let reply = send("ann", envelope).await;
         check_error(&reply, "FORBIDDEN", &json!({"approval_id": "ap_1"}));
     }
+    // Something else is asked about when the user has had a rest.
+    world.advance_seconds(2 * 60);
     let other = send("bob", json!({"timezone": "Europe/Berlin"})).await;
     check_error(&other, NEEDS, &json!({"approval_id": "ap_2"}));
     runs.check(0);
@@ -575,6 +580,7 @@ async fn a_price_that_rises_voids_the_open_question() {
     world.approvals().deny("ap_2", &by, None).await.unwrap();
     check_error(&send(order("99", "EUR")).await, "FORBIDDEN", &json!({}));
     check_error(&send(order("100", "EUR")).await, "FORBIDDEN", &json!({}));
+    world.advance_seconds(2 * 60);
     check_error(
         &send(order("50", "EUR")).await,
         NEEDS,

@@ -17,6 +17,7 @@ mod evidence;
 mod flow;
 mod handlers;
 mod hostile;
+mod informed;
 mod keys;
 mod language;
 mod limits;

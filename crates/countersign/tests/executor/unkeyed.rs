@@ -33,6 +33,8 @@ impl Authorizer for Fixed {
             policy_revision: "test".into(),
             must_confirm: false,
             approval_valid_for: None,
+            four_eyes: false,
+            cool_down: None,
             unkeyed_writes: self.0.0,
             unkeyed_window: self.0.1,
         };

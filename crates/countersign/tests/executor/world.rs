@@ -11,8 +11,8 @@ use countersign::executor::ExecutorBuilder;
 use countersign::ids::SequentialIds;
 use countersign::ledger::{Log, LogQuery, MemoryStore, Store, StoredRecord};
 use countersign::{
-    Arguments, BoxFuture, CallContext, Catalog, DryRun, DynTool, Executor, Principal, Reconciled,
-    Reply, ToolCall, ToolError,
+    Arguments, BoxFuture, CallContext, Catalog, DryRun, DynTool, Executor, Principal, Question,
+    Reconciled, Reply, ToolCall, ToolError,
 };
 use countersign_evidence::seal::MasterKey;
 use countersign_testkit::faulty::{FaultyStore, Op, When};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
 type Body = Box<dyn for<'a> Fn(&'a CallContext, Value) -> Answer<'a, Reply> + Send + Sync>;
+type Asker = Box<dyn Fn(&CallContext, Value) -> Result<Question, ToolError> + Send + Sync>;
 type Finder = Box<dyn Fn(&CallContext) -> Result<Reconciled<Reply>, ToolError> + Send + Sync>;
 
 /// A tool that counts its runs; unless told otherwise it answers the number of the run.
@@ -29,6 +30,7 @@ pub(crate) struct Probe {
     runs: Arc<AtomicU32>,
     body: Option<Body>,
     finder: Option<Finder>,
+    asker: Option<Asker>,
 }
 
 impl Probe {
@@ -42,6 +44,7 @@ impl Probe {
             runs: Arc::default(),
             body: None,
             finder: None,
+            asker: None,
         }
     }
 
@@ -100,6 +103,15 @@ impl Probe {
         self
     }
 
+    /// What it says about a call before a person is asked.
+    pub(crate) fn asks(
+        mut self,
+        asker: impl Fn(&CallContext, Value) -> Result<Question, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.asker = Some(Box::new(asker));
+        self
+    }
+
     /// How often the tool has run, from outside.
     pub(crate) fn runs(&self) -> Runs {
         Runs(self.runs.clone())
@@ -146,6 +158,19 @@ impl DynTool for Probe {
                 Some(finder) => finder(ctx),
                 None => Ok(Reconciled::Unknown),
             }
+        })
+    }
+
+    fn question<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Option<Question>, ToolError>> {
+        Box::pin(async move {
+            let asker = self.asker.as_ref();
+            asker
+                .map(|asker| asker(ctx, arguments.to_value()))
+                .transpose()
         })
     }
 }

@@ -7,8 +7,11 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use countersign::approve::{Error, Wanted};
-use countersign::contract::{Approval, ApprovalDecision, ApprovalState, ErrorCode};
+use countersign::approve::{Error, Response as Answer, Wanted};
+use countersign::contract::{
+    Approval, ApprovalDecision, ApprovalState, Digest, ErrorCode, Language,
+};
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Refusal};
@@ -34,12 +37,15 @@ struct Given {
     decision: ApprovalDecision,
     #[serde(default)]
     reason: Option<String>,
+    #[serde(default)]
+    shown_digest: Option<Digest>,
 }
 
 /// `GET /v1/approvals`: the questions of the caller's user; of everybody with the scope for it.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["user", "state", "limit"])?;
@@ -60,6 +66,7 @@ pub(super) async fn list(
         user_id: options.get("user").map(str::to_owned),
         state,
         limit: limit.unwrap_or(Wanted::default().limit),
+        language: language(&headers),
     };
     let approvals = gateway.executor().approvals();
     let approvals = approvals.list(&caller.principal, &wanted).await?;
@@ -70,18 +77,22 @@ pub(super) async fn list(
 pub(super) async fn one(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
     let id = query::segment(id)?;
     let approvals = gateway.executor().approvals();
-    let approval = approvals.show(&id, &caller.principal).await?;
+    let approval = approvals
+        .show_in(&id, &caller.principal, language(&headers))
+        .await?;
     Ok(answer::json(&approval))
 }
 
-/// `POST /v1/approvals/{id}` with `{"decision": "approve" | "deny", "reason"?}`.
+/// `POST /v1/approvals/{id}` with `{"decision": "approve" | "deny", "reason"?, "shown_digest"?}`.
 pub(super) async fn answer(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     id: Result<Path<String>, PathRejection>,
     body: Body,
 ) -> Result<Response, Refusal> {
@@ -89,11 +100,19 @@ pub(super) async fn answer(
     let body = body::read(body, gateway.settings()).await?;
     let given: Given = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
     let approvals = gateway.executor().approvals();
-    let (decision, reason) = (given.decision, given.reason.as_deref());
-    let approval = approvals
-        .decide(&id, &caller.principal, decision, reason)
-        .await?;
+    let given = Answer {
+        language: language(&headers),
+        ..Answer::new(given.decision)
+            .because(given.reason.as_deref())
+            .to(given.shown_digest)
+    };
+    let approval = approvals.decide(&id, &caller.principal, &given).await?;
     Ok(answer::json(&approval))
+}
+
+/// The language of whoever looks or answers.
+fn language(headers: &HeaderMap) -> Language {
+    Language::of(headers::language(headers).as_deref())
 }
 
 impl From<Error> for Refusal {
@@ -109,5 +128,5 @@ fn malformed() -> Refusal {
         "the body is no answer to an approval",
     )
     .field("/decision")
-    .hint("send {\"decision\": \"approve\"} or {\"decision\": \"deny\"}, with a \"reason\" if there is one")
+    .hint("send {\"decision\": \"approve\"} or {\"decision\": \"deny\"}, with the \"shown_digest\" of the approval and a \"reason\" if there is one")
 }

@@ -13,7 +13,8 @@
 use std::time::Duration;
 
 use countersign::Principal;
-use countersign::contract::approval::ApprovalDecision;
+use countersign::approve::Response;
+use countersign::contract::approval::{Approval, ApprovalDecision};
 use countersign::contract::{ActorType, Digest, ErrorCode, Language, Message, ReplyEnvelope};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
@@ -62,19 +63,28 @@ impl Asking<'_> {
         let Some(state) = &request.request_state else {
             return Ok(Settled::NotAsked);
         };
-        let approval_id = self.opened(state).await?;
+        let (approval_id, shown) = self.opened(state).await?;
         let answer = request
             .input_responses
             .as_ref()
             .and_then(|all| all.get(KEY));
-        Ok(self.given(&approval_id, answer).await)
+        Ok(self.given(&approval_id, shown, answer).await)
     }
 
     /// Gives an answer to its approval, where it is one.
-    async fn given(&self, approval_id: &str, answer: Option<&Value>) -> Settled {
+    async fn given(
+        &self,
+        approval_id: &str,
+        shown: Option<Digest>,
+        answer: Option<&Value>,
+    ) -> Settled {
         match answer.map_or(Answer::None, answer_of) {
             Answer::Decided(decision) => {
-                self.answer(approval_id, decision).await;
+                let response = Response {
+                    language: self.language,
+                    ..Response::new(decision).to(shown)
+                };
+                self.answer(approval_id, &response).await;
                 Settled::Asked
             }
             Answer::None => Settled::Asked,
@@ -84,9 +94,9 @@ impl Asking<'_> {
 
     /// The answer of a person. One that does not count, an agent's above all, changes nothing: the call
     /// is asked about again.
-    async fn answer(&self, approval_id: &str, decision: ApprovalDecision) {
+    async fn answer(&self, approval_id: &str, response: &Response) {
         let approvals = self.gateway.executor().approvals();
-        let answered = approvals.decide(approval_id, self.principal, decision, None);
+        let answered = approvals.decide(approval_id, self.principal, response);
         if let Err(error) = answered.await {
             let code = error.into_body().code;
             tracing::info!(%code, "an answer to an approval does not count");
@@ -104,9 +114,9 @@ impl Asking<'_> {
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let approval_id = wanted(reply).filter(|_| is_newer)?;
         let way = self.way(&context.client_capabilities()?, approval_id)?;
-        let question = self.question(&way, approval_id).await?;
+        let (question, shown) = self.question(&way, approval_id).await?;
         let question: InputRequest = serde_json::from_value(question).ok()?;
-        let state = self.sealed(approval_id).await?;
+        let state = self.sealed(approval_id, shown).await?;
         let questions = [(KEY.to_owned(), question)].into_iter().collect();
         Some(InputRequiredResult::new(Some(questions), Some(state)))
     }
@@ -126,7 +136,7 @@ impl Asking<'_> {
             Way::Form => {}
             Way::Page(_) => return None,
         }
-        let question = self.question(&way, approval_id).await?;
+        let (question, shown) = self.question(&way, approval_id).await?;
         let question: ServerRequest = serde_json::from_value(question).ok()?;
         let options = PeerRequestOptions::with_timeout(VALID_FOR);
         let sent = context.peer.send_request_with_option(question, options);
@@ -134,7 +144,8 @@ impl Asking<'_> {
         let ClientResult::ElicitResult(answered) = answered else {
             return None;
         };
-        Some(self.given(approval_id, Some(&json!(answered))).await)
+        let answered = json!(answered);
+        Some(self.given(approval_id, shown, Some(&answered)).await)
     }
 
     /// How this client can be asked about a call of this principal.
@@ -154,17 +165,13 @@ impl Asking<'_> {
         Some(Way::Page(page.replace("{id}", approval_id)))
     }
 
-    async fn question(&self, way: &Way, approval_id: &str) -> Option<Value> {
+    /// The question, and the digest of what it shows.
+    async fn question(&self, way: &Way, approval_id: &str) -> Option<(Value, Option<Digest>)> {
         let approvals = self.gateway.executor().approvals();
         // What may be shown to whom is the approval's to say.
-        let approval = approvals.show(approval_id, self.principal).await.ok()?;
-        let title = approval.title.as_deref().unwrap_or(&approval.description);
-        let costs = approval.ceiling.as_ref();
-        let costs = costs.map_or_else(String::new, |most| {
-            let amount = most.to_string();
-            format!("\n{}", Say::AtMost { amount }.text(self.language))
-        });
-        let message = format!("{}: {title}{costs}\n{}", approval.tool, approval.arguments);
+        let approval = approvals.show_in(approval_id, self.principal, self.language);
+        let approval = approval.await.ok()?;
+        let message = message(&approval, self.language);
         let params = match way {
             Way::Form => json!({
                 "mode": "form",
@@ -186,12 +193,13 @@ impl Asking<'_> {
                 "elicitationId": approval_id,
             }),
         };
-        Some(json!({ "method": "elicitation/create", "params": params }))
+        let question = json!({ "method": "elicitation/create", "params": params });
+        Some((question, approval.shown_digest))
     }
 
-    /// The approval that a state names, if it was ours, for this principal, tool and arguments, and not
+    /// The approval that a state names and what was shown of it, if it was ours, for this principal, tool and arguments, and not
     /// too long ago. All others are refused alike.
-    async fn opened(&self, state: &str) -> Result<String, ErrorData> {
+    async fn opened(&self, state: &str) -> Result<(String, Option<Digest>), ErrorData> {
         let refused = || {
             let message =
                 "the requestState is not of this call, or too old: send the call without it";
@@ -199,18 +207,15 @@ impl Asking<'_> {
         };
         let codec = self.codec().await.ok_or_else(refused)?;
         let opened = codec.open_with(state, &self.binding()).ok();
-        let text = opened.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.ok_or_else(refused)
+        let asked = opened.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        asked.ok_or_else(refused)
     }
 
-    async fn sealed(&self, approval_id: &str) -> Option<String> {
+    async fn sealed(&self, approval_id: &str, shown: Option<Digest>) -> Option<String> {
         let binding = self.binding();
         let options = SealOptions::new().associated_data(&binding).ttl(VALID_FOR);
-        Some(
-            self.codec()
-                .await?
-                .seal_with(approval_id.as_bytes(), &options),
-        )
+        let asked = json!([approval_id, shown]).to_string();
+        Some(self.codec().await?.seal_with(asked.as_bytes(), &options))
     }
 
     /// What a state counts for.
@@ -236,6 +241,32 @@ impl Asking<'_> {
         let key = keys.downstream_key("$mcp", "request_state");
         RequestStateCodec::try_new(key).ok()
     }
+}
+
+/// Everything that a person is shown, as one text: the call and its cost, the tool's own words, what the call would answer, and the arguments.
+fn message(approval: &Approval, language: Language) -> String {
+    let title = approval.title.as_deref().unwrap_or(&approval.description);
+    let mut lines = vec![format!("{}: {title}", approval.tool)];
+    if let Some(most) = &approval.ceiling {
+        let amount = most.to_string();
+        lines.push(Say::AtMost { amount }.text(language));
+    }
+    if approval.four_eyes {
+        lines.push(Say::TwoApprovers.text(language));
+    }
+    if let Some(question) = &approval.question {
+        lines.push(question.title.clone());
+        let own = question.lines.iter();
+        lines.extend(own.map(|line| format!("{}: {}", line.label, line.value)));
+        let undone = question.irreversible.iter().cloned();
+        lines.extend(undone.map(|what| Say::CannotBeUndone { what }.text(language)));
+    }
+    if let Some(answer) = &approval.would_answer {
+        let answer = answer.to_string();
+        lines.push(Say::WouldAnswer { answer }.text(language));
+    }
+    lines.push(approval.arguments.to_string());
+    lines.join("\n")
 }
 
 /// The approval that a reply asks for.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::issuer::IssuerRule;
 use super::limits::{Breaker, Budgets, Limits};
-use super::value::{Glob, Period, ScopeName, is_short_name};
+use super::value::{Glob, Pause, Period, ScopeName, is_short_name};
 
 /// A policy file. A member that is not known is an error, because a rule that is misspelt would be no rule.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -86,6 +86,12 @@ pub struct ToolRule {
     /// Whether the user has to confirm.
     #[serde(default)]
     pub confirm: Option<ConfirmRule>,
+    /// True if two different approvers have to confirm.
+    #[serde(default)]
+    pub four_eyes: bool,
+    /// For how long an approval of these tools can be given and used; the shortest that there is counts.
+    #[serde(default)]
+    pub valid_for: Option<Period>,
 }
 
 /// When the user has to confirm.
@@ -116,6 +122,8 @@ pub struct AgentRule {
 pub struct Approvals {
     /// For how long an approval can be given and used.
     pub valid_for: Option<Period>,
+    /// For how long nothing new is asked about a tool in a session after a no; `0s` is not at all.
+    pub cool_down: Option<Pause>,
 }
 
 /// A name that the file gives itself or something in it.

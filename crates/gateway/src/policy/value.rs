@@ -116,6 +116,39 @@ impl<'de> Deserialize<'de> for Period {
     }
 }
 
+/// A span of time that may also be none: `0s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pause(Duration);
+
+impl Pause {
+    /// Reads a [`Period`] or `0s`.
+    pub fn new(text: &str) -> Option<Self> {
+        if text == "0s" {
+            return Some(Self(Duration::ZERO));
+        }
+        Period::new(text).map(|period| Self(period.duration()))
+    }
+
+    /// How long.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Pause {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let pause = Self::new(&text).filter(|pause| pause.0 <= PAUSE_MAX);
+        pause.ok_or_else(|| {
+            let form = "0s, or a whole number with s, m or h, such as 2m, up to 24h";
+            D::Error::custom(format!("{text:?} is no such time: {form}"))
+        })
+    }
+}
+
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_hours(24);
+
 /// A name that people give: 1 to 64 letters, digits and `_ . -`.
 pub(super) fn is_short_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);

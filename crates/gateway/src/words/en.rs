@@ -27,6 +27,9 @@ countersign::contract::messages! {
 
         // What a user is asked over MCP.
         AtMost { amount } => "at most {amount}",
+        TwoApprovers => "two different approvers have to say yes",
+        CannotBeUndone { what } => "cannot be undone: {what}",
+        WouldAnswer { answer } => "would answer: {answer}",
         Confirm => "Confirm",
         MalformedForm => "the form came back without `confirm`, which is true or false",
         ConfirmOnce => "Whether this call may be made, once",

@@ -26,6 +26,9 @@ countersign::contract::translation! {
 
         // What a user is asked over MCP.
         AtMost { amount } => "最高 {amount}",
+        TwoApprovers => "须由两位不同的批准人同意",
+        CannotBeUndone { what } => "无法撤销：{what}",
+        WouldAnswer { answer } => "将返回：{answer}",
         Confirm => "确认",
         MalformedForm => "表单答复中缺少 `confirm`（应为 true 或 false）",
         ConfirmOnce => "是否允许进行一次此调用",

@@ -131,8 +131,10 @@ async fn a_no_is_enforced() {
     }
     told.dedup();
     assert_snapshot!(told.join("\n"), @"403 FORBIDDEN : the user has declined this call of notes.clear; do not send it again unless the user asks for it");
-    let other = asked(&world, r#"{"arguments": {"keep": 1}}"#).await;
-    assert_ne!(other, id, "other arguments are another question");
+    let other = post(&world, CLEAR, r#"{"arguments": {"keep": 1}}"#).await;
+    let details = &other.json()["error"]["details"];
+    assert_eq!((other.status, &details["approval_id"]), (403, &json!(id)));
+    assert!(details["ask_again_at"].is_string(), "{details}");
 }
 
 /// What cannot be answered says why; nothing of it is repeated.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use countersign::approve::{self, SCOPE_ANSWER, Wanted};
+use countersign::authorize::{AllowAll, Authorizer, Decision, Verdict};
 use countersign::clock::ManualClock;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{Error, Store};
@@ -18,8 +19,8 @@ use countersign::{
 };
 use countersign_contract::tool::{Confirmation, Effect, Input};
 use countersign_contract::{
-    Actor, ActorType, Approval, ErrorCode, RecordKind, ReplyEnvelope, RequestEnvelope, Retention,
-    ToolName, ToolSpec, Warning,
+    Actor, ActorType, Approval, ApprovalState, ErrorCode, RecordKind, ReplyEnvelope,
+    RequestEnvelope, Retention, ToolName, ToolSpec, Warning,
 };
 use countersign_evidence::seal::MasterKey;
 use serde_json::json;
@@ -75,14 +76,31 @@ impl Processes {
         Self::made(fresh, effect, &Confirmation::Always)
     }
 
+    /// With two approvers for every call.
+    fn strict(fresh: &Fresh) -> Self {
+        let policy: Arc<dyn Authorizer> = Arc::new(FourEyes);
+        Self::under(fresh, Effect::Write, &Confirmation::Never, &policy)
+    }
+
     fn made(fresh: &Fresh, effect: Effect, confirmation: &Confirmation) -> Self {
+        let policy: Arc<dyn Authorizer> = Arc::new(AllowAll::new());
+        Self::under(fresh, effect, confirmation, &policy)
+    }
+
+    fn under(
+        fresh: &Fresh,
+        effect: Effect,
+        confirmation: &Confirmation,
+        policy: &Arc<dyn Authorizer>,
+    ) -> Self {
         let start = "2026-11-15T12:00:00Z".parse().expect("a time");
         let clock = Arc::new(ManualClock::starting_at(start));
         let outside = Arc::new(AtomicU32::new(0));
         let executors = (0..CALLERS)
             .map(|n| {
                 let behaviour = (effect, confirmation.clone());
-                process(fresh.handle(n), clock.clone(), behaviour, outside.clone())
+                let store = (fresh.handle(n), policy.clone());
+                process(store, clock.clone(), behaviour, outside.clone())
             })
             .collect();
         Self {
@@ -108,7 +126,7 @@ impl Processes {
 }
 
 fn process(
-    store: Arc<dyn Store>,
+    (store, policy): (Arc<dyn Store>, Arc<dyn Authorizer>),
     clock: Arc<ManualClock>,
     (effect, confirmation): (Effect, Confirmation),
     outside: Arc<AtomicU32>,
@@ -121,6 +139,7 @@ fn process(
     let catalog = Catalog::builder().dyn_tool(tool).build();
     Executor::builder(catalog.expect("a tool that can be registered"))
         .store(store)
+        .authorizer(policy)
         .clock(clock)
         .ids(Arc::new(RandomIds::default()))
         .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
@@ -289,11 +308,120 @@ pub(super) async fn racing_answers_count_once(fresh: &Fresh) -> Checked {
         let answered = answered
             .iter()
             .filter(|row| row.kind == RecordKind::Approval);
-        // Each round leaves one question and one answer.
-        assert_eq!(answered.count(), 2 * (round + 1));
+        // Each round leaves one question, one answer, and one that did not count.
+        assert_eq!(answered.count(), 3 * (round + 1));
         processes.clock.advance(std::time::Duration::from_mins(16));
     }
     Ok(())
+}
+
+/// The user with the right to answer for others, too, and so one person twice.
+fn approver(id: &str) -> Principal {
+    Principal::user(id).scope(SCOPE_ANSWER)
+}
+
+/// Two approvers: of answers that race, those of one person count once, and those of two are two.
+pub(super) async fn racing_approvers_are_two(fresh: &Fresh) -> Checked {
+    let processes = Processes::strict(fresh);
+    let reply = call(&processes.nth(0), None).await;
+    let id = approval_id(&reply).expect("the call has to be confirmed");
+    let answer = async |n: usize, by: Principal| {
+        let answered = processes.nth(n).approvals().approve(&id, &by, None).await;
+        match answered {
+            Ok(approval) => Ok(Some(approval.state)),
+            Err(approve::Error::SameApprover | approve::Error::NotOpen { .. }) => Ok(None),
+            Err(error) => Err(store_error(error)),
+        }
+    };
+    let answers = race(CALLERS, |n| answer(n, approver("u_1"))).await?;
+    let counted: Vec<_> = answers.into_iter().flatten().collect();
+    assert_eq!(
+        counted,
+        [ApprovalState::Pending],
+        "one person is one approver"
+    );
+    assert!(!call(&processes.nth(2), None).await.ok);
+    let answers = race(2, |n| answer(n, approver(&format!("d_{n}")))).await?;
+    let counted: Vec<_> = answers.into_iter().flatten().collect();
+    assert_eq!(counted, [ApprovalState::Approved], "one more is enough");
+    assert!(call(&processes.nth(3), None).await.ok);
+    Ok(())
+}
+
+/// U13: after a no, no process asks anything new about the tool in the session, and none that starts later.
+pub(super) async fn a_no_holds_new_questions_back_everywhere(fresh: &Fresh) -> Checked {
+    let processes = Processes::of(fresh, Effect::Write);
+    let id = approval_id(&call(&processes.nth(0), None).await).expect("an approval");
+    let by = Principal::user("u_1");
+    let declined = processes.nth(1).approvals().deny(&id, &by, None).await;
+    declined.map_err(store_error)?;
+    let later = Processes::of(fresh, Effect::Write);
+    for executor in [processes.nth(2), later.nth(0)] {
+        for arguments in [r#"{"n": 1}"#, r#"{"n": 2}"#] {
+            let other = ToolCall::new("count.up", arguments, Principal::user("u_1"));
+            let reply = executor.execute(other).await;
+            let error = reply.error.expect("nothing is asked");
+            assert_eq!(error.code, ErrorCode::Forbidden);
+            assert!(
+                error.details.extra.contains_key("ask_again_at"),
+                "{error:?}"
+            );
+        }
+    }
+    assert_eq!(listed(&processes.nth(0)).await?.len(), 1);
+    processes.clock.advance(std::time::Duration::from_mins(2));
+    let other = ToolCall::new("count.up", r#"{"n": 1}"#, Principal::user("u_1"));
+    let reply = processes.nth(3).execute(other).await;
+    assert!(approval_id(&reply).is_some());
+    Ok(())
+}
+
+/// An answer that does not count leaves one record, however often and from wherever it is tried.
+pub(super) async fn racing_refusals_leave_one_record(fresh: &Fresh) -> Checked {
+    let processes = Processes::of(fresh, Effect::Write);
+    let id = approval_id(&call(&processes.nth(0), None).await).expect("an approval");
+    let before = all_records(&*fresh.store).await?.len();
+    race(CALLERS, |n| {
+        let (executor, id) = (processes.nth(n), id.clone());
+        async move {
+            let by = Principal::user("u_2");
+            let refused = executor.approvals().approve(&id, &by, None).await;
+            assert!(matches!(refused, Err(approve::Error::Unknown(_))));
+            Ok(())
+        }
+    })
+    .await?;
+    assert_eq!(all_records(&*fresh.store).await?.len(), before + 1);
+    // It does not stand in the way of the answer that counts.
+    let by = Principal::user("u_1");
+    let answered = processes.nth(0).approvals().approve(&id, &by, None).await;
+    answered.map_err(store_error)?;
+    assert!(call(&processes.nth(1), None).await.ok);
+    Ok(())
+}
+
+/// A policy that wants two approvers for everything.
+#[derive(Debug)]
+struct FourEyes;
+
+impl Authorizer for FourEyes {
+    fn decide<'a>(
+        &'a self,
+        _: &'a Principal,
+        _: &'a ToolSpec,
+    ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
+        let decision = Decision {
+            verdict: Verdict::Allow,
+            policy_revision: "four-eyes".into(),
+            must_confirm: true,
+            approval_valid_for: None,
+            four_eyes: true,
+            cool_down: None,
+            unkeyed_writes: None,
+            unkeyed_window: None,
+        };
+        Box::pin(std::future::ready(Ok(decision)))
+    }
 }
 
 /// A process that starts later knows what was asked and answered before.

@@ -2,7 +2,6 @@
 
 use countersign::Principal;
 use countersign::approve;
-use countersign::contract::ApprovalDecision;
 use serde_json::{Value, json};
 
 use super::order::Order;
@@ -69,16 +68,15 @@ pub(in crate::demo) fn pay(
     )?;
     let id = stage.need(id.map(str::to_owned), "a question to the user")?;
     let approvals = world.place.approvals();
-    let yes = ApprovalDecision::Approve;
     let by_agent = intend.principal();
-    let by_agent = approvals.decide(&id, &by_agent, yes, Some("go on"));
+    let by_agent = approvals.approve(&id, &by_agent, Some("go on"));
     let by_agent = world.place.runtime.block_on(by_agent);
     stage.check(
         matches!(by_agent, Err(approve::Error::Agent)),
         "the agent cannot say yes for the user",
     )?;
     let user = Principal::user(ANNA);
-    let by_user = approvals.decide(&id, &user, yes, None);
+    let by_user = approvals.approve(&id, &user, None);
     let by_user = world.place.runtime.block_on(by_user)?;
     stage.say(&format!("{ANNA} says yes: {}", by_user.state.as_str()))?;
     let paid = world.ask(intend);
