@@ -619,7 +619,7 @@ fn the_operator_answers_a_question_by_its_id() {
         &["approvals", "approve", enough, "--reason", "asked by phone"],
     );
     let expected = "approved: the call of notes.clear of u_7 may be made once, until ";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(told.contains(expected), "{told}");
     let other = clear(1, r#"{"keep": 1}"#);
     let because = &other["error"]["details"]["asked_because"];
     assert_eq!(because, "arguments_changed");

@@ -40,8 +40,10 @@ async fn asked(world: &World, body: &str) -> String {
 /// With what differs each time replaced.
 fn shown(value: &Value) -> String {
     let mut value = value.clone();
-    for name in ["id", "request_id", "asked_at", "expires_at"] {
-        value[name] = json!("…");
+    for name in ["id", "request_id", "asked_at", "expires_at", "shown_digest"] {
+        if value.get(name).is_some() {
+            value[name] = json!("…");
+        }
     }
     serde_json::to_string_pretty(&value).unwrap()
 }
@@ -96,6 +98,108 @@ async fn a_call_waits_for_the_user() {
     );
     let again = r#"{"arguments": {"again": true}}"#;
     assert_ne!(asked(&world, again).await, id, "an answer counts once");
+}
+
+/// U2 over HTTP: the approver reads the tool's words in the language of the request, and an answer counts for what was shown. The policy wants two
+/// approvers, within a time of its own; each answer that does not count is told why.
+#[tokio::test]
+async fn approvers_answer_what_they_were_shown() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let rules = r#"
+        [[tools]]
+        match = "*"
+
+        [[tools]]
+        match = "notes.*"
+        confirm = "always"
+        valid_for = "10m"
+
+        [[tools]]
+        match = "notes.clear"
+        confirm = "always"
+        four_eyes = true
+        valid_for = "5m"
+
+        [approvals]
+        valid_for = "7m"
+        cool_down = "1m"
+    "#;
+    let identity = Identity::new(parts.clock(), policy(rules)).api_keys(keys.clone());
+    let operator = Principal::new(actor(ActorType::System, "operator/ann"), "").scope(SCOPE_KEYS);
+    let key = async |kind, id: &str, user: &str, scopes: &[&str]| {
+        let new = NewKey {
+            label: id.to_owned(),
+            actor: actor(kind, id),
+            user_id: (user != id).then(|| user.to_owned()),
+            acts_for_others: false,
+            scopes: scopes.iter().map(ToString::to_string).collect(),
+            expires_at: None,
+        };
+        keys.create(new, &operator).await.unwrap().token
+    };
+    let agent = key(ActorType::Agent, "a_7", "u_1", &[]).await;
+    let user = key(ActorType::User, "u_1", "u_1", &[]).await;
+    let again = key(ActorType::User, "u_1", "u_1", &[SCOPE_ANSWER]).await;
+    let desk = key(ActorType::System, "desk", "desk", &[SCOPE_ANSWER]).await;
+    let server = parts.serve(identity).await;
+    let tool = Catalog::builder().tool(ClearNotes).build().unwrap();
+    let tool = tool.get("notes.clear").unwrap().tool().clone();
+    server.gateway.executor().catalog().add(tool).unwrap();
+    let call = async |keep: u32| {
+        let body = json!({"arguments": {"keep": keep}});
+        let path = "/v1/tools/notes.clear";
+        let (status, _, reply) = server.send("POST", path, Some(&agent), Some(body)).await;
+        (status, reply["error"]["details"].clone())
+    };
+    let (status, details) = call(0).await;
+    assert_eq!(status, 428);
+    assert_eq!(details["approvers"], json!({"given": 0, "needed": 2}));
+    assert_eq!(
+        details["expires_at"], "2026-11-16T12:05:00Z",
+        "the shortest"
+    );
+    let path = format!("/v1/approvals/{}", details["approval_id"].as_str().unwrap());
+    let show = async |key: &str| server.send("GET", &path, Some(key), None).await.2;
+    let shown = show(&user).await;
+    assert_eq!(
+        shown["question"],
+        json!({
+            "title": "Forget 0 notes, the newest first",
+            "lines": [{"label": "Notes now", "value": "0"}, {"label": "Notes afterwards", "value": "0"}],
+            "irreversible": ["Notes that are forgotten cannot be brought back"],
+        })
+    );
+    assert_eq!(shown["would_answer"], json!({"cleared": 0}));
+    let seen = show(&agent).await;
+    for hidden in ["question", "would_answer", "shown_digest"] {
+        assert_eq!(seen.get(hidden), None, "{seen}");
+    }
+    let yes = async |key: &str, digest: &Value| {
+        let body = json!({"decision": "approve", "shown_digest": digest});
+        let (status, _, answer) = server.send("POST", &path, Some(key), Some(body)).await;
+        let code = answer["error"]["code"].as_str().unwrap_or("ok").to_owned();
+        (status, code)
+    };
+    let digest = &shown["shown_digest"];
+    let other = json!(countersign::contract::Digest::of_bytes(b""));
+    assert_eq!(
+        yes(&user, &json!("sha256:0")).await,
+        (400, "INVALID_ARGUMENT".into())
+    );
+    assert_eq!(yes(&user, &other).await, (409, "CONFLICT".into()));
+    assert_eq!(yes(&agent, digest).await, (403, "FORBIDDEN".into()));
+    assert_eq!(yes(&user, digest).await, (200, "ok".into()));
+    assert_eq!(
+        yes(&again, digest).await,
+        (403, "FORBIDDEN".into()),
+        "the same person"
+    );
+    let (status, details) = call(0).await;
+    let one_of_two = json!({"given": 1, "needed": 2});
+    assert_eq!((status, &details["approvers"]), (428, &one_of_two));
+    assert_eq!(yes(&desk, digest).await, (200, "ok".into()));
+    assert_eq!(call(0).await.0, 200);
 }
 
 /// `Prefer: wait=N`: the call stays until the user has answered.

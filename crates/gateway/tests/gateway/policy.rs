@@ -385,3 +385,31 @@ async fn a_pipe_is_no_policy() {
         Reloaded::Accepted(_)
     ));
 }
+
+/// A rule that says how a tool is confirmed has to say that it is; a pause has its bounds.
+#[test]
+fn how_a_tool_is_confirmed_is_checked() {
+    let told = |text: &str| match Policy::parse(text) {
+        Ok(_) => "fine".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let rule = |members: &str| told(&format!("[[tools]]\nmatch = \"notes.*\"\n{members}"));
+    assert_eq!(
+        rule("confirm = \"always\"\nfour_eyes = true\nvalid_for = \"5m\""),
+        "fine"
+    );
+    for lost in ["four_eyes = true", "valid_for = \"5m\""] {
+        let told = rule(lost);
+        assert!(
+            told.contains("has four_eyes or valid_for, and no confirm"),
+            "{told}"
+        );
+    }
+    let pause = |value: &str| told(&format!("[approvals]\ncool_down = \"{value}\""));
+    for fine in ["0s", "2m", "24h"] {
+        assert_eq!(pause(fine), "fine");
+    }
+    for wrong in ["0", "25h", "-1s", ""] {
+        assert!(pause(wrong).contains("is no such time"), "{wrong}");
+    }
+}

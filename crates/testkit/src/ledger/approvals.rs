@@ -325,12 +325,14 @@ pub(super) async fn racing_approvers_are_two(fresh: &Fresh) -> Checked {
     let processes = Processes::strict(fresh);
     let reply = call(&processes.nth(0), None).await;
     let id = approval_id(&reply).expect("the call has to be confirmed");
-    let answer = async |n: usize, by: Principal| {
-        let answered = processes.nth(n).approvals().approve(&id, &by, None).await;
-        match answered {
-            Ok(approval) => Ok(Some(approval.state)),
-            Err(approve::Error::SameApprover | approve::Error::NotOpen { .. }) => Ok(None),
-            Err(error) => Err(store_error(error)),
+    let answer = |n: usize, by: Principal| {
+        let (executor, id) = (processes.nth(n), id.clone());
+        async move {
+            match executor.approvals().approve(&id, &by, None).await {
+                Ok(approval) => Ok(Some(approval.state)),
+                Err(approve::Error::SameApprover | approve::Error::NotOpen { .. }) => Ok(None),
+                Err(error) => Err(store_error(error)),
+            }
         }
     };
     let answers = race(CALLERS, |n| answer(n, approver("u_1"))).await?;

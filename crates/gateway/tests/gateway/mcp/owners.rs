@@ -1,7 +1,6 @@
 //! Sessions, tasks and records over MCP with the credentials of several callers (A3).
 
 use countersign::contract::ActorType::{Agent, User};
-use countersign::contract::approval::ApprovalDecision;
 use countersign::realm::Realm;
 use countersign::{Credential, Principal};
 use countersign_gateway::Settings;
@@ -126,10 +125,7 @@ async fn a_task_has_the_right_of_who_asks() {
     let id = asked["result"]["taskId"].as_str().unwrap().to_owned();
     let approvals = server.gateway.executor().approvals();
     let ann = Principal::user("ann");
-    approvals
-        .decide(&id, &ann, ApprovalDecision::Approve, None)
-        .await
-        .unwrap();
+    approvals.approve(&id, &ann, None).await.unwrap();
     let get = message("tasks/get", json!({"taskId": id}));
     let (_, _, refused) = post(&server, &without, None, &get).await;
     assert!(refused.contains("FORBIDDEN"), "{refused}");

@@ -1,6 +1,7 @@
 //! A call that waits for its user as a task (A13).
 
 use countersign::Principal;
+use countersign::approve::Response;
 use countersign::contract::ActorType;
 use countersign::contract::approval::ApprovalDecision;
 use insta::assert_json_snapshot;
@@ -32,7 +33,8 @@ async fn get(lines: &mut Lines, id: &str) -> Value {
 async fn decide(world: &World, id: &str, decision: ApprovalDecision) {
     let approvals = world.gateway.executor().approvals();
     let user = Principal::user("u_1");
-    approvals.decide(id, &user, decision, None).await.unwrap();
+    let response = Response::new(decision);
+    approvals.decide(id, &user, &response).await.unwrap();
 }
 
 /// A13: the call waits, and runs once when the user has confirmed it.
