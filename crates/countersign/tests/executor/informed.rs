@@ -293,7 +293,7 @@ async fn a_no_holds_new_questions_back() {
     check_error(&world.execute(dry).await, "FORBIDDEN", &told);
     world.advance_seconds(120);
     let reply = send(&other, "a_7", "pay.send", "carl", chat()).await;
-    check_error(&reply, NEEDS, &json!({"approval_id": "ap_5"}));
+    check_error(&reply, NEEDS, &json!({"approval_id": "ap_4"}));
 }
 
 /// The policy says how long the pause is; none is none.

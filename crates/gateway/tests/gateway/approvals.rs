@@ -283,7 +283,7 @@ async fn those_who_err_are_told() {
         told.push(get(&world, path).await.told());
     }
     assert_snapshot!(told.join("\n"), @r#"
-    400 INVALID_ARGUMENT /decision: the body is no answer to an approval; send {"decision": "approve"} or {"decision": "deny"}, with a "reason" if there is one
+    400 INVALID_ARGUMENT /decision: the body is no answer to an approval; send {"decision": "approve"} or {"decision": "deny"}, with the "shown_digest" of the approval and a "reason" if there is one
     404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which there are; an old one is removed
     404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which there are; an old one is removed
     404 NOT_FOUND : there is no approval "\0"; list the approvals to see which there are; an old one is removed

@@ -173,7 +173,7 @@ fn a_bad_file_is_refused_with_its_line() {
     assert_snapshot!(told.join("\n"), @r#"
     line 1, column 12: "a b" is no name: 1 to 64 letters, digits and _ . -
     line 3, column 12: unknown variant `maybe`, expected `allow` or `deny`
-    line 3, column 1: unknown field `scope`, expected one of `match`, `scopes`, `confirm`
+    line 3, column 1: unknown field `scope`, expected one of `match`, `scopes`, `confirm`, `four_eyes`, `valid_for`
     line 2, column 9: "no tes" is no pattern: 1 to 128 letters, digits and _ . - / : @, with * for any characters
     line 3, column 10: "not\"fine" is no scope: 1 to 128 visible ASCII characters, no quotes, no backslash
     line 1, column 1: missing field `match`
