@@ -30,7 +30,7 @@ pub(crate) struct CallSeat(pub(crate) Option<Arc<dyn Seat>>);
 impl CallSeat {
     /// Waits without a seat; none where no more may wait. What is there at once is not waited for.
     pub(crate) async fn unless_crowded<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
-        self.without(wait, |seat| seat.leave()).await
+        self.without(wait, <dyn Seat>::leave).await
     }
 
     /// Waits without a seat, however many do.

@@ -5,6 +5,7 @@
 //! the cost of one check.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a program for measuring"

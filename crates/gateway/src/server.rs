@@ -51,6 +51,9 @@ pub enum Stopped {
 /// How long nothing is accepted after the system had no room for one more connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long the counts of refused calls may take to be written when the server stops.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
+
 /// How often it is looked for a connection that can make room.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
@@ -108,11 +111,13 @@ impl Server {
         let finished = async {
             connections.graceful.shutdown().await;
             // Whoever hung up has left a call behind that still runs.
-            let is_drained = gateway.drained().await;
-            gateway.executor().write_counted_refusals().await;
-            is_drained
+            gateway.drained().await
         };
-        match tokio::time::timeout(settings.drain, finished).await {
+        let finished = tokio::time::timeout(settings.drain, finished).await;
+        // A store that does not answer must not keep the process from its end.
+        let written = gateway.executor().write_counted_refusals();
+        let _ = tokio::time::timeout(LAST_RECORDS, written).await;
+        match finished {
             Ok(true) => Stopped::Drained,
             Ok(false) | Err(_) => Stopped::CutOff,
         }

@@ -111,7 +111,9 @@ impl IndexEntry {
         let mut value = [0; 32];
         // Times before 1970 are all over.
         let second = u64::try_from(moment.as_second()).unwrap_or_default();
-        value[..8].copy_from_slice(&second.to_be_bytes());
+        for (place, byte) in value.iter_mut().zip(second.to_be_bytes()) {
+            *place = byte;
+        }
         Self {
             index: OPEN_INDEX.to_owned(),
             value,

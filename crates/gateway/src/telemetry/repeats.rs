@@ -2,6 +2,7 @@
 //! While a disk is full every call fails alike, and the log must not fill another one.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use super::LogFormat;
@@ -87,10 +88,12 @@ fn write(count: Count, format: LogFormat, chunk: &mut String) {
     };
     let line = line.trim_end_matches('\n');
     match format {
-        LogFormat::Text => chunk.push_str(&format!("{line} repeated={left_out}\n")),
+        LogFormat::Text => {
+            let _fits = writeln!(chunk, "{line} repeated={left_out}");
+        }
         LogFormat::Json => {
             let members = line.strip_suffix('}').unwrap_or(line);
-            chunk.push_str(&format!("{members},\"repeated\":{left_out}}}\n"));
+            let _fits = writeln!(chunk, "{members},\"repeated\":{left_out}}}");
         }
     }
 }

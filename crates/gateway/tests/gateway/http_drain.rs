@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::contract::RecordKind;
+use countersign::ledger::LogQuery;
 use countersign::sample::ClearNotes;
-use countersign::{CallContext, Catalog, Tool, ToolError};
+use countersign::{CallContext, Catalog, Principal, Tool, ToolCall, ToolError};
 use countersign_gateway::server::Stopped;
 use countersign_gateway::{Gateway, Server, Settings};
 use countersign_testkit::patience::{until, within};
@@ -181,4 +183,35 @@ async fn a_wait_for_a_person_ends_with_the_server() {
         (428, "NEEDS_USER_CONFIRMATION")
     );
     assert_eq!(within(ended).await.unwrap(), Stopped::Drained);
+}
+
+/// U9: what was counted of refused calls is written when the server stops, also when it is cut off.
+#[tokio::test]
+async fn counted_refusals_are_written_at_the_end() {
+    for drain in [Duration::from_secs(30), Duration::from_millis(50)] {
+        let settings = Settings {
+            drain,
+            ..Settings::default()
+        };
+        let running = in_a_call(settings).await;
+        for _ in 0..5 {
+            let unknown = ToolCall::new("no.such", "{}", Principal::user("u_1"));
+            assert!(!running.gateway.call(unknown).await.ok);
+        }
+        let is_counted = async || {
+            let query = LogQuery {
+                kind: Some(RecordKind::Denial),
+                limit: 10,
+                ..LogQuery::default()
+            };
+            running.gateway.archive().list(&query).await.unwrap().len()
+        };
+        assert_eq!(is_counted().await, 1);
+        running.stop.send(()).unwrap();
+        if drain > Duration::from_secs(1) {
+            running.open.add_permits(1);
+        }
+        within(running.ended).await.unwrap();
+        assert_eq!(is_counted().await, 2);
+    }
 }

@@ -78,9 +78,8 @@ fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
     let mut url = options.url.clone();
     let mode = ssl_mode::place(&url);
     // Certificates and names are always verified, so this mode is what `require` is here.
-    if let Some(place) = mode
-        .clone()
-        .filter(|place| &url[place.clone()] == "verify-full")
+    if let Some(place) = mode.clone()
+        && url.get(place.clone()) == Some("verify-full")
     {
         url.replace_range(place, "require");
     }

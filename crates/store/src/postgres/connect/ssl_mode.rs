@@ -18,10 +18,11 @@ const NAME: &str = "sslmode";
 
 /// `postgres://user:password@host/database?name=value&name=value`: what stands before the first `@` is the user's.
 fn in_url(text: &str, start: usize) -> Option<Range<usize>> {
-    let authority = text[start..].find('@').map_or(start, |at| start + at + 1);
-    let mut from = authority + text[authority..].find('?')? + 1;
+    let at = text.get(start..)?.find('@');
+    let authority = at.map_or(start, |at| start + at + 1);
+    let mut from = authority + text.get(authority..)?.find('?')? + 1;
     let mut found = None;
-    for pair in text[from..].split('&') {
+    for pair in text.get(from..)?.split('&') {
         let end = from + pair.len();
         if let Some((name, value)) = pair.split_once('=')
             && name == NAME
@@ -47,7 +48,7 @@ fn in_pairs(text: &str) -> Option<Range<usize>> {
         {
             at += 1;
         }
-        let name = &bytes[start..at];
+        let name = bytes.get(start..at)?;
         at = after_spaces(bytes, at);
         if bytes.get(at) != Some(&b'=') {
             return found;
