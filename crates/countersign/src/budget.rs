@@ -16,9 +16,11 @@ use arc_swap::ArcSwap;
 use countersign_contract::ToolName;
 
 mod draw;
+mod left;
 mod money;
 
 pub(crate) use draw::{Call, Plan};
+pub use left::BudgetLeft;
 pub use money::{Currency, InvalidMoney, Money};
 
 use crate::pattern::ToolPattern;
@@ -213,6 +215,18 @@ impl fmt::Debug for Budgets {
         let budgets = self.current.load();
         let names = budgets.iter().map(|budget| &budget.name);
         f.debug_list().entries(names).finish()
+    }
+}
+
+impl BudgetScope {
+    /// Its name in policies and answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::User => "user",
+            Self::Agent => "agent",
+            Self::Session => "session",
+        }
     }
 }
 

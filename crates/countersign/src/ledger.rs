@@ -24,6 +24,7 @@ mod paces;
 mod pots;
 mod tally;
 mod texts;
+mod vitals;
 
 pub use claims::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
@@ -50,10 +51,12 @@ pub use texts::{
     TextChunk, TextHit, TextQuery, Texts, VERSIONS_KEPT,
 };
 
-/// Everything that a call needs of a store.
-pub trait Store: Claims + Documents + Log + Keyring + Pots + Paces + Texts {}
+pub use vitals::{COUNTED_MAX, StoreKind, StoreVitals, Vitals};
 
-impl<T: Claims + Documents + Log + Keyring + Pots + Paces + Texts> Store for T {}
+/// Everything that a call needs of a store.
+pub trait Store: Claims + Documents + Log + Keyring + Pots + Paces + Texts + Vitals {}
+
+impl<T: Claims + Documents + Log + Keyring + Pots + Paces + Texts + Vitals> Store for T {}
 
 /// The store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

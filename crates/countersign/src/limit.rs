@@ -17,11 +17,13 @@ use crate::unavailable::Unavailable;
 
 mod breaker;
 mod cells;
+mod left;
 mod rate;
 mod rules;
 mod shared;
 
 pub use breaker::{Breaker, Repeats};
+pub use left::Left;
 pub use rate::Rate;
 pub use rules::{Counted, LimitRules, Limits, ToolLimit};
 

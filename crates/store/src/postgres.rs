@@ -26,6 +26,7 @@ mod pots;
 mod records;
 mod schema;
 mod texts;
+mod vitals;
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};

@@ -33,6 +33,7 @@ mod texts;
 mod time;
 mod tip;
 mod values;
+mod vitals;
 mod writer;
 
 use std::fmt;

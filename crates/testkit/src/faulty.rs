@@ -2,15 +2,17 @@
 //! or after, when it is done and only the answer is lost.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
-    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow,
-    Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
-    StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, WrappedKey,
+    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, PaceKey,
+    Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
+    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals,
+    WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -220,6 +222,20 @@ impl Pots for FaultyStore {
 impl Paces for FaultyStore {
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
         guarded!(self, Pace, keep_pace(paces))
+    }
+
+    fn until_whole<'a>(&'a self, key: &'a PaceKey) -> BoxFuture<'a, Result<Duration, Error>> {
+        guarded!(self, Other, until_whole(key))
+    }
+}
+
+impl Vitals for FaultyStore {
+    fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
+        guarded!(self, Other, vitals())
+    }
+
+    fn stored_bytes(&self) -> BoxFuture<'_, Result<Option<u64>, Error>> {
+        guarded!(self, Other, stored_bytes())
     }
 }
 

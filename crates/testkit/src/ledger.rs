@@ -33,6 +33,7 @@ mod recovery;
 mod retention;
 mod takes;
 mod texts;
+mod vitals;
 
 pub use lockstep::lockstep;
 
@@ -335,6 +336,12 @@ macro_rules! ledger_contract {
                 racing_calls_are_let_in_as_often_as_they_may
                 racing_calls_of_one_pace_are_let_in_as_often_as_they_may
                 racing_calls_that_cross_are_all_counted
+            }
+            vitals {
+                a_new_store_is_empty_and_takes_writes
+                what_waits_for_the_tree_is_counted
+                calls_in_doubt_are_counted
+                a_pace_is_looked_at_without_counting
             }
             texts {
                 nothing_is_found_before_a_corpus_is_kept

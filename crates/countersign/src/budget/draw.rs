@@ -199,37 +199,53 @@ fn refused(message: Say, field: &str) -> ErrorBody {
 }
 
 fn pot(call: &Call<'_>, budget: &Budget) -> Result<PotKey, Box<ErrorBody>> {
-    let (user_id, holder) = match budget.scope {
-        BudgetScope::Global => ("", String::new()),
-        BudgetScope::User => (call.user_id, String::new()),
+    if let Some((user_id, holder)) = owner(budget.scope, call.user_id, call.actor) {
+        return Ok(budget.pot(user_id, holder));
+    }
+    let Some(session_id) = call.session_id else {
+        let message = Say::NoSession {
+            budget: budget.name.clone(),
+        };
+        return Err(refused(message, "/session_id")
+            .hint(Say::SendSession)
+            .into());
+    };
+    // A store is given no names of a user's own.
+    let digest = call.keys.key_digest(&format!("session\0{session_id}"));
+    let holder = format!("session:{}", KeyDigest(digest));
+    Ok(budget.pot(call.user_id, holder))
+}
+
+/// Whose pot it is: user and holder; none where each session has one.
+pub(super) fn owner<'a>(
+    scope: BudgetScope,
+    user_id: &'a str,
+    actor: &Actor,
+) -> Option<(&'a str, String)> {
+    match scope {
+        BudgetScope::Global => Some(("", String::new())),
+        BudgetScope::User => Some((user_id, String::new())),
         BudgetScope::Agent => {
-            let Actor { kind, id } = call.actor;
-            match kind {
+            let Actor { kind, id } = actor;
+            Some(match kind {
                 ActorType::Agent => ("", format!("agent:{id}")),
                 ActorType::System => ("", format!("system:{id}")),
                 // A person's pot goes with the person.
-                ActorType::User => (call.user_id, "user".to_owned()),
-            }
+                ActorType::User => (user_id, "user".to_owned()),
+            })
         }
-        BudgetScope::Session => {
-            let Some(session_id) = call.session_id else {
-                let message = Say::NoSession {
-                    budget: budget.name.clone(),
-                };
-                return Err(refused(message, "/session_id")
-                    .hint(Say::SendSession)
-                    .into());
-            };
-            // A store is given no names of a user's own.
-            let digest = call.keys.key_digest(&format!("session\0{session_id}"));
-            (call.user_id, format!("session:{}", KeyDigest(digest)))
+        BudgetScope::Session => None,
+    }
+}
+
+impl Budget {
+    pub(super) fn pot(&self, user_id: &str, holder: String) -> PotKey {
+        PotKey {
+            user_id: user_id.to_owned(),
+            name: self.name.clone(),
+            holder,
+            currency: self.currency.code().to_owned(),
+            window_seconds: self.window.map_or(0, |window| window.as_secs()),
         }
-    };
-    Ok(PotKey {
-        user_id: user_id.to_owned(),
-        name: budget.name.clone(),
-        holder,
-        currency: budget.currency.code().to_owned(),
-        window_seconds: budget.window.map_or(0, |window| window.as_secs()),
-    })
+    }
 }

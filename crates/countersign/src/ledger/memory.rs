@@ -19,6 +19,7 @@ mod log;
 mod paces;
 mod pots;
 mod texts;
+mod vitals;
 
 use claims::Row;
 use log::Tree;

@@ -21,6 +21,9 @@ use crate::BoxFuture;
 pub trait Paces: Send + Sync + 'static {
     /// Counts one call, or says when it would be let in.
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>>;
+
+    /// The time until a count is as if nothing had been; zero where nothing is counted. Counts nothing.
+    fn until_whole<'a>(&'a self, key: &'a PaceKey) -> BoxFuture<'a, Result<Duration, Error>>;
 }
 
 /// What a call is counted against.

@@ -47,6 +47,12 @@ impl Tally {
         PaceAnswer::Admitted
     }
 
+    /// The time until a count is as if nothing had been.
+    pub fn until_whole(&self, key: &PaceKey, now: Duration) -> Duration {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.of(key).until.saturating_sub(now)
+    }
+
     fn with_room(room: usize) -> Self {
         Self {
             room,

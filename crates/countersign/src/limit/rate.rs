@@ -17,6 +17,7 @@ use crate::ledger::PaceRule;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
+    calls: u32,
     /// Time that one call uses up.
     cost: Duration,
     /// How far ahead of an even pace one may run.
@@ -28,6 +29,7 @@ impl Rate {
     /// `calls` a `period`, all of which may come at once; at least one.
     pub fn new(calls: u32, period: Duration) -> Self {
         Self {
+            calls: calls.max(1),
             cost: period / calls.max(1),
             burst: period,
             is_shared: false,
@@ -61,6 +63,22 @@ impl Rate {
         Ok(())
     }
 
+    /// The calls that may come at once, and the time in which as many come back.
+    pub(super) fn allowance(self) -> (u32, Duration) {
+        (self.calls, self.burst)
+    }
+
+    pub(super) fn is_shared(self) -> bool {
+        self.is_shared
+    }
+
+    /// The calls that may come now, where the allowance is whole again after this time.
+    pub(super) fn left(self, until_whole: Duration) -> u32 {
+        let ahead = self.burst.saturating_sub(until_whole).as_nanos();
+        let left = ahead / self.cost.as_nanos().max(1);
+        u32::try_from(left).unwrap_or(u32::MAX).min(self.calls)
+    }
+
     /// Takes one call back.
     pub(super) fn put_back(self, whole_at: &mut Duration) {
         *whole_at = whole_at.saturating_sub(self.cost);
@@ -88,6 +106,18 @@ mod tests {
         assert_eq!(at(5), Err(Duration::from_secs(5)));
         rate.put_back(&mut whole_at);
         assert_eq!(rate.take(&mut whole_at, Duration::from_secs(5)), Ok(()));
+    }
+
+    #[test]
+    fn what_is_left_is_what_may_come() {
+        let rate = Rate::new(3, Duration::from_secs(10));
+        let mut whole_at = Duration::ZERO;
+        let now = Duration::from_secs(1);
+        for left in [3, 2, 1, 0] {
+            assert_eq!(rate.left(whole_at.saturating_sub(now)), left);
+            assert_eq!(rate.take(&mut whole_at, now).is_ok(), left > 0);
+        }
+        assert_eq!(rate.left(Duration::MAX), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use countersign_contract::ActorType;
+use countersign_contract::{Actor, ActorType, ToolName};
 
 use super::cells::{CellKey, Cells};
 use super::rate::{Rate, whole_ms};
@@ -131,7 +131,7 @@ impl Limits {
             let name = LimitName::User;
             match rate.shared_rule() {
                 Some(rule) => shared.add_of_user(name, rule, attempt, &[]),
-                None => take(name, rate, self.key(name, user_id)),
+                None => take(name, rate, self.of_user(user_id)),
             }
         }
         let is_person = proved_actor.kind == ActorType::User;
@@ -140,8 +140,7 @@ impl Limits {
             if let Some(rule) = rate.shared_rule() {
                 shared.add_agent(rule, proved_actor);
             } else {
-                let who = (proved_actor.kind, &proved_actor.id);
-                take(name, rate, self.key(name, who));
+                take(name, rate, self.of_agent(proved_actor));
             }
         }
         if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
@@ -154,14 +153,9 @@ impl Limits {
         }
         for limit in rules.tools.iter().filter(|limit| limit.tools.matches(tool)) {
             let name = LimitName::Tool;
-            let user_id = match limit.counted {
-                Counted::Together => None,
-                Counted::ForEachUser => Some(user_id),
-            };
-            let which = (&limit.tools, tool.as_str(), user_id);
             match limit.rate.shared_rule() {
                 Some(rule) => shared.add_tool(rule, limit, attempt),
-                None => take(name, limit.rate, self.key(name, which)),
+                None => take(name, limit.rate, self.of_tool(limit, tool, user_id)),
             }
         }
         let Some((limit, wait)) = refused else {
@@ -212,6 +206,32 @@ impl Limits {
         }
     }
 
+    pub(super) fn rules(&self) -> Arc<LimitRules> {
+        self.rules.load_full()
+    }
+
+    /// The time until an allowance of this process is whole again.
+    pub(super) fn until_whole(&self, key: CellKey, now: Duration) -> Duration {
+        let whole_at = self.cells.change(key, |cell| *cell);
+        whole_at.saturating_sub(self.moment(now))
+    }
+
+    pub(super) fn of_user(&self, user_id: &str) -> CellKey {
+        self.key(LimitName::User, user_id)
+    }
+
+    pub(super) fn of_agent(&self, actor: &Actor) -> CellKey {
+        self.key(LimitName::Agent, (actor.kind, &actor.id))
+    }
+
+    pub(super) fn of_tool(&self, limit: &ToolLimit, tool: &ToolName, user_id: &str) -> CellKey {
+        let user_id = match limit.counted {
+            Counted::Together => None,
+            Counted::ForEachUser => Some(user_id),
+        };
+        self.key(LimitName::Tool, (&limit.tools, tool.as_str(), user_id))
+    }
+
     fn key(&self, name: LimitName, of: impl std::hash::Hash) -> CellKey {
         self.cells.key((name, of))
     }
@@ -240,7 +260,6 @@ impl Limiter for Limits {
 
 #[cfg(test)]
 mod tests {
-    use countersign_contract::{Actor, ToolName};
     use countersign_evidence::seal::UserKey;
 
     use super::*;

@@ -7,9 +7,10 @@ use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
-    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, Paces, PotRow,
-    Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoredDocument,
-    StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, WrappedKey,
+    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, PaceKey,
+    Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
+    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals,
+    WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -234,6 +235,23 @@ impl Pots for Tampered {
 impl Paces for Tampered {
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
         self.inner.keep_pace(paces)
+    }
+
+    fn until_whole<'a>(
+        &'a self,
+        key: &'a PaceKey,
+    ) -> BoxFuture<'a, Result<std::time::Duration, Error>> {
+        self.inner.until_whole(key)
+    }
+}
+
+impl Vitals for Tampered {
+    fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
+        self.inner.vitals()
+    }
+
+    fn stored_bytes(&self) -> BoxFuture<'_, Result<Option<u64>, Error>> {
+        self.inner.stored_bytes()
     }
 }
 

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use countersign::BoxFuture;
-use countersign::ledger::{Error, Pace, PaceAnswer, PaceRule, Paces};
+use countersign::ledger::{Error, Pace, PaceAnswer, PaceKey, PaceRule, Paces};
 use tokio_postgres::Row;
 
 use super::failure::Failure;
@@ -83,6 +83,17 @@ impl Paces for PostgresStore {
                 tries: RACES_MAX,
             }
             .into())
+        })
+    }
+
+    fn until_whole<'a>(&'a self, key: &'a PaceKey) -> BoxFuture<'a, Result<Duration, Error>> {
+        const WAIT: &str = "SELECT greatest(until - (extract(epoch FROM now()) * 1000000)::bigint, 0) \
+             AS wait FROM pace WHERE key = $1";
+        Box::pin(async move {
+            let key: &[u8] = &key.0;
+            let found = self.run_again(WAIT, &[&key]).await?;
+            let wait = found.first().map_or(0, |row| row.get::<_, i64>("wait"));
+            Ok(Duration::from_micros(super::unsigned(wait)))
         })
     }
 }

@@ -37,6 +37,16 @@ impl Disk {
         })
     }
 
+    /// What is left now.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        (self.probe)()
+    }
+
+    /// What has to stay free.
+    pub(super) fn needed_bytes(&self) -> u64 {
+        self.needed_bytes
+    }
+
     pub(super) fn check(&self) -> Result<(), Failure> {
         let mut asked_at = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if asked_at.is_some_and(|at| at.elapsed() < ASKED_EVERY) {

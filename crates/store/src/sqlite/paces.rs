@@ -5,13 +5,22 @@ use std::future::ready;
 use std::time::Duration;
 
 use countersign::BoxFuture;
-use countersign::ledger::{Error, Pace, PaceAnswer, Paces};
+use countersign::ledger::{Error, Pace, PaceAnswer, PaceKey, Paces};
 
 use super::SqliteStore;
 
 impl Paces for SqliteStore {
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>> {
-        let now = Duration::from_micros(u64::try_from(self.time.now()).unwrap_or_default());
-        Box::pin(ready(Ok(self.tally.count(paces, now))))
+        Box::pin(ready(Ok(self.tally.count(paces, self.moment()))))
+    }
+
+    fn until_whole<'a>(&'a self, key: &'a PaceKey) -> BoxFuture<'a, Result<Duration, Error>> {
+        Box::pin(ready(Ok(self.tally.until_whole(key, self.moment()))))
+    }
+}
+
+impl SqliteStore {
+    fn moment(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.time.now()).unwrap_or_default())
     }
 }

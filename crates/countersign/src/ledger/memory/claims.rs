@@ -373,7 +373,7 @@ impl Row {
         }
     }
 
-    fn shown(&self, scope: &Scope) -> ClaimRow {
+    pub(super) fn shown(&self, scope: &Scope) -> ClaimRow {
         let (state, lease_until) = match self.state {
             State::Running { lease_until } => (ClaimState::Running, Some(lease_until)),
             State::Released => (ClaimState::Released, None),

@@ -18,7 +18,7 @@ use crate::scribe::Draft;
 
 /// A record; the first `tree.size` of them are in the tree, in their order.
 pub(super) struct Record {
-    row: LogRow,
+    pub(super) row: LogRow,
     leaf: Vec<u8>,
     payload: Option<Vec<u8>>,
     payload_until: Option<Timestamp>,
@@ -34,7 +34,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    fn head(&self) -> Head {
+    pub(super) fn head(&self) -> Head {
         let frontier = self.writer.frontier();
         Head {
             size: frontier.size(),

@@ -1,0 +1,80 @@
+//! What is left in the pots of one who asks. Nothing is set aside by it.
+
+use countersign_contract::Actor;
+use jiff::{SignedDuration, Timestamp};
+
+use super::draw::owner;
+use super::{BudgetScope, Budgets, Currency, Money};
+use crate::ledger::{self, Draw, Pots, ReserveAnswer, window_start};
+
+/// What is left of a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetLeft {
+    /// The budget.
+    pub name: String,
+    /// Whose money it is.
+    pub scope: BudgetScope,
+    /// Its currency.
+    pub currency: Currency,
+    /// What may be spent in a window.
+    pub limit: Money,
+    /// What may still be spent; none where each session has a pot of its own.
+    pub left: Option<Money>,
+    /// When the next window begins; none where there is only one.
+    pub resets_at: Option<Timestamp>,
+}
+
+impl BudgetLeft {
+    /// True if nothing may be spent.
+    pub fn is_used_up(&self) -> bool {
+        self.left.is_some_and(|left| left.0 <= 0)
+    }
+}
+
+impl Budgets {
+    /// What is left of each budget for a user and an actor, as a call of theirs would find it.
+    pub async fn left(
+        &self,
+        user_id: &str,
+        actor: &Actor,
+        pots: &dyn Pots,
+        now: Timestamp,
+    ) -> Result<Vec<BudgetLeft>, ledger::Error> {
+        let mut all = Vec::new();
+        for budget in self.current().iter() {
+            let left = match owner(budget.scope, user_id, actor) {
+                None => None,
+                Some((user_id, holder)) => {
+                    // More than any pot has, so that the answer says what it has.
+                    let draw = Draw {
+                        pot: budget.pot(user_id, holder),
+                        amount: i64::MAX,
+                        limit: budget.limit.0,
+                    };
+                    match pots.check(&[draw]).await? {
+                        ReserveAnswer::Over(over) => Some(Money(over.left)),
+                        ReserveAnswer::Reserved => None,
+                    }
+                }
+            };
+            let window = budget.window.map_or(0, |window| window.as_secs());
+            all.push(BudgetLeft {
+                name: budget.name.clone(),
+                scope: budget.scope,
+                currency: budget.currency.clone(),
+                limit: budget.limit,
+                left,
+                resets_at: next_window(now, window),
+            });
+        }
+        Ok(all)
+    }
+}
+
+fn next_window(now: Timestamp, window_seconds: u64) -> Option<Timestamp> {
+    let window = i64::try_from(window_seconds)
+        .ok()
+        .filter(|window| *window > 0)?;
+    let start = Timestamp::from_second(window_start(now.as_second(), window_seconds)).ok()?;
+    start.checked_add(SignedDuration::from_secs(window)).ok()
+}

@@ -1,0 +1,129 @@
+//! What is left of the paces for one who asks. Nothing is counted by it.
+
+use std::time::Duration;
+
+use countersign_contract::ActorType;
+
+use super::cells::CellKey;
+use super::rate::Rate;
+use super::shared::{SharedPaces, unavailable};
+use super::{Attempt, Counted, LimitName, Limits};
+use crate::ledger::Paces;
+use crate::unavailable::Unavailable;
+
+/// What is left of one limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// What it counts the calls of.
+    pub limit: LimitName,
+    /// The pattern of the tools, where it is a limit of tools.
+    pub tools: Option<String>,
+    /// True if all users share it.
+    pub is_together: bool,
+    /// True if all processes count together.
+    pub is_shared: bool,
+    /// How many calls may come at once.
+    pub calls: u32,
+    /// In what time as many come back.
+    pub per: Duration,
+    /// How many may come now.
+    pub left: u32,
+}
+
+impl Limits {
+    /// What is left of the limits of a user and an agent, as a call of this attempt would find it. A limit of sessions is not
+    /// among them: whoever looks at what is left is in none.
+    pub async fn left(
+        &self,
+        attempt: &Attempt<'_>,
+        paces: &dyn Paces,
+    ) -> Result<Vec<Left>, Unavailable> {
+        let rules = self.rules();
+        let mut left = Vec::new();
+        if let Some(rate) = rules.user {
+            let mut shared = SharedPaces::default();
+            if let Some(rule) = rate.shared_rule() {
+                shared.add_of_user(LimitName::User, rule, attempt, &[]);
+            }
+            let key = self.of_user(attempt.user_id);
+            left.push(
+                self.of(LimitName::User, rate, key, &shared, attempt, paces)
+                    .await?,
+            );
+        }
+        let is_person = attempt.proved_actor.kind == ActorType::User;
+        if let Some(rate) = rules.agent.filter(|_| !is_person) {
+            let mut shared = SharedPaces::default();
+            if let Some(rule) = rate.shared_rule() {
+                shared.add_agent(rule, attempt.proved_actor);
+            }
+            let key = self.of_agent(attempt.proved_actor);
+            left.push(
+                self.of(LimitName::Agent, rate, key, &shared, attempt, paces)
+                    .await?,
+            );
+        }
+        Ok(left)
+    }
+
+    /// What is left of the limits of a tool.
+    pub async fn left_of_tool(
+        &self,
+        attempt: &Attempt<'_>,
+        paces: &dyn Paces,
+    ) -> Result<Vec<Left>, Unavailable> {
+        let rules = self.rules();
+        let mut left = Vec::new();
+        for limit in rules
+            .tools
+            .iter()
+            .filter(|limit| limit.tools.matches(attempt.tool))
+        {
+            let mut shared = SharedPaces::default();
+            if let Some(rule) = limit.rate.shared_rule() {
+                shared.add_tool(rule, limit, attempt);
+            }
+            let key = self.of_tool(limit, attempt.tool, attempt.user_id);
+            let found = self.of(LimitName::Tool, limit.rate, key, &shared, attempt, paces);
+            left.push(Left {
+                tools: Some(limit.tools.to_string()),
+                is_together: limit.counted == Counted::Together,
+                ..found.await?
+            });
+        }
+        Ok(left)
+    }
+
+    /// True if a limit of tools is about this one.
+    pub fn has_limit_of(&self, tool: &countersign_contract::ToolName) -> bool {
+        self.rules()
+            .tools
+            .iter()
+            .any(|limit| limit.tools.matches(tool))
+    }
+
+    async fn of(
+        &self,
+        limit: LimitName,
+        rate: Rate,
+        key: CellKey,
+        shared: &SharedPaces,
+        attempt: &Attempt<'_>,
+        paces: &dyn Paces,
+    ) -> Result<Left, Unavailable> {
+        let until_whole = match shared.paces.first() {
+            Some(pace) => paces.until_whole(&pace.key).await.map_err(unavailable)?,
+            None => self.until_whole(key, attempt.now),
+        };
+        let (calls, per) = rate.allowance();
+        Ok(Left {
+            limit,
+            tools: None,
+            is_together: false,
+            is_shared: rate.is_shared(),
+            calls,
+            per,
+            left: rate.left(until_whole),
+        })
+    }
+}

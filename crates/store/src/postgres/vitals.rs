@@ -1,0 +1,45 @@
+//! How the database is.
+
+use countersign::BoxFuture;
+use countersign::ledger::{COUNTED_MAX, Error, StoreKind, StoreVitals, Vitals};
+
+use super::failure::Failure;
+use super::records::timestamp;
+use super::{PostgresStore, signed, unsigned};
+
+/// One row, by indexes only.
+const VITALS: &str = "SELECT \
+     current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery() AS is_writable, \
+     (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT $1) w) AS waiting, \
+     (SELECT max(at_ns) FROM record) AS newest, \
+     (SELECT count(*) FROM (SELECT 1 FROM claim WHERE state = 4 LIMIT $1) d) AS in_doubt";
+
+impl Vitals for PostgresStore {
+    fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
+        Box::pin(async move {
+            let found = self.read(VITALS, &[&signed(COUNTED_MAX)]).await?;
+            let row = found
+                .first()
+                .ok_or_else(|| Failure::damaged("the state of the database"))?;
+            let newest: Option<i64> = row.get("newest");
+            Ok(StoreVitals {
+                kind: StoreKind::Postgres,
+                is_writable: row.get("is_writable"),
+                // The disk is that of the server.
+                free_bytes: None,
+                needed_bytes: None,
+                records_waiting: unsigned(row.get("waiting")),
+                newest_record: newest.map(timestamp),
+                in_doubt: unsigned(row.get("in_doubt")),
+            })
+        })
+    }
+
+    fn stored_bytes(&self) -> BoxFuture<'_, Result<Option<u64>, Error>> {
+        const SIZE: &str = "SELECT pg_database_size(current_database()) AS bytes";
+        Box::pin(async move {
+            let found = self.read(SIZE, &[]).await?;
+            Ok(found.first().map(|row| unsigned(row.get("bytes"))))
+        })
+    }
+}
