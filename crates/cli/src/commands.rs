@@ -14,6 +14,7 @@ pub(crate) mod mcp;
 pub(crate) mod replay;
 pub(crate) mod rules;
 pub(crate) mod serve;
+pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod tools;
 pub(crate) mod verify;
@@ -52,6 +53,15 @@ fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
         ]);
     }
     table
+}
+
+/// Why an operator does something; it has to say something.
+fn reason(text: &str) -> Result<String, String> {
+    let is_said = |c: char| !c.is_whitespace() && !c.is_control();
+    if text.chars().any(is_said) {
+        return Ok(text.to_owned());
+    }
+    Err("a reason is needed: at least one visible character".to_owned())
 }
 
 /// So many of a thing, in words.

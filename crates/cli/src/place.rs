@@ -281,6 +281,7 @@ impl Place {
             self.ids.clone(),
             self.log_key.clone(),
         )
+        .knowing(&countersign_commerce::KNOWN_THINGS)
     }
 }
 
@@ -378,14 +379,17 @@ pub(crate) fn archive_failed(error: archive::Error) -> Failure {
     use archive::Error;
     match error {
         Error::Store(error) => store_failed(error),
-        Error::NoRecord { .. } => {
-            Failure::from(error).hint("`countersign evidence list` lists the newest ones")
-        }
+        Error::NoRecord { .. } => Failure::from(error)
+            .hint("`countersign evidence list` lists the newest ones")
+            .refused(),
         Error::Tampered { .. } | Error::Checkpoint(_) | Error::Held(_) | Error::NotGrown(_) => {
             Failure::from(error)
                 .hint("`countersign verify --all` names everything that is wrong")
                 .not_verified()
         }
+        Error::UnknownUser { .. } => Failure::from(error)
+            .hint("`countersign evidence list` lists the newest records with their users")
+            .refused(),
         Error::NoReason => Failure::from(error).hint("say why with --reason"),
         Error::NoCheckpoint | Error::NotSignedYet { .. } => {
             Failure::from(error).hint("any `countersign call` signs what waits")

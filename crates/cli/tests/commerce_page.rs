@@ -61,7 +61,7 @@ fn the_page_leads_to_a_draft_order() {
     let page = std::fs::read_to_string(page).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let (_server, url) = serve(&data);
+    let (server, url) = serve(&data);
     let script = commands(&page).replace("http://127.0.0.1:8787", &url);
     let bin = Path::new(env!("CARGO_BIN_EXE_countersign"));
     let bin = bin.parent().unwrap().display();
@@ -102,6 +102,57 @@ fn the_page_leads_to_a_draft_order() {
         Value::Array(Vec::new()),
         "nothing waits or was asked for"
     );
+    let shown = shell(&format!("curl -sS {url}/v1/evidence/{}", orders[0]));
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let tool = shown.pointer("/record/tool/name");
+    assert_eq!(
+        tool,
+        Some(&"checkout.create_draft_order".into()),
+        "{shown:#}"
+    );
+    drop(server);
+    check_order(&orders[0], &shell);
+}
+
+/// N2: the id of an order leads to its record, and a hold of it covers everything that it rests on. What does not exist is
+/// refused.
+#[track_caller]
+fn check_order(order: &str, shell: &impl Fn(&str) -> Output) {
+    let run = |code: i32, command: &str| -> Value {
+        let output = shell(&format!("countersign --json evidence {command}"));
+        assert_eq!(output.status.code(), Some(code), "{command}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    };
+    let shown = run(0, &format!("show {order}"));
+    let tool = shown.pointer("/record/tool/name");
+    assert_eq!(
+        tool,
+        Some(&"checkout.create_draft_order".into()),
+        "{shown:#}"
+    );
+    let missing = "order_0000000000000000";
+    for command in [
+        "show",
+        "open --reason x",
+        "export",
+        "hold --reason x",
+        "release --reason x",
+    ] {
+        run(1, &format!("{command} {missing}"));
+    }
+    run(1, &format!("erase {missing} --reason x"));
+    assert_eq!(run(0, "holds"), Value::Array(Vec::new()));
+    let held = run(0, &format!("hold {order} --reason 'dispute 7'"));
+    let records = held.get("records").and_then(Value::as_array).unwrap();
+    assert!(records.len() >= 6, "{held:#}");
+    assert_eq!(run(0, "holds").as_array().unwrap().len(), records.len());
+    run(1, "erase u_local --reason 'asked for it'");
+    run(0, &format!("release {order} --reason 'dispute 7 is over'"));
+    assert_eq!(run(0, "holds"), Value::Array(Vec::new()));
+    run(1, &format!("release {order} --reason 'dispute 7 is over'"));
+    let opened = run(0, &format!("open {order} --reason 'dispute 7'"));
+    let named = opened.pointer("/data/draft_order_id");
+    assert_eq!(named, Some(&order.into()), "{opened:#}");
 }
 
 /// Every reply is a success, and the last one waits for the user to pay for an order, which is named.

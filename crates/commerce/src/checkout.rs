@@ -26,11 +26,11 @@ pub use compute::Total;
 pub use confirm::{ConfirmationItem, ConfirmationKind, Policy, PolicyAck};
 pub(crate) use grounds::{Grounds, Pointers};
 pub use lock::{Locked, LockedItem};
-pub(crate) use order::Kept;
 pub use order::{
     ComplianceSummary, DraftOrder, OrderFinding, OrderItem, OrderLock, OrderState, RuleUsed,
     TaxSummary,
 };
+pub(crate) use order::{Kept, RECORD_OF_ORDER};
 pub use part::{GroundIds, Part};
 pub use summary::OrderSummary;
 pub use total::Breakdown;

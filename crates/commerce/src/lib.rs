@@ -40,7 +40,11 @@ pub mod stock;
 pub mod tax;
 mod words;
 
+use countersign::archive::KnownThing;
 use countersign::catalog::CatalogBuilder;
+
+/// The things whose ids lead to the records of the calls that made them.
+pub const KNOWN_THINGS: [KnownThing; 1] = [checkout::RECORD_OF_ORDER];
 
 /// Adds all tools to a catalog.
 ///

@@ -136,7 +136,7 @@ pub struct EvidenceRecord {
 pub enum RecordKind {
     /// A call that reached its tool, or was answered from an earlier one.
     Call,
-    /// A call that was refused before its tool.
+    /// A call that was refused before its tool, or an act that somebody was denied.
     Denial,
     /// A user's decision about a call.
     Approval,

@@ -128,6 +128,18 @@ impl Change {
 }
 
 impl Effect {
+    /// Every effect, in the order of their weight.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::External];
+
+    /// The name on the wire and in policies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::External => "external",
+        }
+    }
+
     /// Whether a repeat could change something a second time.
     pub const fn changes_something(self) -> bool {
         match self {

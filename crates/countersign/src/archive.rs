@@ -11,16 +11,18 @@ use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::note::VerifyingKey;
 
 use crate::clock::Clock;
+use crate::denials::Denials;
 use crate::ids::IdSource;
 use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredRecord};
-use crate::principal::Principal;
 use crate::vault::Vault;
 
 mod act;
 mod content;
+mod denied;
 mod erase;
 mod export;
 pub(crate) mod growth;
+mod locate;
 mod open;
 mod proof;
 mod published;
@@ -32,6 +34,7 @@ pub use content::{Content, Tampering};
 pub use erase::Erasure;
 pub use export::Export;
 pub use growth::NotGrown;
+pub use locate::KnownThing;
 pub use open::Opened;
 pub use proof::{Proof, Standing};
 pub use resolve::{Resolution, Resolved};
@@ -69,6 +72,12 @@ pub enum Error {
     /// An act about a user needs one.
     #[error("a user id is needed")]
     NoUser,
+    /// Nothing is known of such a user.
+    #[error("the store has nothing of a user {user_id:?}")]
+    UnknownUser {
+        /// Whom somebody meant.
+        user_id: String,
+    },
     /// There is no such record.
     #[error("there is no record {id}")]
     NoRecord {
@@ -122,6 +131,8 @@ pub struct Archive {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     key: VerifyingKey,
+    denials: Denials,
+    things: Arc<[KnownThing]>,
 }
 
 /// A record as it is kept, without what is sealed.
@@ -148,12 +159,15 @@ impl Archive {
         ids: Arc<dyn IdSource>,
         key: VerifyingKey,
     ) -> Self {
+        let denials = Denials::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
         Self {
             store,
             vault,
             clock,
             ids,
             key,
+            denials,
+            things: Arc::default(),
         }
     }
 
@@ -245,13 +259,6 @@ impl fmt::Debug for Archive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Archive({})", self.key.name())
     }
-}
-
-fn needs(principal: &Principal, scope: &'static str) -> Result<(), Error> {
-    if principal.holds(scope) {
-        return Ok(());
-    }
-    Err(Error::MissingScope { scope })
 }
 
 /// The record in a leaf, which has to be the one that its row names.

@@ -2,6 +2,7 @@
 
 use countersign_contract::{Actor, ActorType};
 
+use crate::effects::Effects;
 use crate::realm::Realm;
 
 /// The proved identity behind a call.
@@ -33,6 +34,8 @@ pub struct Principal {
     pub may_act_for_others: bool,
     /// Whom it may name, where it may act for others.
     pub realm: Realm,
+    /// The effects that its calls may have, whatever a policy allows.
+    pub effects: Effects,
     /// The credential that proved it; `None` if the embedding program vouches for it.
     pub credential: Option<Credential>,
 }
@@ -65,6 +68,7 @@ impl Principal {
             scopes: Vec::new(),
             may_act_for_others: false,
             realm: Realm::Any,
+            effects: Effects::ALL,
             credential: None,
         }
     }
@@ -122,6 +126,12 @@ impl Principal {
     /// Names the users for whom it may act, where it may act for others.
     pub fn of_realm(mut self, realm: Realm) -> Self {
         self.realm = realm;
+        self
+    }
+
+    /// Lets it call only tools with these effects.
+    pub fn limited_to(mut self, effects: Effects) -> Self {
+        self.effects = effects;
         self
     }
 

@@ -345,7 +345,7 @@ pub(crate) fn document_aad(key: &DocumentKey) -> Vec<u8> {
         .into_bytes()
 }
 
-fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Value, ToolError> {
+pub(crate) fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Value, ToolError> {
     let opened = keys.open(&document_aad(key), body).map_err(|error| {
         let what = format!("the document {:?} of {}", key.id, key.collection);
         store_failed(ledger::Error::Damaged { what }).with_source(error)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use countersign::alias::in_text;
 use countersign::archive::Archive;
@@ -10,13 +11,16 @@ use countersign::cancel::Cancellation;
 use countersign::contract::{
     ErrorBody, ErrorCode, FaultSource, Language, ReplyEnvelope, RequestId, Warning,
 };
+use countersign::denials::Denials;
 use countersign::ids::IdSource;
 use countersign::{Executor, ToolCall};
+use jiff::Timestamp;
 
+use crate::cached::Cached;
 use crate::detach::{Detach, Panicked};
 use crate::health::Health;
 use crate::http::interop::View;
-use crate::identity::Identity;
+use crate::identity::{ApiKeys, Identity};
 use crate::metrics::{Metrics, Refusal};
 use crate::quota::{Full, Quotas};
 use crate::settings::Settings;
@@ -38,9 +42,19 @@ struct Parts {
     metrics: OnceLock<Arc<Metrics>>,
     views: OnceLock<Vec<View>>,
     health: Health,
+    /// What the store takes on its disk, as it has said last.
+    size: Cached<u64>,
+    started_at: Timestamp,
     /// How much of all bodies that still arrive is in memory.
     arriving_bytes: Arc<AtomicUsize>,
 }
+
+/// For how long the size of the store counts, and how long it is waited for.
+const SIZE_INTERVAL: Duration = Duration::from_secs(30);
+const SIZE_WAIT: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether counted denials are due.
+const DENIALS_LOOK: Duration = Duration::from_mins(1);
 
 /// When a caller who found no room should come back.
 const OVERLOAD_RETRY_MS: u64 = 250;
@@ -55,6 +69,7 @@ impl Gateway {
         settings: Settings,
     ) -> Self {
         let quotas = Arc::new(Quotas::new(&settings));
+        let started_at = executor.now();
         Self {
             parts: Arc::new(Parts {
                 executor,
@@ -66,6 +81,8 @@ impl Gateway {
                 metrics: OnceLock::new(),
                 views: OnceLock::new(),
                 health: Health::default(),
+                size: Cached::default(),
+                started_at,
                 arriving_bytes: Arc::default(),
             }),
         }
@@ -131,6 +148,19 @@ impl Gateway {
     /// Whether the server can take calls.
     pub fn health(&self) -> &Health {
         &self.parts.health
+    }
+
+    /// What the store takes on its disk; none where it cannot say. A database looks at all its files for it, so it is asked
+    /// seldom.
+    pub(crate) async fn stored_bytes(&self) -> Option<u64> {
+        let store = self.parts.executor.store().clone();
+        let ask = || async move { store.stored_bytes().await.ok().flatten() };
+        self.parts.size.get(SIZE_INTERVAL, SIZE_WAIT, ask).await
+    }
+
+    /// When it was made.
+    pub fn started_at(&self) -> Timestamp {
+        self.parts.started_at
     }
 
     /// How much of all bodies that still arrive is in memory.
@@ -230,6 +260,28 @@ impl Gateway {
                 .insert("approval_url".to_owned(), url.into());
         }
         reply
+    }
+
+    /// Writes down how often callers were denied something, whenever an interval is over; for ever.
+    pub(crate) async fn count_denials(self) {
+        loop {
+            tokio::time::sleep(DENIALS_LOOK).await;
+            for denials in self.denials() {
+                denials.write_counts().await;
+            }
+        }
+    }
+
+    /// Writes down what was counted: before the process ends.
+    pub(crate) async fn settle_denials(&self) {
+        for denials in self.denials() {
+            denials.settle().await;
+        }
+    }
+
+    fn denials(&self) -> impl Iterator<Item = &Denials> {
+        let of_keys = self.identity().keys().map(ApiKeys::denials);
+        std::iter::once(self.archive().denials()).chain(of_keys)
     }
 
     /// Waits until no call runs or waits, at most as long as the settings allow; whether that was reached.

@@ -13,6 +13,7 @@
 //! | `calls` | `GET /v1/calls`: the calls that there were |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
 //! | `replay` | `POST /v1/evidence/{id}/replay` |
+//! | `status` | `GET /v1/status`: what there is, and what is wrong |
 //! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
 //! | `sight` | whose records a caller may see |
 //! | `probes` | `/healthz`, `/readyz` |
@@ -45,6 +46,7 @@ mod providers;
 mod query;
 mod replay;
 mod sight;
+mod status;
 mod tools;
 
 /// Grants looking at the calls and records of others.
@@ -60,6 +62,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         )
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
+        .route("/v1/status", get(status::show))
         .route("/v1/calls", get(calls::list))
         .route("/v1/calls/{request_id}", get(calls::one))
         .route("/v1/evidence/{id}", get(evidence::show))

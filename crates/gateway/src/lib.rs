@@ -19,6 +19,7 @@
 //! | [`routes`] | which path goes where |
 //! | [`server`] | the socket: how many may be connected, how long they may take, and how it ends |
 //! | [`settings`] | the bounds of everything that arrives |
+//! | [`status`] | what there is and what is wrong, for those whom it concerns |
 //! | [`telemetry`] | logs and traces |
 
 mod cached;
@@ -41,6 +42,7 @@ mod regular_file;
 pub mod routes;
 pub mod server;
 pub mod settings;
+pub mod status;
 mod strict;
 pub mod telemetry;
 mod words;

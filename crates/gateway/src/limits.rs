@@ -45,6 +45,16 @@ impl Controls {
         }
     }
 
+    /// What counts calls.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What counts money.
+    pub fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
     /// Makes an executor count by them.
     pub fn install(&self, builder: ExecutorBuilder) -> ExecutorBuilder {
         builder

@@ -25,14 +25,16 @@ use crate::cached::Cached;
 use crate::gateway::Gateway;
 
 mod meters;
+mod policy;
 mod refusal;
 mod stored;
 mod text;
 
 use meters::ToolMeters;
+use policy::PolicyText;
 use refusal::Refusals;
 pub use refusal::{OfCall, Refusal, layer};
-use stored::Stored;
+pub(crate) use stored::Stored;
 use text::Scrape;
 
 /// Everything that is counted. One for each gateway; it is given to the executor as its observer.
@@ -145,7 +147,7 @@ impl Metrics {
     }
 
     /// Since when the newest checkpoint is known, as far as scrapes tell.
-    fn checkpoint_age(&self, size: u64) -> Duration {
+    pub(crate) fn checkpoint_age(&self, size: u64) -> Duration {
         let now = self.clock.monotonic();
         let mut seen = self
             .checkpoint
@@ -205,7 +207,12 @@ async fn scrape(State(gateway): State<Gateway>) -> Response {
         }
     }
     let metrics = gateway.metrics();
+    let policy = gateway.identity().policy();
     let scrape = Scrape {
+        policy: PolicyText {
+            rejections: policy.rejections(),
+            is_file_in_force: policy.is_file_in_force(),
+        },
         calls_in_flight: gateway.calls_running(),
         calls_waiting: gateway.calls_waiting(),
         stored: gateway.stored().await,

@@ -20,13 +20,18 @@ mod file;
 mod issuer;
 pub mod limits;
 mod live;
+mod review;
 mod value;
 
 pub use error::PolicyError;
 pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, Unlisted};
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
-pub use live::{Keeper, LivePolicy, Reloaded};
+pub use live::{Keeper, LivePolicy, Rejection, Reloaded};
+pub use review::{
+    OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedRule, ReviewedScope, ReviewedTool,
+    Suspect,
+};
 pub use value::{Glob, Pause, Period, ScopeName};
 
 /// The largest policy file.
@@ -232,8 +237,8 @@ impl Policy {
         }
         let agents = std::iter::once(&principal.actor).chain(&principal.chain);
         for agent in agents.filter(|actor| actor.kind == ActorType::Agent) {
-            if !self.allows_agent(agent, name) {
-                return forbid(Say::AgentDenied);
+            if let Some(hint) = self.denies_agent(agent, tool) {
+                return forbid(hint);
             }
         }
         if let Some(scopes) = self.missing_scopes(principal, name).first() {
@@ -250,18 +255,27 @@ impl Policy {
         Verdict::Allow
     }
 
-    fn allows_agent(&self, agent: &Actor, tool: &str) -> bool {
+    /// Why an agent may not call a tool; none where it may.
+    fn denies_agent(&self, agent: &Actor, tool: &ToolSpec) -> Option<Say> {
+        let name = tool.name.as_str();
         let mut is_listed = false;
         for rule in &self.file.agents {
             if rule.id.matches(&agent.id) {
                 is_listed = true;
-                let is_allowed = rule.allow.as_ref().is_none_or(|allow| any(allow, tool));
-                if !is_allowed || any(&rule.deny, tool) {
-                    return false;
+                let is_allowed = rule.allow.as_ref().is_none_or(|allow| any(allow, name));
+                if !is_allowed || any(&rule.deny, name) {
+                    return Some(Say::AgentDenied);
+                }
+                if let Some(effects) = rule.effects
+                    && !effects.has(tool.behaviour.effect)
+                {
+                    let effects = effects.to_string();
+                    return Some(Say::AgentEffect { effects });
                 }
             }
         }
-        is_listed || self.file.defaults.unlisted_agents == Unlisted::Allow
+        let may = is_listed || self.file.defaults.unlisted_agents == Unlisted::Allow;
+        (!may).then_some(Say::AgentDenied)
     }
 }
 

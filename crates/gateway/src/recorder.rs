@@ -9,6 +9,7 @@ use countersign::ids::IdSource;
 use countersign::ledger::{self, Durability, Entry, Store};
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::seal::UserKey;
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// Writes records of kind `config`.
@@ -23,6 +24,11 @@ impl Recorder {
     /// Records in this store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
         Self { store, clock, ids }
+    }
+
+    /// The time of its records.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Keeps a record of something that this process did by itself. It is durable when this answers.

@@ -89,6 +89,7 @@ impl Server {
         let tidying = tokio::spawn(async move { approvals.keep_tidy().await });
         let executor = gateway.executor().clone();
         let counting = tokio::spawn(async move { executor.keep_counting_refusals().await });
+        let denying = tokio::spawn(gateway.clone().count_denials());
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -107,6 +108,7 @@ impl Server {
         drop(door);
         tidying.abort();
         counting.abort();
+        denying.abort();
         gateway.health().drain();
         let finished = async {
             connections.graceful.shutdown().await;
@@ -115,7 +117,10 @@ impl Server {
         };
         let finished = tokio::time::timeout(settings.drain, finished).await;
         // A store that does not answer must not keep the process from its end.
-        let written = gateway.executor().write_counted_refusals();
+        let written = async {
+            gateway.executor().write_counted_refusals().await;
+            gateway.settle_denials().await;
+        };
         let _ = tokio::time::timeout(LAST_RECORDS, written).await;
         match finished {
             Ok(true) => Stopped::Drained,

@@ -7,6 +7,7 @@ use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
 use serde::Serialize;
 use serde_json::json;
 
+use super::reason;
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -83,7 +84,7 @@ struct Resolve {
     did_not_happen: bool,
 
     /// Why you know; it is sealed in the record
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
 

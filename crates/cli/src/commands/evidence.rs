@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::calls::{Wanted, record, show};
 use super::lookup::{Name, Whose};
+use super::reason;
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -136,9 +137,10 @@ impl<'a> Listed<'a> {
 #[command(after_long_help = "\
 Examples:
   countersign evidence show ev_01a1e209-3e99-736c-842c-57d140cc68f6
-  countersign evidence show req_01a1e15b-81de-77a5-b22a-d902aa893ab3")]
+  countersign evidence show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
+  countersign evidence show order_0123456789abcdef")]
 struct Show {
-    /// The id of the record, or the request id of its call
+    /// The id of the record, of its call or of its order, or the hash of its leaf
     #[arg(value_name = "ID")]
     name: Name,
 
@@ -184,7 +186,7 @@ impl Show {
 Example:
   countersign evidence open ev_01a1e209-3e99-736c-842c-57d140cc68f6 --reason 'dispute 4711'")]
 struct Open {
-    /// The id of the record, or the request id of its call
+    /// The id of the record, of its call or of its order, or the hash of its leaf
     #[arg(value_name = "ID")]
     name: Name,
 
@@ -192,7 +194,7 @@ struct Open {
     whose: Whose,
 
     /// Why; it is sealed in the record of the access
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
 

@@ -1,9 +1,11 @@
-//! Records by their own id, or by the request id of their call.
+//! Records by any name that leads to them: their own, the request id of their call, the id of what it made, the hash of
+//! their leaf.
 
 use std::str::FromStr;
 
 use countersign::contract::id::InvalidId;
-use countersign::contract::{RequestId, SnapshotId};
+use countersign::contract::{Digest, RequestId, SnapshotId};
+use countersign::ledger::LogRow;
 
 use crate::failure::Failure;
 use crate::place::{Place, archive_failed};
@@ -19,8 +21,10 @@ const NAMED_MAX: usize = 5;
 pub(crate) enum Name {
     /// Its own id.
     Record(SnapshotId),
-    /// The request id of its call, whether the gateway made it or the caller chose it.
+    /// The request id of its call, whether the gateway made it or the caller chose it, or the id of what the call made.
     Call(RequestId),
+    /// The hash of its leaf.
+    Leaf(Digest),
 }
 
 /// Whose call a request id names.
@@ -36,9 +40,11 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         if text.starts_with("ev_") {
-            SnapshotId::new(text).map(Self::Record)
-        } else {
-            RequestId::new(text).map(Self::Call)
+            return SnapshotId::new(text).map(Self::Record);
+        }
+        match text.parse() {
+            Ok(hash) => Ok(Self::Leaf(hash)),
+            Err(_) => RequestId::new(text).map(Self::Call),
         }
     }
 }
@@ -50,18 +56,37 @@ impl Name {
         place: &Place,
         user: Option<&str>,
     ) -> Result<Vec<SnapshotId>, Failure> {
-        let request_id = match self {
-            Self::Record(id) => return Ok(vec![id.clone()]),
-            Self::Call(request_id) => request_id,
-        };
-        let archive = place.archive();
-        let found = archive.of_request(request_id, user, RECORDS_MAX);
-        let rows = place.runtime.block_on(found).map_err(archive_failed)?;
-        if rows.is_empty() {
-            let message = format!("there is no call {:?}", request_id.as_str());
-            return Err(Failure::new(message).hint("`countersign calls` lists the newest ones"));
+        let found = self.found(place, user)?;
+        if !found.is_empty() {
+            return Ok(found.into_iter().map(|row| row.id).collect());
         }
-        Ok(rows.into_iter().map(|row| row.id).collect())
+        Err(match self {
+            Self::Record(id) => Failure::new(format!("there is no record {id}"))
+                .hint("`countersign evidence list` lists the newest ones"),
+            Self::Leaf(hash) => Failure::new(format!("no leaf of the log has the hash {hash}"))
+                .hint("`countersign evidence list` lists the newest records"),
+            Self::Call(name) => {
+                Failure::new(format!("there is no call or order {:?}", name.as_str())).hint(
+                    "`countersign calls` lists the newest calls; with --user an id that a caller chose is found faster",
+                )
+            }
+        }
+        .refused())
+    }
+
+    /// The records that it names, newest first; none where there are none.
+    pub(crate) fn found(&self, place: &Place, user: Option<&str>) -> Result<Vec<LogRow>, Failure> {
+        let archive = place.archive();
+        let runtime = &place.runtime;
+        let found = match self {
+            Self::Record(id) => runtime.block_on(archive.locate(id.as_str(), None, 1)),
+            Self::Call(name) => runtime.block_on(archive.locate(name.as_str(), user, RECORDS_MAX)),
+            Self::Leaf(hash) => {
+                let found = runtime.block_on(archive.of_leaf(*hash));
+                found.map(|row| row.into_iter().collect())
+            }
+        };
+        found.map_err(archive_failed)
     }
 
     /// The one record that it names.

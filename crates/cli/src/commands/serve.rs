@@ -17,11 +17,9 @@ use countersign_gateway::recorder::Recorder;
 use countersign_gateway::server::Stopped;
 use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, Settings};
-use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 
-use crate::answer::write_json;
 use crate::backend::StoreName;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,6 +32,7 @@ use crate::terminal::Terminal;
 use crate::{catalog, policy, views};
 
 mod address;
+mod check;
 mod welcome;
 
 use address::address;
@@ -84,7 +83,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
-    /// Only look whether the policy can be used, and say so
+    /// Only look at the policy: who may call what, and what in it looks like a mistake
     #[arg(long)]
     check: bool,
 
@@ -111,7 +110,7 @@ impl Serve {
     ) -> Result<Exit, Failure> {
         let policy = Arc::new(self.policy()?);
         if self.check {
-            return checked(terminal, &policy);
+            return check::check(terminal, &policy.current());
         }
         self.check_before_making(options, &policy)?;
         let place = options.open_or_make(terminal)?;
@@ -307,17 +306,6 @@ fn signals() -> Result<watch::Receiver<u32>, Failure> {
         }
     });
     Ok(counted)
-}
-
-/// A policy that was read can be used.
-fn checked(terminal: &mut Terminal, policy: &LivePolicy) -> Result<Exit, Failure> {
-    let revision = policy.current().revision().to_string();
-    if terminal.is_for_programs() {
-        write_json(terminal, &json!({"policy": revision}))?;
-    } else {
-        terminal.say(format_args!("ok: the policy {revision} can be used"))?;
-    }
-    Ok(Exit::Ok)
 }
 
 /// Keeps every policy in the data folder before it is in force.

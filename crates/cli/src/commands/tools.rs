@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use countersign::catalog::Entry;
-use countersign::contract::{Effect, ToolSpec, markdown};
+use countersign::contract::{ToolSpec, markdown};
 use countersign::dialect::{Dialect, NoteKind, ToolListError, ToolListOptions};
 use serde_json::{Map, Value};
 
@@ -217,17 +217,9 @@ fn list(entries: &[Arc<Entry>]) -> Table {
             table.gap();
         }
         let description = first_sentence(&spec.description);
-        table.row([name, effect(spec), description]);
+        table.row([name, spec.behaviour.effect.as_str(), description]);
     }
     table
-}
-
-fn effect(spec: &ToolSpec) -> &'static str {
-    match spec.behaviour.effect {
-        Effect::Read => "read",
-        Effect::Write => "write",
-        Effect::External => "external",
-    }
 }
 
 /// What a description begins with: enough to find a tool.

@@ -1,5 +1,6 @@
 //! A draft order: everything that a person has to know before paying, and what it rests on.
 
+use countersign::archive::KnownThing;
 use countersign::contract::{Digest, SnapshotId};
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
@@ -24,6 +25,13 @@ use crate::words::Say;
 
 /// Each user has their own; nobody else finds them.
 const ORDERS: Collection = Collection::of_user("draft_order");
+
+/// How the record of an order is found by the order's id.
+pub(crate) const RECORD_OF_ORDER: KnownThing = KnownThing {
+    prefix: "order_",
+    collection: "draft_order",
+    request_id: "/request_id",
+};
 
 /// The order that was made from a bundle of evidence: one bundle, one order, whatever key it is asked for with.
 const ORDER_OF: Collection = Collection::of_user("draft_order_of");

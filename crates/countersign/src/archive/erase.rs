@@ -4,7 +4,7 @@ use countersign_contract::{RecordKind, SnapshotId};
 use serde_json::json;
 
 use super::act::Deed;
-use super::{Archive, Error, SCOPE_ERASE, SCOPE_HOLD, needs, reason};
+use super::{Archive, Error, SCOPE_ERASE, SCOPE_HOLD};
 use crate::approve;
 use crate::ledger::{ClaimQuery, Erased, Hold, LogQuery};
 use crate::principal::Principal;
@@ -28,8 +28,8 @@ impl Archive {
         by: &Principal,
         reason: &str,
     ) -> Result<Erasure, Error> {
-        needs(by, SCOPE_ERASE)?;
-        let reason = reason::checked(reason)?;
+        self.needs(by, SCOPE_ERASE, "erase", None).await?;
+        let reason = self.reasoned(reason, by, "erase", None).await?;
         // The empty name is that of the key for what belongs to nobody.
         if user_id.is_empty() {
             return Err(Error::NoUser);
@@ -78,6 +78,11 @@ impl Archive {
         reason: &str,
     ) -> Result<SnapshotId, Error> {
         let (hold, deed) = self.holding("hold", user_id, record, by, reason).await?;
+        // A hold on nobody would keep nothing, and whoever placed it would believe that it does.
+        if record.is_none() && !self.knows_user(user_id).await? {
+            let user_id = user_id.to_owned();
+            return Err(Error::UnknownUser { user_id });
+        }
         let id = deed.id.clone();
         self.store.hold(hold, deed).await?;
         Ok(id)
@@ -105,14 +110,14 @@ impl Archive {
 
     async fn holding(
         &self,
-        event: &str,
+        event: &'static str,
         user_id: &str,
         record: Option<&SnapshotId>,
         by: &Principal,
         reason: &str,
     ) -> Result<(Hold, crate::ledger::Entry), Error> {
-        needs(by, SCOPE_HOLD)?;
-        let reason = reason::checked(reason)?;
+        self.needs(by, SCOPE_HOLD, event, record).await?;
+        let reason = self.reasoned(reason, by, event, record).await?;
         if user_id.is_empty() {
             return Err(Error::NoUser);
         }
@@ -143,6 +148,14 @@ impl Archive {
             reason,
         };
         Ok((hold, entry))
+    }
+
+    /// True if the store has anything of a user: a key, a record or a claim.
+    pub async fn knows_user(&self, user_id: &str) -> Result<bool, Error> {
+        // A record that still waits for its batch counts.
+        self.store.flush().await?;
+        let keys = self.vault.existing_key(user_id).await?;
+        Ok(!user_id.is_empty() && (keys.is_some() || self.has_rows(user_id).await?))
     }
 
     /// Whether anything still names the user: another process may have written with a key that it had

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::act::Deed;
 use super::content;
-use super::{Archive, Error, SCOPE_OPEN, needs, reason, tampered};
+use super::{Archive, Error, SCOPE_OPEN, reason, tampered};
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
 use crate::scribe::Draft;
@@ -44,8 +44,9 @@ impl Archive {
         let limit = match export {
             Export::Records | Export::Sealed => bundle::RECORDS_MAX,
             Export::Opened { by, reason } => {
-                needs(by, SCOPE_OPEN)?;
-                reason::checked(reason)?;
+                let first = ids.first();
+                self.needs(by, SCOPE_OPEN, "export", first).await?;
+                self.reasoned(reason, by, "export", first).await?;
                 OPENED_MAX
             }
         };
@@ -76,7 +77,7 @@ impl Archive {
     }
 
     /// The records and everything that they rest on, each once.
-    async fn with_linked(
+    pub(super) async fn with_linked(
         &self,
         ids: &[SnapshotId],
         limit: usize,

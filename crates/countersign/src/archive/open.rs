@@ -9,7 +9,7 @@ use serde_json::json;
 use super::act::Deed;
 use super::content::{self, Content, Tampering};
 use super::proof::Standing;
-use super::{Archive, Error, SCOPE_OPEN, needs, reason, record_of, tampered};
+use super::{Archive, Error, SCOPE_OPEN, reason, record_of, tampered};
 use crate::executor::is_name;
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
@@ -38,9 +38,9 @@ impl Archive {
         by: &Principal,
         reason: &str,
     ) -> Result<Opened, Error> {
-        needs(by, SCOPE_OPEN)?;
+        self.needs(by, SCOPE_OPEN, "open", Some(id)).await?;
         // An empty reason is refused before the record is even looked for.
-        reason::checked(reason)?;
+        self.reasoned(reason, by, "open", Some(id)).await?;
         let stored = self.stored(id).await?;
         let record = record_of(&stored)?;
         let standing = self.standing(&stored).await?;

@@ -10,7 +10,7 @@ use countersign_evidence::seal::{self, UserKey};
 use serde_json::{Value, json};
 
 use super::act::Deed;
-use super::{Archive, Error, SCOPE_RESOLVE, needs, reason};
+use super::{Archive, Error, SCOPE_RESOLVE};
 use crate::executor::StoredReply;
 use crate::ledger::{
     Claim, ClaimState, Commit, CommitAnswer, HeldState, KeyChange, Outcome, Scope, SpendChange,
@@ -59,8 +59,8 @@ impl Archive {
         by: &Principal,
         reason: &str,
     ) -> Result<Resolved, Error> {
-        needs(by, SCOPE_RESOLVE)?;
-        let reason = reason::checked(reason)?;
+        self.needs(by, SCOPE_RESOLVE, "resolve", None).await?;
+        let reason = self.reasoned(reason, by, "resolve", None).await?;
         let Some(held) = self.store.lookup(scope).await? else {
             return Ok(Resolved::NoClaim);
         };

@@ -77,7 +77,15 @@ impl Executor {
         entry: &Entry,
     ) -> Result<Decision, ErrorBody> {
         let decision = self.parts.authorizer.decide(principal, entry.spec());
-        decision.await.map_err(|error| gateway_fault(&error))
+        let mut decision = decision.await.map_err(|error| gateway_fault(&error))?;
+        // No policy allows a credential more than it was made for.
+        if decision.is_allowed() && !principal.effects.has(entry.spec().behaviour.effect) {
+            let hint = Say::OtherEffect {
+                effects: principal.effects.to_string(),
+            };
+            decision.verdict = Verdict::Forbid { hint: hint.into() };
+        }
+        Ok(decision)
     }
 }
 

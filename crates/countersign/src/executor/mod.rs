@@ -225,6 +225,21 @@ impl Executor {
         self.parts.clock.now()
     }
 
+    /// The store that calls are kept in.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.parts.store
+    }
+
+    /// The clock that calls go by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.parts.clock
+    }
+
+    /// The running program, where records name it.
+    pub fn program(&self) -> Option<&Build> {
+        self.parts.build.as_ref()
+    }
+
     /// The rule sets that tools may ask for.
     pub fn rules(&self) -> &Rules {
         &self.parts.rules

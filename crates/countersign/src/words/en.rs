@@ -17,6 +17,7 @@ countersign_contract::messages! {
         UseScope { scope } => "use a credential with the scope {scope}",
         UseOneScope { scopes } => "use a credential with one of the scopes {scopes}",
         NoScope => "no scope grants this tool; the policy has to name it first",
+        OtherEffect { effects } => "this credential may call only tools with the effect {effects}",
         OtherActor => "the actor of the envelope is not that of the credential",
         OtherUser => "the user_id of the envelope is not that of the credential",
         ActForOthers => "leave it out, or use a credential that may act for others",

@@ -16,6 +16,7 @@ countersign_contract::translation! {
         UseScope { scope } => "请使用具有权限范围 {scope} 的凭证",
         UseOneScope { scopes } => "请使用具有以下任一权限范围的凭证：{scopes}",
         NoScope => "没有任何权限范围包含此工具，须先在策略中列出它",
+        OtherEffect { effects } => "此凭证只能调用效果为 {effects} 的工具",
         OtherActor => "信封中的 actor 与凭证不一致",
         OtherUser => "信封中的 user_id 与凭证不一致",
         ActForOthers => "请省略该项，或使用可代他人操作的凭证",

@@ -7,9 +7,11 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod denied;
 mod erase;
 mod export;
 mod links;
+mod locate;
 mod open;
 mod resolve;
 mod sequencer;

@@ -262,6 +262,8 @@ impl From<archive::Error> for Refusal {
                 .field("/reason")
                 .hint("say why in `reason`; it is sealed with the record"),
             Error::NoRecord { id } => not_found("record", id.as_str()),
+            Error::UnknownUser { .. } => Self::new(ErrorCode::NotFound, error.to_string())
+                .hint("name a user who has made a call, or a record"),
             Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())
             }

@@ -8,6 +8,7 @@ use axum::response::Response;
 use countersign::archive::{Content, Export, Opened, Shown, Standing};
 use countersign::contract::evidence::Payload;
 use countersign::contract::{ErrorCode, EvidenceRecord, SnapshotId};
+use countersign::denials::Denial;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
@@ -142,15 +143,17 @@ pub(super) async fn open(
     id: Id,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let id = find(&gateway, &caller, id).await?;
+    let id = find_for("open", &gateway, &caller, id).await?;
     let body = body::read(body, gateway.settings()).await?;
+    let archive = gateway.archive();
     let Ok(Reason { reason }) = strict::from_slice(&body) else {
+        let denial = Denial::new("open", &caller.principal, "no_reason");
+        archive.denials().note(denial.about(id.as_str())).await;
         let message = "the body is not an object with a reason";
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/reason")
             .hint("send {\"reason\": \"…\"}; it is sealed with the record"));
     };
-    let archive = gateway.archive();
     let opened = archive.open(&id, &caller.principal, &reason).await?;
     Ok(answer::json(&ShownContent::from(opened)))
 }
@@ -162,4 +165,15 @@ pub(super) async fn find(
 ) -> Result<SnapshotId, Refusal> {
     let id = query::segment(id)?;
     sight::find(gateway, &caller.principal, &id).await
+}
+
+/// The same for what needs more than sight: that somebody was denied it is recorded.
+pub(super) async fn find_for(
+    event: &'static str,
+    gateway: &Gateway,
+    caller: &Caller,
+    id: Id,
+) -> Result<SnapshotId, Refusal> {
+    let id = query::segment(id)?;
+    sight::find_for(event, gateway, &caller.principal, &id).await
 }

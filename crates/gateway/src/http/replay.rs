@@ -6,6 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use countersign::contract::{ErrorCode, SnapshotId};
+use countersign::denials::Denial;
 use countersign::replay::{self, RulesAt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,7 +61,7 @@ pub(super) async fn replay(
     id: Result<Path<String>, PathRejection>,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let id = evidence::find(&gateway, &caller, id).await?;
+    let id = evidence::find_for("replay", &gateway, &caller, id).await?;
     let body = body::read(body, gateway.settings()).await?;
     let wanted = if body.is_empty() {
         Ok(Wanted::default())
@@ -74,7 +75,15 @@ pub(super) async fn replay(
             .hint("send {\"mode\": \"verify\"}, \"recompute\" or \"in_force\""));
     };
     let principal = (*caller.principal).clone();
-    let replayer = gateway.archive().replayer(principal)?;
+    let replayer = match gateway.archive().replayer(principal) {
+        Ok(replayer) => replayer,
+        Err(error) => {
+            let denial = Denial::new("replay", &caller.principal, "missing_scope");
+            let denials = gateway.archive().denials();
+            denials.note(denial.about(id.as_str())).await;
+            return Err(error.into());
+        }
+    };
     let at = match mode {
         Mode::Verify => {
             let verified = replayer.verify(&id).await?;

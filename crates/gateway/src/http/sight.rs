@@ -2,12 +2,13 @@
 //! acts for others those of the users that it may name. No other scope shows anybody more records.
 
 use countersign::Principal;
-use countersign::contract::{ActorType, ErrorCode, SnapshotId};
+use countersign::contract::{ActorType, Digest, ErrorCode, SnapshotId};
 use countersign::ledger::LogRow;
 use countersign::realm::Realm;
 
 use super::SCOPE_CALLS;
 use super::answer::{self, Refusal};
+use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
 
 /// Whether the caller may see the records of everybody.
@@ -18,6 +19,18 @@ pub(super) fn sees_all(principal: &Principal) -> bool {
         ActorType::Agent => false,
     };
     is_granted || principal.may_act_for_others && principal.realm == Realm::Any
+}
+
+/// True if the caller runs the server, or may see what those who do see.
+pub(super) fn is_operator(caller: &Caller) -> bool {
+    match (caller.proof, caller.principal.actor.kind) {
+        // Programs on the machine of an open server may do everything there.
+        (Proof::Operator | Proof::Loopback, _) => true,
+        (Proof::ApiKey | Proof::Token, ActorType::User | ActorType::System) => {
+            caller.principal.holds(SCOPE_CALLS)
+        }
+        (Proof::ApiKey | Proof::Token, ActorType::Agent) => false,
+    }
 }
 
 /// Whether the caller may see this record.
@@ -47,24 +60,92 @@ pub(super) fn whose(principal: &Principal, asked: Option<&str>) -> Result<Option
     }
 }
 
+/// What the name of a record leads to, for one caller.
+pub(super) enum Sight {
+    /// A record that they may see.
+    Seen(SnapshotId),
+    /// A record that there is, and that is not theirs to see.
+    NotTheirs(SnapshotId),
+    /// Several records of one call, which they may see, newest first.
+    Several(Vec<SnapshotId>),
+    /// No record.
+    Nothing,
+}
+
+/// How many records of one call are looked at.
+const RECORDS_MAX: usize = 100;
+
+/// How many records a hint names.
+const NAMED_MAX: usize = 5;
+
+/// Looks for records by a name: the id of one, the request id of its call, the id of what the call made, and for
+/// whoever sees all records the hash of a leaf.
+pub(super) async fn look(
+    gateway: &Gateway,
+    principal: &Principal,
+    name: &str,
+) -> Result<Sight, Refusal> {
+    let archive = gateway.archive();
+    let sees_all = sees_all(principal);
+    let rows = match name.parse::<Digest>() {
+        Ok(hash) if sees_all => archive.of_leaf(hash).await?.into_iter().collect(),
+        Ok(_) => Vec::new(),
+        // The own name of a record finds it whosever it is, so that it can be told whether somebody else's was asked for.
+        Err(_) if sees_all || name.starts_with("ev_") => {
+            archive.locate(name, None, RECORDS_MAX).await?
+        }
+        Err(_) => {
+            let user_id = Some(principal.user_id.as_str());
+            archive.locate(name, user_id, RECORDS_MAX).await?
+        }
+    };
+    let (seen, hidden): (Vec<LogRow>, Vec<LogRow>) =
+        rows.into_iter().partition(|row| sees(principal, row));
+    let mut seen: Vec<SnapshotId> = seen.into_iter().map(|row| row.id).collect();
+    Ok(match (seen.len(), hidden.into_iter().next()) {
+        (0, Some(row)) => Sight::NotTheirs(row.id),
+        (0, None) => Sight::Nothing,
+        (1, _) => seen.pop().map_or(Sight::Nothing, Sight::Seen),
+        (_, _) => Sight::Several(seen),
+    })
+}
+
 /// The name of a record that the caller may see. One that they may not see is like one that there is not.
 pub(super) async fn find(
     gateway: &Gateway,
     principal: &Principal,
-    id: &str,
+    name: &str,
 ) -> Result<SnapshotId, Refusal> {
-    let hidden = || {
-        answer::not_found("record", id)
-            .hint("GET /v1/calls lists the newest calls with their evidence")
-    };
-    let known = SnapshotId::new(id).map_err(|_| hidden())?;
-    let row = match gateway.archive().row(&known).await {
-        Ok(row) => row,
-        Err(countersign::archive::Error::NoRecord { .. }) => return Err(hidden()),
-        Err(error) => return Err(error.into()),
-    };
-    if sees(principal, &row) {
-        return Ok(known);
+    seen(look(gateway, principal, name).await?, name)
+}
+
+/// The same for what needs more than sight: that somebody was denied it is recorded.
+pub(super) async fn find_for(
+    event: &'static str,
+    gateway: &Gateway,
+    principal: &Principal,
+    name: &str,
+) -> Result<SnapshotId, Refusal> {
+    let sight = look(gateway, principal, name).await?;
+    let archive = gateway.archive();
+    match &sight {
+        Sight::NotTheirs(id) => archive.deny_sight(event, principal, id).await,
+        Sight::Nothing if !sees_all(principal) => archive.deny_nothing(event, principal).await,
+        Sight::Nothing | Sight::Seen(_) | Sight::Several(_) => {}
     }
-    Err(hidden())
+    seen(sight, name)
+}
+
+fn seen(sight: Sight, name: &str) -> Result<SnapshotId, Refusal> {
+    match sight {
+        Sight::Seen(id) => Ok(id),
+        Sight::Several(ids) => {
+            let named: Vec<&str> = ids.iter().take(NAMED_MAX).map(SnapshotId::as_str).collect();
+            let message = format!("the call has {} records", ids.len());
+            Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                .hint(format!("name one of them: {}", named.join(", "))))
+        }
+        Sight::NotTheirs(_) | Sight::Nothing => Err(answer::not_found("record", name)
+            .hint("GET /v1/calls lists the newest calls with their evidence")),
+    }
 }

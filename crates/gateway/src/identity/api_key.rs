@@ -12,7 +12,7 @@ use countersign::approve::SCOPE_ANSWER;
 use countersign::contract::{Actor, ActorType};
 use countersign::ids::IdSource;
 use countersign::realm::normalized;
-use countersign::{Credential, Principal};
+use countersign::{Credential, Effects, Principal};
 use countersign_evidence::hex;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub struct ApiKey {
     pub acts_for_others: bool,
     /// What it grants.
     pub scopes: Vec<String>,
+    /// The effects that its calls may have; any where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ends by itself.
@@ -89,6 +92,9 @@ pub struct NewKey {
     /// What it grants.
     #[serde(default)]
     pub scopes: Vec<String>,
+    /// The effects that its calls may have; any where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
     /// When it ends by itself.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
@@ -148,6 +154,7 @@ impl ApiKey {
         scopes.retain(|scope| may_hold(&self.actor, scope));
         Principal {
             scopes,
+            effects: self.effects.unwrap_or_default(),
             may_act_for_others: self.acts_for_others,
             credential: Some(Credential::ApiKey {
                 id: self.id.clone(),
@@ -208,6 +215,7 @@ impl NewKey {
             user_id,
             acts_for_others: self.acts_for_others,
             scopes: self.scopes,
+            effects: self.effects,
             // Nobody reads more digits than that.
             created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now),
             expires_at: self.expires_at,

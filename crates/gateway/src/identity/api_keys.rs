@@ -12,6 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use countersign::clock::Clock;
 use countersign::contract::{Actor, ActorType};
+use countersign::denials::{Denial, Denials};
 use countersign::ids::IdSource;
 use countersign::ledger::{self, Store};
 use countersign::realm::Realm;
@@ -59,6 +60,7 @@ pub struct ApiKeys {
 
 struct Inner {
     keys: KeyStore,
+    denials: Denials,
     clock: Arc<dyn Clock>,
     copy: ArcSwap<Copy>,
     /// Held while the copy is renewed.
@@ -83,6 +85,7 @@ impl ApiKeys {
         ids: Arc<dyn IdSource>,
     ) -> Self {
         let recorder = Recorder::new(store.clone(), clock.clone(), ids.clone());
+        let denials = Denials::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
         let keys = KeyStore {
             store,
             vault,
@@ -97,6 +100,7 @@ impl ApiKeys {
         Self {
             inner: Arc::new(Inner {
                 keys,
+                denials,
                 clock,
                 copy: ArcSwap::from_pointee(copy),
                 renewing: tokio::sync::Mutex::default(),
@@ -155,9 +159,18 @@ impl ApiKeys {
         Ok(keys.any(|held| held.key.state_at(now) == KeyState::Active))
     }
 
+    /// How many keys are accepted, and how many have ended and are still listed. The copy in memory says so.
+    pub async fn counts(&self) -> Result<(usize, usize), ledger::Error> {
+        let now = self.inner.clock.now();
+        let copy = self.fresh(STALE_AFTER).await?;
+        let is_active = |held: &&Arc<Held>| held.key.state_at(now) == KeyState::Active;
+        let active = copy.keys.values().filter(is_active).count();
+        Ok((active, copy.keys.len() - active))
+    }
+
     /// The keys of the caller's realm, oldest first.
     pub async fn list(&self, by: &Principal) -> Result<Vec<ApiKey>, KeysError> {
-        needs(by)?;
+        self.needs(by, "key_list").await?;
         let copy = self.fresh(Duration::ZERO).await?;
         let keys = copy.keys.values().map(|held| held.key.clone());
         let mut keys: Vec<ApiKey> = keys.filter(|key| is_of_realm(key, by)).collect();
@@ -172,7 +185,7 @@ impl ApiKeys {
 
     /// Makes a key. Its record is durable when this answers.
     pub async fn create(&self, new: NewKey, by: &Principal) -> Result<IssuedKey, KeysError> {
-        needs(by)?;
+        self.needs(by, "key_create").await?;
         for _ in 0..TRIES {
             let copy = self.fresh(Duration::ZERO).await?;
             let now = self.inner.clock.now();
@@ -182,8 +195,12 @@ impl ApiKeys {
             }
             let id = draw_id(&*self.inner.keys.ids);
             let key = new.clone().checked(id, now)?;
-            within(&key, by)?;
-            ends_in_time(&key, by, &copy)?;
+            let bounds = within(&key, by).and_then(|()| ends_in_time(&key, by, &copy));
+            if let Err(error) = bounds {
+                self.deny(Denial::new("key_create", by, "beyond_maker"))
+                    .await;
+                return Err(error);
+            }
             let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
             let mut writes = vec![fresh_write(&key, &digest)];
             writes.extend(dead.iter().map(|held| forget(held)));
@@ -202,14 +219,18 @@ impl ApiKeys {
         grace: Duration,
         by: &Principal,
     ) -> Result<IssuedKey, KeysError> {
-        needs(by)?;
+        self.needs(by, "key_rotate").await?;
         for _ in 0..TRIES {
-            let held = self.held(id, by).await?;
+            let held = self.held(id, by, "key_rotate").await?;
             let now = self.inner.clock.now();
             if held.key.state_at(now) != KeyState::Active {
                 return Err(KeysError::Ended { id: id.to_owned() });
             }
-            within(&held.key, by)?;
+            if let Err(error) = within(&held.key, by) {
+                let denial = Denial::new("key_rotate", by, "beyond_maker");
+                self.deny(denial.about(id)).await;
+                return Err(error);
+            }
             let key = successor(&held.key, draw_id(&*self.inner.keys.ids), now);
             let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
             let mut old = held.key.clone();
@@ -238,9 +259,9 @@ impl ApiKeys {
 
     /// Ends a key. One that has ended stays as it is.
     pub async fn revoke(&self, id: &str, by: &Principal) -> Result<ApiKey, KeysError> {
-        needs(by)?;
+        self.needs(by, "key_revoke").await?;
         for _ in 0..TRIES {
-            let held = self.held(id, by).await?;
+            let held = self.held(id, by, "key_revoke").await?;
             let mut key = held.key.clone();
             if key.revoked_at.is_some() {
                 return Ok(key);
@@ -261,7 +282,7 @@ impl ApiKeys {
 
     /// Forgets the keys of a user who is erased; answers how many there were. Their record names nobody.
     pub async fn forget_user(&self, user_id: &str, by: &Principal) -> Result<usize, KeysError> {
-        needs(by)?;
+        self.needs(by, "key_forget").await?;
         let mut forgotten = 0;
         for _ in 0..KEYS_MAX {
             let copy = self.fresh(Duration::ZERO).await?;
@@ -282,11 +303,42 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    async fn held(&self, id: &str, by: &Principal) -> Result<Arc<Held>, KeysError> {
+    /// The record of what callers were denied about keys.
+    pub fn denials(&self) -> &Denials {
+        &self.inner.denials
+    }
+
+    /// A key that the caller may know of. A denial is recorded alike whether there is such a key or not.
+    async fn held(
+        &self,
+        id: &str,
+        by: &Principal,
+        event: &'static str,
+    ) -> Result<Arc<Held>, KeysError> {
         let copy = self.fresh(Duration::ZERO).await?;
-        let held = copy.keys.get(id).cloned();
-        let held = held.filter(|held| is_of_realm(&held.key, by));
-        held.ok_or_else(|| KeysError::NoKey { id: id.to_owned() })
+        match copy.keys.get(id) {
+            Some(held) if is_of_realm(&held.key, by) => return Ok(held.clone()),
+            Some(_) => {
+                self.deny(Denial::new(event, by, "not_theirs").about(id))
+                    .await
+            }
+            None if by.realm != Realm::Any => self.deny(Denial::new(event, by, "no_key")).await,
+            // Whoever may know of every key was denied nothing.
+            None => {}
+        }
+        Err(KeysError::NoKey { id: id.to_owned() })
+    }
+
+    async fn needs(&self, by: &Principal, event: &'static str) -> Result<(), KeysError> {
+        if by.holds(SCOPE_KEYS) {
+            return Ok(());
+        }
+        self.deny(Denial::new(event, by, "missing_scope")).await;
+        Err(KeysError::MissingScope { scope: SCOPE_KEYS })
+    }
+
+    async fn deny(&self, denial: Denial) {
+        self.inner.denials.note(denial).await;
     }
 
     async fn record(
@@ -370,13 +422,6 @@ impl fmt::Debug for ApiKeys {
     }
 }
 
-fn needs(by: &Principal) -> Result<(), KeysError> {
-    if by.holds(SCOPE_KEYS) {
-        return Ok(());
-    }
-    Err(KeysError::MissingScope { scope: SCOPE_KEYS })
-}
-
 /// Refuses a key that can do more than its maker. The operator, whose right is the data folder itself, has no bounds.
 fn within(key: &ApiKey, by: &Principal) -> Result<(), KeysError> {
     if by.credential.is_none() {
@@ -407,6 +452,9 @@ fn within(key: &ApiKey, by: &Principal) -> Result<(), KeysError> {
     }
     if !key.scopes.iter().all(|scope| by.holds(scope)) {
         return beyond("/scopes", "some of those of the credential");
+    }
+    if !key.effects.unwrap_or_default().is_within(by.effects) {
+        return beyond("/effects", "some of those of the credential");
     }
     Ok(())
 }

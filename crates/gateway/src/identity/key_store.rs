@@ -191,6 +191,9 @@ impl KeyStore {
             "scopes": key.scopes,
             "expires_at": key.expires_at,
         });
+        if let (Some(about), Some(effects)) = (about.as_object_mut(), key.effects) {
+            about.insert("effects".to_owned(), json!(effects));
+        }
         if let (Some(about), Value::Object(more)) = (about.as_object_mut(), more) {
             about.extend(more);
         }

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use countersign::archive;
+use countersign::ledger::StoreVitals;
 use countersign::redact::error_text;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -22,11 +24,12 @@ const STORE_WAIT: Duration = Duration::from_secs(2);
 /// What the store knows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored {
-    tree_size: u64,
-    checkpoint_size: u64,
-    checkpoint_age: Duration,
+    pub(crate) tree_size: u64,
+    pub(crate) checkpoint_size: u64,
+    pub(crate) checkpoint_age: Duration,
+    pub(crate) vitals: StoreVitals,
     /// None where they cannot be counted: that is no reason to take no calls.
-    approvals_pending: Option<usize>,
+    pub(crate) approvals_pending: Option<usize>,
 }
 
 impl Gateway {
@@ -43,9 +46,13 @@ impl Gateway {
 async fn collect(gateway: Gateway) -> Option<Stored> {
     let archive = gateway.archive();
     // The newest checkpoint has to be one of ours.
-    let (head, signed) = match (archive.head().await, archive.signed().await) {
-        (Ok(head), Ok(signed)) => (head, signed),
-        (Err(error), _) | (_, Err(error)) => {
+    let asked = async {
+        let vitals = gateway.executor().store().vitals().await?;
+        Ok::<_, archive::Error>((archive.head().await?, archive.signed().await?, vitals))
+    };
+    let (head, signed, vitals) = match asked.await {
+        Ok(found) => found,
+        Err(error) => {
             let error = error_text(&error);
             tracing::warn!(error, "the store does not answer");
             return None;
@@ -57,11 +64,22 @@ async fn collect(gateway: Gateway) -> Option<Stored> {
         tree_size: head.size,
         checkpoint_size,
         checkpoint_age: gateway.metrics().checkpoint_age(checkpoint_size),
+        vitals,
         approvals_pending: approvals.pending().await.ok(),
     })
 }
 
 impl Stored {
+    /// All records, in the tree or not.
+    pub(crate) fn records(self) -> u64 {
+        self.tree_size.saturating_add(self.vitals.records_waiting)
+    }
+
+    /// Records that no checkpoint covers.
+    pub(crate) fn unsigned(self) -> u64 {
+        self.records().saturating_sub(self.checkpoint_size)
+    }
+
     pub(super) fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         if let Some(pending) = self.approvals_pending {
             let help = "Approvals that nobody has answered";
@@ -76,9 +94,33 @@ impl Stored {
             help,
             number(self.checkpoint_size),
         )?;
+        let help = "Records that are committed and not signed yet";
+        gauge(
+            encoder,
+            "log_unsigned_records",
+            help,
+            number(self.unsigned()),
+        )?;
+        encode_vitals(self.vitals, encoder)?;
         let help = "Since when the newest signed checkpoint is known";
         let unit = Some(&Unit::Seconds);
         let age = encoder.encode_descriptor("log_checkpoint_age", help, unit, MetricType::Gauge)?;
         ConstGauge::new(self.checkpoint_age.as_secs_f64()).encode(age)
     }
+}
+
+fn encode_vitals(vitals: StoreVitals, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Calls of which nobody knows whether their effect happened, up to 10000";
+    gauge(encoder, "calls_in_doubt", help, number(vitals.in_doubt))?;
+    let help = "1 where the store takes writes";
+    gauge(encoder, "store_writable", help, vitals.is_writable.into())?;
+    if let Some(free) = vitals.free_bytes {
+        let help = "What the disk of the store has left";
+        gauge(encoder, "store_free_bytes", help, number(free))?;
+    }
+    if let Some(needed) = vitals.needed_bytes {
+        let help = "What has to stay free: below that nothing is written";
+        gauge(encoder, "store_needed_bytes", help, number(needed))?;
+    }
+    Ok(())
 }

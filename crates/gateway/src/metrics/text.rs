@@ -14,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::Metrics;
 use super::meters::ToolMeters;
+use super::policy::PolicyText;
 use super::stored::Stored;
 
 /// As Prometheus expects it.
@@ -24,6 +25,7 @@ pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0
 pub(super) struct Scrape {
     pub(super) calls_in_flight: usize,
     pub(super) calls_waiting: usize,
+    pub(super) policy: PolicyText,
     /// None where the store did not answer.
     pub(super) stored: Option<Stored>,
 }
@@ -40,6 +42,7 @@ impl Metrics {
         drop(by_name);
         let mut registry = Registry::with_prefix("countersign");
         registry.register_collector(Box::new(ToolText(tools)));
+        registry.register_collector(Box::new(scrape.policy));
         registry.register_collector(Box::new(self.server_text(scrape)));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry)?;

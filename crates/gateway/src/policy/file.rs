@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use countersign::Effects;
 use countersign::authorize::UnkeyedWrites;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -114,6 +115,9 @@ pub struct AgentRule {
     /// None of these, whatever else is allowed.
     #[serde(default)]
     pub deny: Vec<Glob>,
+    /// Only tools with these effects; any where it is left out.
+    #[serde(default)]
+    pub effects: Option<Effects>,
 }
 
 /// How the user confirms.

@@ -6,7 +6,7 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use countersign::contract::{Digest, ToolSpec};
 use countersign::ledger;
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::{FILE_BYTES_MAX, Policy, PolicyError};
@@ -37,11 +38,26 @@ pub struct LivePolicy {
     /// The limits of the policy in force.
     controls: Controls,
     fault: ArcSwapOption<PolicyError>,
+    /// The last file that was not accepted, also after another one was.
+    rejected: ArcSwapOption<Rejection>,
+    /// How many files were not accepted.
+    rejections: AtomicU64,
+    /// Since when what is in force is; none before it was announced.
+    since: ArcSwapOption<Timestamp>,
     /// What was looked at last, accepted or not.
     seen: Mutex<Option<Digest>>,
     /// Whether this policy or one before it named an issuer.
     has_had_issuers: AtomicBool,
     keeper: OnceLock<Keeper>,
+}
+
+/// A file that was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// When it was looked at.
+    pub at: Timestamp,
+    /// What is wrong with it.
+    pub error: PolicyError,
 }
 
 /// Keeps the text of a policy by its digest, durably.
@@ -85,6 +101,9 @@ impl LivePolicy {
             controls: Controls::new(policy.file()),
             current: ArcSwap::from_pointee(policy),
             fault: ArcSwapOption::empty(),
+            rejected: ArcSwapOption::empty(),
+            rejections: AtomicU64::new(0),
+            since: ArcSwapOption::empty(),
             keeper: OnceLock::new(),
         }
     }
@@ -134,8 +153,31 @@ impl LivePolicy {
         self.fault.load_full()
     }
 
+    /// The last file that was not accepted, also after another one was; none where there was none since the process
+    /// began.
+    pub fn rejected(&self) -> Option<Arc<Rejection>> {
+        self.rejected.load_full()
+    }
+
+    /// How many files were not accepted since the process began.
+    pub fn rejections(&self) -> u64 {
+        self.rejections.load(Ordering::Relaxed)
+    }
+
+    /// Since when this process goes by what is in force.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.since.load().as_deref().copied()
+    }
+
+    /// False if the file on disk is not the one in force; none where there is no file.
+    pub fn is_file_in_force(&self) -> Option<bool> {
+        self.path.as_ref()?;
+        Some(self.fault.load().is_none())
+    }
+
     /// Records which policy a server starts with.
     pub async fn announce(&self, recorder: &Recorder) -> Result<(), ledger::Error> {
+        self.since.store(Some(Arc::new(recorder.now())));
         self.record(&self.current(), "policy_loaded", recorder)
             .await
     }
@@ -147,7 +189,7 @@ impl LivePolicy {
         };
         let text = match read_off(path).await {
             Ok(text) => text,
-            Err(error) => return self.refuse(error, None),
+            Err(error) => return self.refuse(error, None, recorder),
         };
         let digest = Digest::of_bytes(text.as_bytes());
         if self.current.load().digest() == Some(digest) {
@@ -165,12 +207,12 @@ impl LivePolicy {
         }
         let policy = match parse(path, &text) {
             Ok(policy) => Arc::new(policy),
-            Err(error) => return self.refuse(error, Some(digest)),
+            Err(error) => return self.refuse(error, Some(digest), recorder),
         };
         if let Err(error) = self.keep_text(&policy) {
             let message = format!("the text of the new policy cannot be kept: {error}");
             let hint = "it is tried again every two seconds";
-            return self.refuse(PolicyError::of_file(message, hint), None);
+            return self.refuse(PolicyError::of_file(message, hint), None, recorder);
         }
         if let Err(error) = self.record(&policy, "policy_changed", recorder).await {
             // Not seen: it is tried again until the record can be kept.
@@ -178,6 +220,7 @@ impl LivePolicy {
             return self.refuse(
                 PolicyError::of_file(message, "it is tried again every two seconds"),
                 None,
+                recorder,
             );
         }
         tracing::info!(policy = %policy.revision(), "a new policy is in force");
@@ -186,6 +229,7 @@ impl LivePolicy {
         }
         self.controls.replace(policy.file());
         self.current.store(policy.clone());
+        self.since.store(Some(Arc::new(recorder.now())));
         self.fault.store(None);
         *self.seen() = Some(digest);
         Reloaded::Accepted(policy)
@@ -208,7 +252,7 @@ impl LivePolicy {
         }
     }
 
-    fn refuse(&self, error: PolicyError, digest: Option<Digest>) -> Reloaded {
+    fn refuse(&self, error: PolicyError, digest: Option<Digest>, recorder: &Recorder) -> Reloaded {
         let known = self.fault.load();
         if known.as_deref() != Some(&error) {
             tracing::warn!(
@@ -216,6 +260,12 @@ impl LivePolicy {
                 policy = %self.current.load().revision(),
                 "the policy file is not accepted; the policy before stays in force"
             );
+            self.rejections.fetch_add(1, Ordering::Relaxed);
+            let rejection = Rejection {
+                at: recorder.now(),
+                error: error.clone(),
+            };
+            self.rejected.store(Some(Arc::new(rejection)));
             self.fault.store(Some(Arc::new(error.clone())));
         }
         if digest.is_some() {

@@ -13,6 +13,7 @@ countersign::contract::messages! {
         CredentialUnchecked => "the credential cannot be checked now",
         NoRule => "no rule of the policy names this tool; add a [[tools]] entry for it",
         AgentDenied => "the policy does not let this agent call this tool",
+        AgentEffect { effects } => "the policy lets this agent call only tools with the effect {effects}",
         WritesNeedUser => "this tool changes something: use a credential that names a user",
 
         // Calls that do not reach the executor, or do not come back from it.

@@ -12,6 +12,7 @@ countersign::contract::translation! {
         CredentialUnchecked => "暂时无法校验凭证",
         NoRule => "策略中没有规则提到此工具，请为它添加 [[tools]] 条目",
         AgentDenied => "策略不允许该智能体调用此工具",
+        AgentEffect { effects } => "策略只允许该智能体调用效果为 {effects} 的工具",
         WritesNeedUser => "此工具会更改数据，请使用指明用户的凭证",
 
         // Calls that do not reach the executor, or do not come back from it.

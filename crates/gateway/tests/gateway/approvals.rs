@@ -134,6 +134,7 @@ async fn approvers_answer_what_they_were_shown() {
             user_id: (user != id).then(|| user.to_owned()),
             acts_for_others: false,
             scopes: scopes.iter().map(ToString::to_string).collect(),
+            effects: None,
             expires_at: None,
         };
         keys.create(new, &operator).await.unwrap().token
@@ -323,6 +324,7 @@ async fn the_users_own_key_confirms() {
             user_id: (user != id).then(|| user.to_owned()),
             acts_for_others: false,
             scopes: scopes.iter().map(ToString::to_string).collect(),
+            effects: None,
             expires_at: None,
         };
         keys.create(new, &operator).await.unwrap().token

@@ -37,6 +37,7 @@ impl Shop {
             user_id: user.map(str::to_owned),
             acts_for_others: user.is_none() && kind != User,
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            effects: None,
             expires_at: None,
         };
         let operator = Principal::new(actor(System, "operator"), "").scope(SCOPE_KEYS);

@@ -38,6 +38,7 @@ pub(crate) fn key_of(kind: ActorType, id: &str) -> NewKey {
         user_id: None,
         acts_for_others: false,
         scopes: vec!["notes:write".to_owned()],
+        effects: None,
         expires_at: None,
     }
 }

@@ -184,8 +184,8 @@ async fn a_flood_of_scrapes_asks_the_store_once_an_interval() {
     for answer in futures_util::future::join_all(scrapes).await {
         assert_eq!(answer.unwrap().status(), 200);
     }
-    // The head, the checkpoint, and the open questions.
-    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    // The head, the checkpoint, how the store is, and the open questions.
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
     let pending = lines(&text(&world).await, "countersign_approvals_pending");
     assert_eq!(pending, "countersign_approvals_pending 40");
 }

@@ -131,13 +131,13 @@ impl Parts {
 
     pub(crate) async fn serve_with(&self, identity: Identity, settings: Settings) -> Server {
         let catalog = Catalog::builder().tool(AddNote).tool(ListNotes).build();
-        let executor = Executor::builder(catalog.unwrap())
+        let builder = Executor::builder(catalog.unwrap())
             .store(self.store.clone())
             .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
             .clock(self.clock())
             .ids(self.ids.clone())
-            .authorizer(identity.policy().clone())
-            .build();
+            .authorizer(identity.policy().clone());
+        let executor = identity.policy().controls().install(builder).build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         let (store, vault) = (self.store.clone(), self.vault.clone());
         let (clock, ids) = (self.clock(), self.ids.clone());

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use countersign::archive;
 
 use crate::commands::lookup::{Name, Whose};
+use crate::commands::reason;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -23,7 +24,7 @@ Examples:
 
 `countersign verify bundle.json` and `countersign-verify bundle.json` check it, without the store.")]
 pub(super) struct Export {
-    /// The ids of the records, or the request ids of their calls
+    /// The ids of the records, of their calls or of their orders, or the hashes of their leaves
     #[arg(value_name = "ID", required = true)]
     names: Vec<Name>,
 
@@ -35,7 +36,7 @@ pub(super) struct Export {
     content: ContentRule,
 
     /// Why it is opened; it is sealed in the record of the access
-    #[arg(long, value_name = "TEXT", required_if_eq("content", "opened"))]
+    #[arg(long, value_name = "TEXT", value_parser = reason, required_if_eq("content", "opened"))]
     reason: Option<String>,
 
     /// A checkpoint that the receiver has: show that the log has grown from it

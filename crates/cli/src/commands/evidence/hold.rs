@@ -5,20 +5,24 @@ use serde_json::{Value, json};
 
 use super::say_done;
 use crate::answer::write_table;
-use crate::commands::counted;
 use crate::commands::keys::keys_failed;
+use crate::commands::lookup::Name;
+use crate::commands::{counted, reason};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, archive_failed, operator, store_failed};
+use crate::place::{Place, PlaceOptions, archive_failed, operator};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
 /// Keep the content of a user, or of one record, whatever its retention; erasing is refused
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-Example:
-  countersign evidence hold u_7 --reason 'case 12 of 2026'")]
+Examples:
+  countersign evidence hold u_7 --reason 'case 12 of 2026'
+  countersign evidence hold order_0123456789abcdef --reason 'dispute 4711'
+
+An order stands for its record and for every record that this rests on.")]
 pub(super) struct HoldCommand {
     #[command(flatten)]
     target: Target,
@@ -37,12 +41,12 @@ pub(super) struct Release {
 /// What is held, and why.
 #[derive(Debug, clap::Args)]
 struct Target {
-    /// A user, or the name of one record
+    /// A user, or what leads to records: the id of a record, of a call or of an order, or the hash of a leaf
     #[arg(value_name = "USER|ID")]
     name: String,
 
     /// Why; it is sealed in the record
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
 
@@ -69,7 +73,7 @@ pub(super) struct Erase {
     user: String,
 
     /// Why; it is sealed in the record
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
 
@@ -80,16 +84,16 @@ impl HoldCommand {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let place = options.open()?;
-        let (user, record) = self.target.of(&place)?;
+        let held = self.target.of(&place)?;
         let mut journal = Journal::start(&place)?;
         let (archive, by) = (place.archive(), operator());
-        let held = archive.hold(&user, record.as_ref(), &by, &self.target.reason);
-        let id = place.runtime.block_on(held).map_err(archive_failed)?;
+        let mut ids = Vec::new();
+        for record in held.parts() {
+            let hold = archive.hold(&held.user, record, &by, &self.target.reason);
+            ids.push(place.runtime.block_on(hold).map_err(archive_failed)?);
+        }
         journal.sign(&place)?;
-        let value = json!({"user_id": user, "record": record, "evidence": id});
-        say_done(terminal, &value, &format!("held: {}", self.target.name))?;
-        terminal.say(format_args!("evidence: {id}"))?;
-        Ok(Exit::Ok)
+        self.target.say_done(terminal, "held", &held, &ids)
     }
 }
 
@@ -100,41 +104,115 @@ impl Release {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let place = options.open()?;
-        let (user, record) = self.target.of(&place)?;
+        let held = self.target.of(&place)?;
         let mut journal = Journal::start(&place)?;
         let (archive, by) = (place.archive(), operator());
-        let released = archive.release_hold(&user, record.as_ref(), &by, &self.target.reason);
-        let id = place.runtime.block_on(released).map_err(archive_failed)?;
-        let Some(id) = id else {
+        let mut ids = Vec::new();
+        for record in held.parts() {
+            let released = archive.release_hold(&held.user, record, &by, &self.target.reason);
+            ids.extend(place.runtime.block_on(released).map_err(archive_failed)?);
+        }
+        if ids.is_empty() {
             let message = format!("there is no hold on {:?}", self.target.name);
-            return Err(Failure::new(message).hint("`countersign evidence holds` lists them"));
-        };
+            return Err(Failure::new(message)
+                .hint("`countersign evidence holds` lists them")
+                .refused());
+        }
         journal.sign(&place)?;
-        let value = json!({"user_id": user, "record": record, "evidence": id});
-        say_done(terminal, &value, &format!("released: {}", self.target.name))?;
-        terminal.say(format_args!("evidence: {id}"))?;
-        Ok(Exit::Ok)
+        self.target.say_done(terminal, "released", &held, &ids)
+    }
+}
+
+/// What a hold covers.
+struct Covered {
+    user: String,
+    /// Only these; everything of the user where there are none.
+    records: Vec<SnapshotId>,
+}
+
+impl Covered {
+    fn parts(&self) -> Vec<Option<&SnapshotId>> {
+        if self.records.is_empty() {
+            return vec![None];
+        }
+        self.records.iter().map(Some).collect()
     }
 }
 
 impl Target {
-    /// Whose records are meant, and which one where it is one.
-    fn of(&self, place: &Place) -> Result<(String, Option<SnapshotId>), Failure> {
-        let id = SnapshotId::new(&self.name)
-            .ok()
-            .filter(|_| self.name.starts_with("ev_"));
-        let Some(id) = id else {
-            return Ok((self.name.clone(), None));
+    /// Whose records are meant, and which ones where it is not all of them. An order stands for its record and for
+    /// everything that this rests on.
+    fn of(&self, place: &Place) -> Result<Covered, Failure> {
+        let archive = place.archive();
+        let named = match self.name.parse::<Name>() {
+            Ok(name) => name.found(place, None)?,
+            Err(_) => Vec::new(),
         };
-        let stored = place
-            .runtime
-            .block_on(place.store().record(&id))
-            .map_err(store_failed)?;
-        let Some(stored) = stored else {
-            return Err(Failure::new(format!("there is no record {id}"))
-                .hint("`countersign evidence list` lists the newest ones"));
+        let knows = archive.knows_user(&self.name);
+        let is_user = place.runtime.block_on(knows).map_err(archive_failed)?;
+        let Some(first) = named.first() else {
+            if is_user {
+                return Ok(Covered {
+                    user: self.name.clone(),
+                    records: Vec::new(),
+                });
+            }
+            let message = format!("there is no user, record, call or order {:?}", self.name);
+            return Err(Failure::new(message)
+                .hint("`countersign evidence list` lists the newest records with their users")
+                .refused());
         };
-        Ok((stored.row.user_id, Some(id)))
+        if is_user {
+            let message = format!(
+                "{:?} is a user and leads to the record {}",
+                self.name, first.id
+            );
+            return Err(Failure::new(message)
+                .hint("name the record, or another one of the user")
+                .refused());
+        }
+        let user = first.user_id.clone();
+        if user.is_empty() {
+            let message = format!("{} belongs to no user, or to one who was erased", first.id);
+            return Err(Failure::new(message)
+                .hint("nothing of it can be erased, so nothing has to be held")
+                .refused());
+        }
+        let mut records: Vec<SnapshotId> = named.into_iter().map(|row| row.id).collect();
+        if archive.is_thing(&self.name) {
+            let all = archive.rests_on(&records);
+            records = place.runtime.block_on(all).map_err(archive_failed)?;
+        }
+        Ok(Covered { user, records })
+    }
+
+    fn say_done(
+        &self,
+        terminal: &mut Terminal,
+        done: &str,
+        covered: &Covered,
+        evidence: &[SnapshotId],
+    ) -> Result<Exit, Failure> {
+        let Covered { user, records } = covered;
+        let record = match records.as_slice() {
+            [record] => Some(record),
+            _ => None,
+        };
+        let value = json!({
+            "user_id": user,
+            "record": record,
+            "records": records,
+            "evidence": evidence.first(),
+        });
+        let line = match records.len() {
+            0 | 1 => format!("{done}: {}", self.name),
+            count => format!("{done}: {}, {count} records", self.name),
+        };
+        say_done(terminal, &value, &line)?;
+        if let Some(id) = evidence.first() {
+            terminal.say(format_args!("evidence: {id}"))?;
+        }
+        Ok(Exit::Ok)
     }
 }
 
@@ -185,6 +263,12 @@ impl Erase {
             .block_on(forgotten.forget_user(&self.user, &by));
         let forgotten = forgotten.map_err(keys_failed)?;
         journal.sign(&place)?;
+        if erasure.record.is_none() && forgotten == 0 {
+            let message = format!("the store has nothing of a user {:?}", self.user);
+            return Err(Failure::new(message)
+                .hint("it may have been erased before; `countersign evidence list` lists the newest records with their users")
+                .refused());
+        }
         let erased = erasure.erased;
         let value = json!({
             "evidence": erasure.record,

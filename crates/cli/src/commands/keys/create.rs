@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use countersign::Effects;
 use countersign::clock::{Clock as _, SystemClock};
+use countersign::contract::tool::Effect;
 use countersign::contract::{Actor, ActorType, ErrorBody};
 use countersign_gateway::identity::{KeysError, NewKey};
 use countersign_gateway::operator::OPERATOR_SCOPES;
@@ -28,6 +30,7 @@ use countersign_gateway::nearest::nearest;
 #[command(after_long_help = "\
 Examples:
   countersign keys create --agent shopper --for u_123 --scope tools:call --policy policy.toml
+  countersign keys create --agent reader --for u_123 --effects read
   countersign keys create --user ann --label \"Ann's laptop\" --expires 90d
   countersign keys create --system web-shop --acts-for-others
 
@@ -47,6 +50,10 @@ pub(super) struct Create {
     /// What it grants; may be given more than once
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
+
+    /// Let it call only tools with these effects: read, write, external [default: any]
+    #[arg(long, value_name = "EFFECTS", value_delimiter = ',', value_parser = effect)]
+    effects: Vec<Effect>,
 
     /// The policy that the scopes are for: one that it does not name is told
     #[arg(long, value_name = "FILE")]
@@ -165,6 +172,7 @@ impl Create {
             user_id: self.for_user.clone(),
             acts_for_others: self.acts_for_others,
             scopes: self.scopes.clone(),
+            effects: Effects::of(self.effects.iter().copied()),
             expires_at: self.expires.map(end).transpose()?,
         })
     }
@@ -184,6 +192,7 @@ fn option_of(field: &str, kind: ActorType) -> Option<&'static str> {
         "/user_id" => Some("--for"),
         "/acts_for_others" => Some("--acts-for-others"),
         "/scopes" => Some("--scope"),
+        "/effects" => Some("--effects"),
         "/label" => Some("--label"),
         "/expires_at" => Some("--expires"),
         _ => None,
@@ -197,6 +206,14 @@ fn about_options(mut error: ErrorBody, kind: ActorType) -> ErrorBody {
         error.message = error.message.replacen(field, option, 1).into();
     }
     error
+}
+
+/// An effect on the command line.
+fn effect(text: &str) -> Result<Effect, String> {
+    let known = Effect::ALL.map(Effect::as_str).join(", ");
+    let mut effects = Effect::ALL.into_iter();
+    let found = effects.find(|effect| effect.as_str() == text);
+    found.ok_or_else(|| format!("expected some of {known}"))
 }
 
 /// A period on the command line.

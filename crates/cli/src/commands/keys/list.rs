@@ -33,16 +33,16 @@ impl List {
         let keys = listed.get("keys").and_then(Value::as_array);
         let keys = keys.cloned().unwrap_or_default();
         let mut table = Table::new([
-            "KEY", "STATE", "HOLDER", "FOR", "SCOPES", "EXPIRES", "LABEL",
+            "KEY", "STATE", "HOLDER", "FOR", "SCOPES", "EFFECTS", "EXPIRES", "LABEL",
         ]);
         for key in &keys {
             let text = |pointer: &str| key.pointer(pointer).and_then(Value::as_str);
-            let scopes = key.get("scopes").and_then(Value::as_array);
-            let scopes: Vec<&str> = scopes
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
+            let (scopes, effects) = (texts(key, "scopes"), texts(key, "effects"));
+            let effects = if effects.is_empty() {
+                "any".to_owned()
+            } else {
+                effects.join(" ")
+            };
             let kind = text("/actor/type").unwrap_or_default();
             let holder = format!("{kind} {}", text("/actor/id").unwrap_or_default());
             let may_others = key.get("acts_for_others") == Some(&Value::Bool(true));
@@ -53,6 +53,7 @@ impl List {
                 &holder,
                 text("/user_id").unwrap_or(nobody),
                 &scopes.join(" "),
+                &effects,
                 text("/expires_at").unwrap_or_default(),
                 text("/label").unwrap_or_default(),
             ]);
@@ -60,6 +61,15 @@ impl List {
         write_table(terminal, &keys, &table, "there is no API key")?;
         Ok(Exit::Ok)
     }
+}
+
+/// The texts in a member that is a list of them.
+fn texts<'a>(key: &'a Value, member: &str) -> Vec<&'a str> {
+    let list = key.get(member).and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// An object with the members of another.

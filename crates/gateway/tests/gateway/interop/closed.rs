@@ -176,6 +176,7 @@ async fn a_bad_credential_has_its_closed_code() {
         user_id: Some("u_1".to_owned()),
         acts_for_others: false,
         scopes: Vec::new(),
+        effects: None,
         expires_at: None,
     };
     let issued = keys.create(new, &operator).await.unwrap();

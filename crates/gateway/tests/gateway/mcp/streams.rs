@@ -248,6 +248,7 @@ async fn a_stream_ends_with_its_credential() {
         user_id: None,
         acts_for_others: false,
         scopes: Vec::new(),
+        effects: None,
         expires_at: None,
     };
     let issued = keys.create(new, &operator).await.unwrap();

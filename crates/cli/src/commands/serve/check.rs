@@ -1,0 +1,117 @@
+//! `countersign serve --check`: who may call what under a policy, and what in it looks like a mistake.
+
+use std::io::Write as _;
+
+use countersign::contract::ToolSpec;
+use countersign_gateway::policy::{Policy, Review, ReviewedTool};
+
+use crate::answer::write_json;
+use crate::catalog;
+use crate::commands::counted;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::terminal::Terminal;
+
+/// How many tools a row names.
+const NAMED_MAX: usize = 4;
+
+/// Looks at a policy that was read, against the tools of this program.
+pub(crate) fn check(terminal: &mut Terminal, policy: &Policy) -> Result<Exit, Failure> {
+    let entries = catalog::all()?.list();
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    let review = policy.review(&specs);
+    if terminal.is_for_programs() {
+        write_json(terminal, &review)?;
+        return Ok(Exit::Ok);
+    }
+    for table in tables(&review) {
+        if !table.is_empty() {
+            writeln!(terminal.data(), "{table}\n")?;
+        }
+    }
+    for warning in &review.warnings {
+        terminal.say(format_args!("warning: {}", warning.message))?;
+    }
+    let (callable, all) = (review.callable(), review.tools.len());
+    let found = format!(
+        "the policy {} can be used; {callable} of {all} tools can be called",
+        review.policy
+    );
+    if review.warnings.is_empty() {
+        terminal.say(format_args!("ok: {found}"))?;
+    } else {
+        let warnings = counted(review.warnings.len(), "warning", "warnings");
+        terminal.say(format_args!("{found}; {warnings}"))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn tables(review: &Review) -> [Table; 4] {
+    let mut tools = Table::new(["TOOL", "EFFECT", "CONFIRMED", "AGENTS", "NEEDS"]);
+    for tool in &review.tools {
+        let confirmed = if tool.confirmed { "yes" } else { "-" };
+        let agents = agents_of(tool, review);
+        tools.row([&tool.name, tool.effect, confirmed, &agents, &needs(tool)]);
+    }
+    let mut rules = Table::new(["RULE", "SCOPES", "TOOLS"]);
+    for rule in &review.rules {
+        let scopes = if rule.scopes.is_empty() {
+            "-".to_owned()
+        } else {
+            rule.scopes.join(" or ")
+        };
+        rules.row([&rule.pattern, &scopes, &named(&rule.tools)]);
+    }
+    let mut agents = Table::new(["AGENT", "EFFECTS", "MAY CALL, WITH EVERY SCOPE"]);
+    for agent in &review.agents {
+        let effects = agent
+            .effects
+            .map_or_else(|| "any".to_owned(), |effects| effects.to_string());
+        agents.row([&agent.id, &effects, &named(&agent.tools)]);
+    }
+    let mut scopes = Table::new(["SCOPE", "NAMED FOR", "ENOUGH FOR"]);
+    for scope in &review.scopes {
+        scopes.row([
+            &scope.scope,
+            &named(&scope.named_for),
+            &named(&scope.enough_for),
+        ]);
+    }
+    [tools, rules, agents, scopes]
+}
+
+/// `tools:call and (notes:write or admin)`.
+fn needs(tool: &ReviewedTool) -> String {
+    if !tool.callable {
+        return "nobody may call it: no rule".to_owned();
+    }
+    if tool.needs.is_empty() {
+        return "no scope".to_owned();
+    }
+    let lists = tool.needs.iter().map(|scopes| match scopes.as_slice() {
+        [scope] => scope.clone(),
+        scopes => format!("({})", scopes.join(" or ")),
+    });
+    lists.collect::<Vec<_>>().join(" and ")
+}
+
+fn agents_of(tool: &ReviewedTool, review: &Review) -> String {
+    if tool.agents.is_empty() {
+        return "none".to_owned();
+    }
+    if tool.agents.len() == review.agents.len() {
+        return "all".to_owned();
+    }
+    tool.agents.join(", ")
+}
+
+/// How many, and the first of them.
+fn named(tools: &[String]) -> String {
+    let first: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = if tools.len() > NAMED_MAX { ", …" } else { "" };
+    match tools.len() {
+        0 => "none".to_owned(),
+        count => format!("{count}: {}{more}", first.join(", ")),
+    }
+}

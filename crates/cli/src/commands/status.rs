@@ -1,0 +1,124 @@
+//! `countersign status`: what there is and what is wrong, of the running server or of the store.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use countersign::rules::Rules;
+use countersign_gateway::caller::{Caller, Proof};
+use countersign_gateway::identity::Identity;
+use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_gateway::status::View;
+use countersign_gateway::{Gateway, Settings};
+use serde_json::{Value, json};
+
+use crate::answer::write_json;
+use crate::catalog;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::{Place, PlaceOptions, operator};
+use crate::running::query;
+use crate::table::Table;
+use crate::terminal::Terminal;
+
+mod lines;
+
+/// Show what there is and what is wrong: policy, store, keys, signing, limits and budgets
+///
+/// A running server is asked; without one the store is looked at.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign status
+  countersign status --user u_7
+  countersign status --json | jq .problems")]
+pub(crate) struct Status {
+    /// Whose limits and budgets are shown
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+}
+
+impl Status {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let status = match options.running()? {
+            Some(running) => {
+                let path = query("/v1/status", &[("user", self.user.clone())]);
+                let mut status = running.ask("GET", &path, None)?;
+                set(&mut status, "address", json!(running.url));
+                set(&mut status, "process", json!(running.pid));
+                status
+            }
+            None => self.of_store(&options.open()?)?,
+        };
+        if terminal.is_for_programs() {
+            write_json(terminal, &status)?;
+            return Ok(Exit::Ok);
+        }
+        show(terminal, &status)
+    }
+
+    /// The store alone: there is no server, so nothing is said of one.
+    fn of_store(&self, place: &Place) -> Result<Value, Failure> {
+        let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
+        let identity =
+            Identity::new(place.clock.clone(), policy.clone()).api_keys(place.api_keys());
+        let executor = place.executor(catalog::all()?, Rules::default());
+        let archive = place.archive_with(executor.vault().clone());
+        let ids = place.ids.clone();
+        let gateway = Gateway::new(executor, archive, ids, identity, Settings::default());
+        let caller = Caller {
+            principal: Arc::new(operator()),
+            proof: Proof::Operator,
+        };
+        let user_id = self.user.as_deref().unwrap_or_default();
+        let status = gateway.status(&caller, user_id, View::Operator);
+        let mut status = serde_json::to_value(place.runtime.block_on(status))?;
+        for of_server in ["program", "policy"] {
+            set(&mut status, of_server, Value::Null);
+        }
+        Ok(status)
+    }
+}
+
+fn set(status: &mut Value, member: &str, value: Value) {
+    if let Some(members) = status.as_object_mut() {
+        members.insert(member.to_owned(), value);
+    }
+}
+
+/// What is wrong comes first.
+fn show(terminal: &mut Terminal, status: &Value) -> Result<Exit, Failure> {
+    let problems = status.get("problems").and_then(Value::as_array);
+    for problem in problems.into_iter().flatten() {
+        let text = |member: &str| {
+            problem
+                .get(member)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        writeln!(
+            terminal.data(),
+            "problem: {}",
+            crate::table::visible(text("message"))
+        )?;
+        writeln!(
+            terminal.data(),
+            "hint: {}",
+            crate::table::visible(text("hint"))
+        )?;
+    }
+    let mut table = Table::new(["WHAT", "STATE"]);
+    for (what, state) in lines::of(status) {
+        table.row([what, &state]);
+    }
+    writeln!(terminal.data(), "{table}")?;
+    for table in [lines::limits(status), lines::budgets(status)] {
+        if !table.is_empty() {
+            writeln!(terminal.data(), "\n{table}")?;
+        }
+    }
+    Ok(Exit::Ok)
+}

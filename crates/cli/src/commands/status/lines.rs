@@ -1,0 +1,240 @@
+//! A status, line by line.
+
+use serde_json::Value;
+
+use crate::commands::counted;
+use crate::table::Table;
+
+/// What there is: a word and a sentence each.
+pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
+    let at = |pointer: &str| status.pointer(pointer).filter(|value| !value.is_null());
+    let text = |pointer: &str| at(pointer).and_then(Value::as_str).map(str::to_owned);
+    let number = |pointer: &str| at(pointer).and_then(Value::as_u64);
+    let mut lines = Vec::new();
+    lines.push(("server", server(status)));
+    if let Some(revision) = text("/policy/revision") {
+        let since = text("/policy/since").map(|since| format!(" since {since}"));
+        lines.push(("policy", format!("{revision}{}", since.unwrap_or_default())));
+    }
+    if let Some(rejected) = text("/policy/rejected/message") {
+        let when = text("/policy/rejected/at").unwrap_or_default();
+        lines.push(("rejected policy", format!("{when}: {rejected}")));
+    }
+    lines.push(("store", store(status)));
+    if let Some(active) = number("/server/keys/active") {
+        let ended = number("/server/keys/ended").unwrap_or_default();
+        lines.push(("API keys", format!("{active} active, {ended} ended")));
+    }
+    let required = at("/caller/credentials_required").and_then(Value::as_bool);
+    lines.push((
+        "credentials",
+        if required == Some(false) {
+            "none needed by programs on this machine".to_owned()
+        } else {
+            "required".to_owned()
+        },
+    ));
+    lines.push(("signing", signing(status)));
+    let doubt = number("/server/calls_in_doubt").map(|count| format!(", {count} in doubt"));
+    let open = number("/server/approvals_open").map(|count| {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        format!(", {}", counted(count, "open approval", "open approvals"))
+    });
+    let running = number("/server/calls_running").unwrap_or_default();
+    let calls = format!(
+        "{running} running{}{}",
+        doubt.unwrap_or_default(),
+        open.unwrap_or_default()
+    );
+    lines.push(("calls", calls));
+    if let Some(tools) = number("/server/tools") {
+        lines.push(("tools", tools.to_string()));
+    }
+    let upstreams = at("/server/upstreams")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
+    lines.push((
+        "upstreams",
+        if upstreams == 0 {
+            "none".to_owned()
+        } else {
+            upstreams.to_string()
+        },
+    ));
+    lines
+}
+
+fn server(status: &Value) -> String {
+    let text = |pointer: &str| status.pointer(pointer).and_then(Value::as_str);
+    let Some(address) = text("/address") else {
+        return "none runs on this folder".to_owned();
+    };
+    let up = status
+        .pointer("/program/up_seconds")
+        .and_then(Value::as_u64);
+    let mut line = format!(
+        "{address}, version {}, up {}",
+        text("/program/version").unwrap_or_default(),
+        duration(up.unwrap_or_default())
+    );
+    if let Some(process) = status.get("process").and_then(Value::as_u64) {
+        line.push_str(&format!(", process {process}"));
+    }
+    if let Some(build) = text("/program/build") {
+        line.push_str(&format!(", build {build}"));
+    }
+    line
+}
+
+fn store(status: &Value) -> String {
+    let Some(store) = status
+        .pointer("/server/store")
+        .filter(|store| !store.is_null())
+    else {
+        return "does not answer".to_owned();
+    };
+    let number = |member: &str| store.get(member).and_then(Value::as_u64);
+    let text = |member: &str| store.get(member).and_then(Value::as_str);
+    let mut parts = vec![text("kind").unwrap_or_default().to_owned()];
+    parts.extend(number("bytes").map(bytes));
+    let records = usize::try_from(number("records").unwrap_or_default()).unwrap_or(usize::MAX);
+    parts.push(counted(records, "record", "records"));
+    let is_writable = store.get("is_writable").and_then(Value::as_bool);
+    parts.push(
+        if is_writable == Some(true) {
+            "takes writes"
+        } else {
+            "TAKES NO WRITES"
+        }
+        .to_owned(),
+    );
+    parts.extend(number("free_bytes").map(|free| format!("{} free", bytes(free))));
+    parts.extend(text("last_commit").map(|at| format!("last commit {at}")));
+    parts.join(", ")
+}
+
+fn signing(status: &Value) -> String {
+    let number = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64);
+    if status
+        .pointer("/signing/is_running")
+        .and_then(Value::as_bool)
+        == Some(false)
+    {
+        return "STOPPED".to_owned();
+    }
+    let Some(size) = number("/signing/checkpoint_size") else {
+        return "unknown".to_owned();
+    };
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let mut line = format!("checkpoint of {}", counted(size, "record", "records"));
+    if let (Some(age), true) = (
+        number("/signing/checkpoint_age_seconds"),
+        status.get("address").is_some(),
+    ) {
+        line.push_str(&format!(", known for {}", duration(age)));
+    }
+    if let Some(unsigned) = number("/signing/unsigned_records") {
+        line.push_str(&format!(", {unsigned} not signed yet"));
+    }
+    line
+}
+
+/// What is left of limits.
+pub(super) fn limits(status: &Value) -> Table {
+    let mut table = Table::new(["LIMIT", "LEFT", "OF", "PER"]);
+    for limit in status
+        .get("limits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let number = |member: &str| {
+            limit
+                .get(member)
+                .and_then(Value::as_u64)
+                .unwrap_or_default()
+        };
+        let text = |member: &str| limit.get(member).and_then(Value::as_str);
+        let name = match text("tool") {
+            Some(tool) => format!("tool {tool}"),
+            None => text("limit").unwrap_or_default().to_owned(),
+        };
+        let (left, calls) = (number("left").to_string(), number("calls").to_string());
+        table.row([&name, &left, &calls, &duration(number("per_seconds"))]);
+    }
+    table
+}
+
+/// What is left of budgets.
+pub(super) fn budgets(status: &Value) -> Table {
+    let mut table = Table::new(["BUDGET", "OF EACH", "LEFT", "OF", "WHOLE AGAIN"]);
+    for budget in status
+        .get("budgets")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let text = |member: &str| budget.get(member).and_then(Value::as_str).unwrap_or("-");
+        table.row([
+            text("name"),
+            text("scope"),
+            text("left"),
+            text("limit"),
+            text("resets_at"),
+        ]);
+    }
+    table
+}
+
+/// `2h 3m`, `45s`.
+fn duration(seconds: u64) -> String {
+    match (
+        seconds / 86_400,
+        seconds / 3_600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ) {
+        (0, 0, 0, seconds) => format!("{seconds}s"),
+        (0, 0, minutes, 0) => format!("{minutes}m"),
+        (0, 0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (0, hours, 0, _) => format!("{hours}h"),
+        (0, hours, minutes, _) => format!("{hours}h {minutes}m"),
+        (days, 0, ..) => format!("{days}d"),
+        (days, hours, ..) => format!("{days}d {hours}h"),
+    }
+}
+
+/// `1.2 MB`.
+fn bytes(count: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    let mut unit = "bytes";
+    let mut tenths = u128::from(count) * 10;
+    for next in units {
+        if tenths < 10_000 {
+            break;
+        }
+        tenths /= 1_000;
+        unit = next;
+    }
+    if unit == "bytes" {
+        return format!("{count} bytes");
+    }
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_for_people() {
+        let check = |seconds, expected: &str| assert_eq!(duration(seconds), expected);
+        check(0, "0s");
+        check(60, "1m");
+        check(7_380, "2h 3m");
+        check(86_400, "1d");
+        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!(bytes(1_234_567), "1.2 MB");
+        assert_eq!(bytes(u64::MAX), "18446744.0 TB");
+    }
+}

@@ -1,0 +1,76 @@
+//! What an operator's act needs, and the record of those who did not have it.
+
+use countersign_contract::SnapshotId;
+
+use super::{Archive, Error, reason};
+use crate::denials::{Denial, Denials};
+use crate::principal::Principal;
+
+impl Archive {
+    /// The record of what callers were denied about this log.
+    pub fn denials(&self) -> &Denials {
+        &self.denials
+    }
+
+    /// Records that somebody was denied a record that there is, because it is not theirs to see.
+    pub async fn deny_sight(&self, event: &'static str, by: &Principal, id: &SnapshotId) {
+        let denial = Denial::new(event, by, "not_theirs").about(id.as_str());
+        self.denials.note(denial).await;
+    }
+
+    /// Records that somebody was denied what there is not. It costs what [`deny_sight`](Self::deny_sight) costs, so that
+    /// nobody can tell the one from the other.
+    pub async fn deny_nothing(&self, event: &'static str, by: &Principal) {
+        self.denials.note(Denial::new(event, by, "no_record")).await;
+    }
+
+    /// A scope that an act needs; a denial is recorded.
+    pub(super) async fn needs(
+        &self,
+        by: &Principal,
+        scope: &'static str,
+        event: &'static str,
+        about: Option<&SnapshotId>,
+    ) -> Result<(), Error> {
+        if by.holds(scope) {
+            return Ok(());
+        }
+        self.deny(event, by, "missing_scope", about).await?;
+        Err(Error::MissingScope { scope })
+    }
+
+    /// The reason of an act; that there was none is recorded.
+    pub(super) async fn reasoned(
+        &self,
+        reason: &str,
+        by: &Principal,
+        event: &'static str,
+        about: Option<&SnapshotId>,
+    ) -> Result<String, Error> {
+        match reason::checked(reason) {
+            Ok(reason) => Ok(reason),
+            Err(error) => {
+                self.deny(event, by, "no_reason", about).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Only a record that there is gets named: a caller can make up any other name.
+    async fn deny(
+        &self,
+        event: &'static str,
+        by: &Principal,
+        why: &'static str,
+        about: Option<&SnapshotId>,
+    ) -> Result<(), Error> {
+        let mut denial = Denial::new(event, by, why);
+        if let Some(id) = about
+            && self.store.record(id).await?.is_some()
+        {
+            denial = denial.about(id.as_str());
+        }
+        self.denials.note(denial).await;
+        Ok(())
+    }
+}

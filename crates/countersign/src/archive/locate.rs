@@ -1,0 +1,189 @@
+//! Records by any name that leads to them: their own, that of their call, that of what the call has made, or the hash of
+//! their leaf.
+
+use countersign_contract::{Digest, EvidenceRecord, RecordKind, RequestId, SnapshotId};
+use countersign_evidence::tile::{TileId, WIDTH};
+use serde_json::Value;
+
+use super::{Archive, Error, USERS_AT_ONCE};
+use crate::ledger::{DocumentKey, LogRow};
+use crate::state;
+
+/// A kind of thing that calls make and that people know by its id, such as a draft order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownThing {
+    /// The start of its ids, such as `order_`.
+    pub prefix: &'static str,
+    /// The collection in which each user's are kept.
+    pub collection: &'static str,
+    /// JSON pointer to the request id of the call that made it, in the document.
+    pub request_id: &'static str,
+}
+
+/// How many tiles are read at once for the hash of a leaf.
+const TILES_AT_ONCE: u64 = 64;
+
+/// How many records one may rest on.
+const RESTING_MAX: usize = 1_000;
+
+/// How many records of one call are looked at.
+const RECORDS_MAX: usize = 100;
+
+impl Archive {
+    /// Finds records by the ids of these things, too.
+    pub fn knowing(mut self, things: &[KnownThing]) -> Self {
+        self.things = things.into();
+        self
+    }
+
+    /// The records that a name leads to, newest first, at most `limit`: the id of a record, the request id of a call,
+    /// or the id of a [known thing](KnownThing), which leads to the record of the call that made it. Only those of this user,
+    /// where one is given; without one every user is asked for an id that is not of our making.
+    pub async fn locate(
+        &self,
+        name: &str,
+        user_id: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<LogRow>, Error> {
+        let is_theirs = |row: &LogRow| user_id.is_none_or(|user_id| row.user_id == user_id);
+        if name.starts_with("ev_") {
+            let Ok(id) = SnapshotId::new(name) else {
+                return Ok(Vec::new());
+            };
+            return match self.row(&id).await {
+                Ok(row) => Ok(Some(row).filter(is_theirs).into_iter().collect()),
+                Err(Error::NoRecord { .. }) => Ok(Vec::new()),
+                Err(error) => Err(error),
+            };
+        }
+        if let Some(thing) = self
+            .things
+            .iter()
+            .find(|thing| name.starts_with(thing.prefix))
+        {
+            let made = self.made(*thing, name, user_id).await?;
+            if made.is_some() {
+                return Ok(made.into_iter().collect());
+            }
+        }
+        match RequestId::new(name) {
+            Ok(request_id) => self.of_request(&request_id, user_id, limit).await,
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// True if a name has the form of a [known thing](KnownThing)'s.
+    pub fn is_thing(&self, name: &str) -> bool {
+        self.things
+            .iter()
+            .any(|thing| name.starts_with(thing.prefix))
+    }
+
+    /// These records and all that they rest on, each once.
+    pub async fn rests_on(&self, ids: &[SnapshotId]) -> Result<Vec<SnapshotId>, Error> {
+        let records = self.with_linked(ids, RESTING_MAX).await?;
+        Ok(records
+            .into_iter()
+            .map(|(stored, _)| stored.row.id)
+            .collect())
+    }
+
+    /// The record whose leaf has this hash. The newest are looked at first; it costs a read of the tree's lowest tiles.
+    pub async fn of_leaf(&self, hash: Digest) -> Result<Option<LogRow>, Error> {
+        let size = self.store.head().await?.size;
+        let width = u64::from(WIDTH);
+        let mut above = size.div_ceil(width);
+        while above > 0 {
+            let below = above.saturating_sub(TILES_AT_ONCE);
+            let wanted: Vec<TileId> = (below..above)
+                .map(|index| TileId { level: 0, index })
+                .collect();
+            let tiles = self.store.tiles(&wanted).await?;
+            for (id, tile) in wanted.iter().zip(tiles).rev() {
+                let tile = tile.unwrap_or_default();
+                let place = tile
+                    .chunks_exact(32)
+                    .position(|leaf| leaf == hash.as_bytes());
+                if let Some(place) = place {
+                    return self.at_place(id.index * width + place as u64).await;
+                }
+            }
+            above = below;
+        }
+        Ok(None)
+    }
+
+    async fn at_place(&self, index: u64) -> Result<Option<LogRow>, Error> {
+        let leaves = self.store.leaves(index, 1).await?;
+        let record = leaves
+            .first()
+            .map(|leaf| serde_json::from_slice::<EvidenceRecord>(&leaf.bytes));
+        match record {
+            Some(Ok(record)) => self.row(&record.id).await.map(Some),
+            Some(Err(_)) | None => Ok(None),
+        }
+    }
+
+    /// The record of the call that made a thing.
+    async fn made(
+        &self,
+        thing: KnownThing,
+        id: &str,
+        user_id: Option<&str>,
+    ) -> Result<Option<LogRow>, Error> {
+        let mut users = match user_id {
+            Some(user_id) => vec![user_id.to_owned()],
+            None => self.store.users("", USERS_AT_ONCE).await?,
+        };
+        while let Some(last) = users.last().cloned() {
+            for user in &users {
+                if let Some(request_id) = self.maker(thing, id, user).await? {
+                    return self.first_success(&request_id, user).await;
+                }
+            }
+            users = match user_id {
+                Some(_) => Vec::new(),
+                None => self.store.users(&last, USERS_AT_ONCE).await?,
+            };
+        }
+        Ok(None)
+    }
+
+    /// The call that made a thing of this user. Nothing else of the document is looked at.
+    async fn maker(
+        &self,
+        thing: KnownThing,
+        id: &str,
+        user_id: &str,
+    ) -> Result<Option<RequestId>, Error> {
+        let key = DocumentKey {
+            user_id: user_id.to_owned(),
+            collection: thing.collection.to_owned(),
+            id: id.to_owned(),
+        };
+        let Some(body) = self.store.document(&key).await?.body else {
+            return Ok(None);
+        };
+        let Some(keys) = self.vault.existing_key(user_id).await? else {
+            return Ok(None);
+        };
+        let Ok(document) = state::open(&keys, &key, &body) else {
+            return Ok(None);
+        };
+        let request_id = document.pointer(thing.request_id).and_then(Value::as_str);
+        Ok(request_id.and_then(|request_id| RequestId::new(request_id).ok()))
+    }
+
+    /// The first record of a call that worked: later ones are repeats under the same id.
+    async fn first_success(
+        &self,
+        request_id: &RequestId,
+        user_id: &str,
+    ) -> Result<Option<LogRow>, Error> {
+        let mut rows = self
+            .of_request(request_id, Some(user_id), RECORDS_MAX)
+            .await?;
+        rows.retain(|row| row.kind == RecordKind::Call && row.code.is_none());
+        Ok(rows.pop())
+    }
+}

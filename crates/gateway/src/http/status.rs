@@ -1,0 +1,31 @@
+//! `GET /v1/status`: what there is, and what is wrong.
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+
+use super::answer::{self, Refusal};
+use super::query::Options;
+use super::sight;
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::status::View;
+
+/// An ordinary caller sees their own; an operator sees everything, and a user's limits and budgets where one is named.
+pub(super) async fn show(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let options = Options::read(query.as_deref(), ["user"])?;
+    let user_id = match options.get("user") {
+        None => caller.principal.user_id.clone(),
+        Some(user_id) => sight::whose(&caller.principal, Some(user_id))?.unwrap_or_default(),
+    };
+    let view = if sight::is_operator(&caller) {
+        View::Operator
+    } else {
+        View::Own
+    };
+    Ok(answer::json(&gateway.status(&caller, &user_id, view).await))
+}

@@ -1,0 +1,37 @@
+//! The policy file, for those who watch: whether what is on disk is in force.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+
+use super::text::gauge;
+
+/// How the policy file stands at the moment of a scrape.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PolicyText {
+    pub(super) rejections: u64,
+    /// None where there is no file.
+    pub(super) is_file_in_force: Option<bool>,
+}
+
+impl Collector for PolicyText {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Policy files that were not accepted";
+        let rejected =
+            encoder.encode_descriptor("policy_rejections", help, None, MetricType::Counter)?;
+        ConstCounter::new(self.rejections).encode(rejected)?;
+        let Some(is_in_force) = self.is_file_in_force else {
+            return Ok(());
+        };
+        let help = "1 where the policy file on disk is the one in force";
+        gauge(
+            &mut encoder,
+            "policy_file_in_force",
+            help,
+            is_in_force.into(),
+        )
+    }
+}

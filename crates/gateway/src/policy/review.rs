@@ -1,0 +1,305 @@
+//! A review of a policy: who may call which tool under it, and what in it looks like a mistake.
+//!
+//! It asks the very decision that a call gets, for a person and for an agent of each pattern, with every scope
+//! that the policy names. So it cannot say anything else than what a server would do.
+
+use std::sync::Arc;
+
+use countersign::authorize::Verdict;
+use countersign::contract::tool::Confirmation;
+use countersign::contract::{Actor, ActorType, ToolSpec};
+use countersign::{Effects, Principal};
+use serde::Serialize;
+
+use super::{Glob, Policy, is_built_in};
+
+mod warning;
+
+pub use warning::{PolicyWarning, Suspect};
+
+/// Who may call what under a policy.
+#[derive(Debug, Clone, Serialize)]
+pub struct Review {
+    /// The policy's name in records.
+    pub policy: Arc<str>,
+    /// Every tool, in the order in which they were given.
+    pub tools: Vec<ReviewedTool>,
+    /// The `[[tools]]` entries, in the order of the file.
+    pub rules: Vec<ReviewedRule>,
+    /// Every pattern of an `[[agents]]` entry once, and last all other agents.
+    pub agents: Vec<ReviewedAgent>,
+    /// Every scope that a `[[tools]]` entry names.
+    pub scopes: Vec<ReviewedScope>,
+    /// What looks like a mistake, the gravest first.
+    pub warnings: Vec<PolicyWarning>,
+}
+
+/// Who may call a tool.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewedTool {
+    /// The tool.
+    pub name: String,
+    /// Its effect: read, write or external.
+    pub effect: &'static str,
+    /// True if a person with every scope may call it; otherwise nobody may.
+    pub callable: bool,
+    /// One scope of each list is needed.
+    pub needs: Vec<Vec<String>>,
+    /// True if the user confirms each call, because the tool or the policy says so.
+    pub confirmed: bool,
+    /// The agents that may call it with every scope, by their patterns.
+    pub agents: Vec<String>,
+}
+
+/// What a `[[tools]]` entry is about.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewedRule {
+    /// Its pattern.
+    #[serde(rename = "match")]
+    pub pattern: String,
+    /// One of these is needed.
+    pub scopes: Vec<String>,
+    /// The tools that it matches.
+    pub tools: Vec<String>,
+}
+
+/// What the agents of a pattern may call.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewedAgent {
+    /// The pattern; [`OTHERS`] for those that none matches.
+    pub id: String,
+    /// The effects that its entry allows, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
+    /// What they may call with every scope.
+    pub tools: Vec<String>,
+}
+
+/// What a scope is good for.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewedScope {
+    /// The scope.
+    pub scope: String,
+    /// The tools with an entry that names it.
+    pub named_for: Vec<String>,
+    /// What a person may call with it alone.
+    pub enough_for: Vec<String>,
+}
+
+/// Agents that no entry names. No pattern can be written like this but those that match every agent.
+pub const OTHERS: &str = "(others)";
+
+/// On whose behalf the sample callers act.
+const SAMPLE_USER: &str = "sample";
+
+impl Policy {
+    /// Says who may call which of these tools.
+    pub fn review(&self, tools: &[&ToolSpec]) -> Review {
+        let agents = self.reviewed_agents(tools);
+        let person = self.with_every_scope(Principal::user(SAMPLE_USER));
+        let reviewed = tools.iter().map(|tool| {
+            let rules = self.rules_of(tool.name.as_str());
+            let needs = rules.filter(|rule| !rule.scopes.is_empty());
+            let may = |agent: &&ReviewedAgent| {
+                agent.tools.iter().any(|name| **name == *tool.name.as_str())
+            };
+            ReviewedTool {
+                name: tool.name.to_string(),
+                effect: tool.behaviour.effect.as_str(),
+                callable: self.allows(&person, tool),
+                needs: needs.map(|rule| texts(&rule.scopes)).collect(),
+                confirmed: tool.behaviour.confirmation != Confirmation::Never
+                    || self.demands_confirmation(tool.name.as_str()),
+                agents: agents
+                    .iter()
+                    .filter(may)
+                    .map(|agent| agent.id.clone())
+                    .collect(),
+            }
+        });
+        let mut review = Review {
+            policy: self.revision.clone(),
+            tools: reviewed.collect(),
+            rules: self.reviewed_rules(tools),
+            scopes: self.reviewed_scopes(tools),
+            agents,
+            warnings: Vec::new(),
+        };
+        review.warnings = self.suspects(tools, &review);
+        review
+    }
+
+    fn reviewed_rules(&self, tools: &[&ToolSpec]) -> Vec<ReviewedRule> {
+        let rules = self.file.tools.iter().map(|rule| ReviewedRule {
+            pattern: rule.tool.as_str().to_owned(),
+            scopes: texts(&rule.scopes),
+            tools: matched(&rule.tool, tools),
+        });
+        rules.collect()
+    }
+
+    /// An agent that is called like a pattern stands for all that it matches: a pattern that covers all of them
+    /// matches its text, and one that covers some of them does not.
+    fn reviewed_agents(&self, tools: &[&ToolSpec]) -> Vec<ReviewedAgent> {
+        let mut ids: Vec<&str> = Vec::new();
+        for rule in &self.file.agents {
+            if !ids.contains(&rule.id.as_str()) {
+                ids.push(rule.id.as_str());
+            }
+        }
+        let covers_all = self.file.agents.iter().any(|rule| rule.id.matches(OTHERS));
+        if !covers_all {
+            ids.push(OTHERS);
+        }
+        let reviewed = ids.into_iter().map(|id| {
+            let actor = Actor {
+                kind: ActorType::Agent,
+                id: id.to_owned(),
+            };
+            let agent = self.with_every_scope(Principal::new(actor, SAMPLE_USER));
+            let mut rules = self.file.agents.iter();
+            ReviewedAgent {
+                id: id.to_owned(),
+                effects: rules
+                    .find(|rule| rule.id.as_str() == id)
+                    .and_then(|rule| rule.effects),
+                tools: self.allowed(&agent, tools),
+            }
+        });
+        reviewed.collect()
+    }
+
+    fn reviewed_scopes(&self, tools: &[&ToolSpec]) -> Vec<ReviewedScope> {
+        let scopes = self.scopes().into_iter().map(|scope| {
+            let names = |tool: &&&ToolSpec| {
+                let mut rules = self.rules_of(tool.name.as_str());
+                rules.any(|rule| rule.scopes.iter().any(|named| **named == *scope))
+            };
+            let alone = Principal::user(SAMPLE_USER).scope(scope);
+            ReviewedScope {
+                scope: scope.to_owned(),
+                named_for: tools
+                    .iter()
+                    .filter(names)
+                    .map(|tool| tool.name.to_string())
+                    .collect(),
+                enough_for: self.allowed(&alone, tools),
+            }
+        });
+        scopes.collect()
+    }
+
+    fn allowed(&self, principal: &Principal, tools: &[&ToolSpec]) -> Vec<String> {
+        let allowed = tools.iter().filter(|tool| self.allows(principal, tool));
+        allowed.map(|tool| tool.name.to_string()).collect()
+    }
+
+    fn allows(&self, principal: &Principal, tool: &ToolSpec) -> bool {
+        self.verdict(principal, tool) == Verdict::Allow
+    }
+
+    fn with_every_scope(&self, principal: Principal) -> Principal {
+        self.scopes().into_iter().fold(principal, Principal::scope)
+    }
+
+    /// What looks like a mistake, the gravest first.
+    fn suspects(&self, tools: &[&ToolSpec], review: &Review) -> Vec<PolicyWarning> {
+        let mut found = Vec::new();
+        let for_nobody: Vec<String> = names(review.tools.iter().filter(|tool| !tool.callable));
+        if for_nobody.len() == tools.len() {
+            found.push(Suspect::EveryToolDenied);
+        } else if !for_nobody.is_empty() {
+            found.push(Suspect::ToolsForNobody { tools: for_nobody });
+        }
+        let has_agents = review.agents.iter().any(|agent| !agent.tools.is_empty());
+        if !has_agents && !tools.is_empty() {
+            found.push(Suspect::EveryAgentDenied);
+        } else {
+            let idle = review
+                .agents
+                .iter()
+                .filter(|agent| agent.id != OTHERS && agent.tools.is_empty());
+            found.extend(idle.map(|agent| Suspect::AgentForNothing {
+                agent: agent.id.clone(),
+            }));
+        }
+        let idle = review.rules.iter().filter(|rule| rule.tools.is_empty());
+        found.extend(idle.map(|rule| Suspect::RuleWithoutTool {
+            rule: rule.pattern.clone(),
+        }));
+        found.extend(self.idle_scopes(review));
+        found.extend(self.idle_patterns(tools));
+        found.into_iter().map(PolicyWarning::from).collect()
+    }
+
+    /// Scopes that are asked for by entries without a tool only, and those that an issuer may grant and nobody asks for.
+    fn idle_scopes(&self, review: &Review) -> Vec<Suspect> {
+        let idle = review
+            .scopes
+            .iter()
+            .filter(|scope| scope.named_for.is_empty());
+        let mut scopes: Vec<String> = idle.map(|scope| scope.scope.clone()).collect();
+        let granted = self.file.issuers.iter().flat_map(|issuer| &issuer.grants);
+        let known = self.scopes();
+        for scope in granted.filter(|scope| !is_built_in(scope) && !known.contains(&&***scope)) {
+            scopes.push(scope.to_string());
+        }
+        scopes.dedup();
+        scopes
+            .into_iter()
+            .map(|scope| Suspect::ScopeForNothing { scope })
+            .collect()
+    }
+
+    /// Patterns outside of `[[tools]]` that match no tool.
+    fn idle_patterns(&self, tools: &[&ToolSpec]) -> Vec<Suspect> {
+        let mut found = Vec::new();
+        let mut look = |section: &str, pattern: &Glob| {
+            if matched(pattern, tools).is_empty() {
+                let (section, pattern) = (section.to_owned(), pattern.as_str().to_owned());
+                found.push(Suspect::PatternWithoutTool { section, pattern });
+            }
+        };
+        for rule in &self.file.agents {
+            let entry = format!("[[agents]] {}", rule.id.as_str());
+            for pattern in rule.allow.iter().flatten().chain(&rule.deny) {
+                look(&entry, pattern);
+            }
+        }
+        for pattern in self.file.limits.tools.keys() {
+            look("[limits.tools]", pattern);
+        }
+        for pattern in self.file.breaker.iter().flat_map(|breaker| &breaker.except) {
+            look("[breaker] except", pattern);
+        }
+        for budget in self.file.budgets.iter() {
+            let entry = format!("[[budgets]] {}", &*budget.name);
+            for spender in &budget.tools {
+                look(&entry, &spender.tool);
+            }
+        }
+        found
+    }
+}
+
+impl Review {
+    /// How many tools somebody may call.
+    pub fn callable(&self) -> usize {
+        self.tools.iter().filter(|tool| tool.callable).count()
+    }
+}
+
+fn matched(pattern: &Glob, tools: &[&ToolSpec]) -> Vec<String> {
+    let matched = tools
+        .iter()
+        .filter(|tool| pattern.matches(tool.name.as_str()));
+    matched.map(|tool| tool.name.to_string()).collect()
+}
+
+fn names<'a>(tools: impl Iterator<Item = &'a ReviewedTool>) -> Vec<String> {
+    tools.map(|tool| tool.name.clone()).collect()
+}
+
+fn texts<T: std::ops::Deref<Target = str>>(scopes: &[T]) -> Vec<String> {
+    scopes.iter().map(|scope| scope.to_string()).collect()
+}

@@ -1,0 +1,157 @@
+//! What is left of limits and budgets for one caller.
+
+use countersign::Principal;
+use countersign::budget::BudgetLeft;
+use countersign::contract::ToolName;
+use countersign::ledger;
+use countersign::limit::{Attempt, Left};
+use countersign::unavailable::Unavailable;
+use countersign_evidence::seal::UserKey;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::gateway::Gateway;
+
+/// What is left of a limit on calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LimitStatus {
+    /// What it counts the calls of: user, agent or tool.
+    pub limit: &'static str,
+    /// The tool, where it is a limit of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// How many calls may come at once.
+    pub calls: u32,
+    /// In what time as many come back.
+    pub per_seconds: u64,
+    /// How many may come now.
+    pub left: u32,
+    /// True if all processes that share the store count together.
+    pub is_shared: bool,
+    /// True if all users share it.
+    pub is_together: bool,
+}
+
+/// What is left of a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BudgetStatus {
+    /// Its name.
+    pub name: String,
+    /// Whose it is: user, agent, session or global.
+    pub scope: &'static str,
+    /// What may be spent in a window, with its currency.
+    pub limit: String,
+    /// What may still be spent; none where each session has its own, or where it is nobody's business.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
+    /// When it is whole again; none where it never is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// True if nothing is left.
+    pub is_used_up: bool,
+}
+
+/// How many tools with limits of their own are looked at.
+const TOOLS_MAX: usize = 32;
+
+impl Gateway {
+    /// What is left of limits and budgets; nothing where there is nobody whom they are about, or where the store does not answer,
+    /// which is a problem of its own.
+    pub(super) async fn allowances(
+        &self,
+        principal: &Principal,
+        user_id: &str,
+    ) -> (Vec<LimitStatus>, Vec<BudgetStatus>) {
+        let mut budgets = self
+            .budgets_left(principal, user_id)
+            .await
+            .unwrap_or_default();
+        if user_id.is_empty() {
+            budgets.retain(|budget| !["user", "session"].contains(&budget.scope));
+            return (Vec::new(), budgets);
+        }
+        let limits = self
+            .limits_left(principal, user_id)
+            .await
+            .unwrap_or_default();
+        (limits, budgets)
+    }
+
+    /// What is left of the limits of a user and of the caller as an agent. Of tools with a limit of their own, those of which
+    /// something was used.
+    async fn limits_left(
+        &self,
+        principal: &Principal,
+        user_id: &str,
+    ) -> Result<Vec<LimitStatus>, Unavailable> {
+        let limits = self.identity().policy().controls().limits();
+        let executor = self.executor();
+        // Whoever has no key has called nothing.
+        let keys = executor.vault().existing_key(user_id).await;
+        let keys = keys.map_err(|error| Unavailable::new("store", error))?;
+        let nobody = UserKey::from_bytes(&[0; 32]);
+        let keys = keys.as_deref().unwrap_or(&nobody);
+        let entries = executor.catalog().list();
+        let named = entries.iter().map(|entry| entry.name());
+        let mut tools: Vec<&ToolName> = named.filter(|tool| limits.has_limit_of(tool)).collect();
+        tools.truncate(TOOLS_MAX);
+        let attempt_of = |tool| Attempt {
+            user_id,
+            keys,
+            actor: &principal.actor,
+            proved_actor: &principal.actor,
+            session_id: None,
+            tool,
+            now: executor.clock().monotonic(),
+        };
+        let store = &**executor.store();
+        let mut told = Vec::new();
+        // The limits of users and agents are the same whichever tool is asked for.
+        if let Some(any) = entries.first().map(|entry| entry.name()) {
+            let left = limits.left(&attempt_of(any), store).await?;
+            told.extend(left.into_iter().map(|left| limit_status(left, any)));
+        }
+        for tool in tools {
+            let left = limits.left_of_tool(&attempt_of(tool), store).await?;
+            let used = left.into_iter().filter(|left| left.left < left.calls);
+            told.extend(used.map(|left| limit_status(left, tool)));
+        }
+        Ok(told)
+    }
+
+    async fn budgets_left(
+        &self,
+        principal: &Principal,
+        user_id: &str,
+    ) -> Result<Vec<BudgetStatus>, ledger::Error> {
+        let budgets = self.identity().policy().controls().budgets();
+        let executor = self.executor();
+        let store = &**executor.store();
+        let left = budgets.left(user_id, &principal.actor, store, executor.now());
+        Ok(left.await?.into_iter().map(budget_status).collect())
+    }
+}
+
+fn limit_status(left: Left, tool: &ToolName) -> LimitStatus {
+    LimitStatus {
+        limit: left.limit.as_str(),
+        tool: left.tools.is_some().then(|| tool.to_string()),
+        calls: left.calls,
+        per_seconds: left.per.as_secs(),
+        left: left.left,
+        is_shared: left.is_shared,
+        is_together: left.is_together,
+    }
+}
+
+fn budget_status(budget: BudgetLeft) -> BudgetStatus {
+    let is_used_up = budget.is_used_up();
+    BudgetStatus {
+        name: budget.name,
+        scope: budget.scope.as_str(),
+        limit: budget.currency.shown(budget.limit),
+        left: budget.left.map(|left| budget.currency.shown(left)),
+        resets_at: budget.resets_at,
+        is_used_up,
+    }
+}

@@ -1,0 +1,142 @@
+//! What is wrong, in the order of its weight.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Status, View};
+use crate::gateway::Gateway;
+use crate::metrics::Stored;
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// A closed word for programs.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// How long records may wait for a signature.
+const SIGNED_WITHIN: Duration = Duration::from_mins(1);
+
+impl Problem {
+    fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// What is wrong for everybody, then for operators, then for the caller.
+pub(super) fn found(
+    gateway: &Gateway,
+    stored: Option<Stored>,
+    status: &Status,
+    view: View,
+) -> Vec<Problem> {
+    let mut problems = for_everybody(gateway, stored);
+    if view == View::Operator {
+        problems.extend(for_operators(stored, status));
+    }
+    problems.extend(of_allowances(status));
+    problems
+}
+
+fn for_everybody(gateway: &Gateway, stored: Option<Stored>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let health = gateway.health();
+    if health.is_draining() {
+        let hint = "send calls to another server";
+        problems.push(Problem::new("stopping", "the server is stopping", hint));
+    }
+    match stored {
+        None => problems.push(Problem::new(
+            "store_silent",
+            "the store does not answer",
+            "the server's log says why; calls are refused until it answers",
+        )),
+        Some(stored) if !stored.vitals.is_writable => problems.push(Problem::new(
+            "store_read_only",
+            "the store takes no writes",
+            "make room on its disk, or make its database writable; reads go on",
+        )),
+        Some(_) => {}
+    }
+    if health.is_log_stopped() {
+        problems.push(Problem::new(
+            "signing_stopped",
+            "nothing is signed any more",
+            "the server's log says why; `countersign verify --all` names what is wrong",
+        ));
+    }
+    problems
+}
+
+fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let policy = &status.policy;
+    if let (Some(false), Some(rejected)) = (policy.is_file_in_force, &policy.rejected) {
+        let place = match (rejected.line, rejected.column) {
+            (0, _) => String::new(),
+            (line, column) => format!("line {line}, column {column}: "),
+        };
+        problems.push(Problem::new(
+            "policy_rejected",
+            format!(
+                "the policy file is not accepted: {place}{}; {} stays in force",
+                rejected.message, policy.revision
+            ),
+            "correct the file; `countersign serve --policy FILE --check` looks at it",
+        ));
+    }
+    let Some(stored) = stored else {
+        return problems;
+    };
+    let unsigned = stored.unsigned();
+    if unsigned > 0 && stored.checkpoint_age > SIGNED_WITHIN {
+        problems.push(Problem::new(
+            "signing_late",
+            format!(
+                "{unsigned} records wait for a signature, and the newest checkpoint is {} seconds old",
+                stored.checkpoint_age.as_secs()
+            ),
+            "the server's log says why nothing is signed",
+        ));
+    }
+    if stored.vitals.in_doubt > 0 {
+        problems.push(Problem::new(
+            "calls_in_doubt",
+            format!(
+                "calls of which nobody knows whether their effect happened: {}",
+                stored.vitals.in_doubt
+            ),
+            "`countersign claims list --state in_doubt` lists them, `countersign claims resolve` settles one",
+        ));
+    }
+    problems
+}
+
+/// Limits and budgets that are used up: the next call is refused.
+fn of_allowances(status: &Status) -> Vec<Problem> {
+    let limits = status.limits.iter().filter(|limit| limit.left == 0);
+    let limits = limits.map(|limit| {
+        let of = limit.tool.as_deref().unwrap_or(limit.limit);
+        let message = format!("the limit of {} calls for {of} is used up", limit.calls);
+        Problem::new("limit_used_up", message, "wait; it fills evenly")
+    });
+    let budgets = status.budgets.iter().filter(|budget| budget.is_used_up);
+    let budgets = budgets.map(|budget| {
+        let message = format!("the budget {} is used up", budget.name);
+        let hint = match budget.resets_at {
+            Some(at) => format!("it is whole again at {at}"),
+            None => "the policy has to grant more".to_owned(),
+        };
+        Problem::new("budget_used_up", message, hint)
+    });
+    limits.chain(budgets).collect()
+}

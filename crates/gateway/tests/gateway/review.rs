@@ -1,0 +1,185 @@
+//! `serve --check`: who may call what under a policy, and what in it looks like a mistake.
+
+use countersign::Catalog;
+use countersign::Principal;
+use countersign::authorize::{Authorizer as _, Verdict};
+use countersign::contract::{Actor, ActorType, ToolSpec};
+use countersign::sample::{AddNote, ClearNotes, ListNotes, MemorySearch};
+use countersign_gateway::policy::Policy;
+use insta::assert_snapshot;
+
+fn catalog() -> Catalog {
+    let builder = Catalog::builder()
+        .tool(AddNote)
+        .tool(ClearNotes)
+        .tool(ListNotes)
+        .tool(MemorySearch::new(["milk"]));
+    builder.build().unwrap()
+}
+
+/// The warnings about a policy, after how many tools can be called.
+#[track_caller]
+fn check(policy: &str) -> String {
+    let policy = Policy::parse(policy).unwrap();
+    let entries = catalog().list();
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    let review = policy.review(&specs);
+    let mut told = vec![format!("{} of {}", review.callable(), review.tools.len())];
+    told.extend(
+        review
+            .warnings
+            .iter()
+            .map(|warning| warning.message.clone()),
+    );
+    told.join("\n")
+}
+
+fn named(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(" "),
+    }
+}
+
+/// N4: a policy that denies everything, and everything that seldom is meant, is told.
+#[test]
+fn what_looks_like_a_mistake_is_told() {
+    assert_snapshot!(check("[[tools]]\nmatch = \"*\""), @"4 of 4");
+    assert_snapshot!(check("revision = \"nothing\""), @r#"
+    0 of 4
+    the policy denies every tool to everybody: add [[tools]] entries, or [defaults] unlisted = "allow"
+    no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents
+    "#);
+    assert_snapshot!(check("[[tools]]\nmatch = \"notes.*\"\nscopes = [\"a\"]\n[[tools]]\nmatch = \"note.*\"\nscopes = [\"b\", \"a\"]"), @r#"
+    3 of 4
+    nobody can call what no [[tools]] entry matches: memory.search
+    the [[tools]] entry "note.*" matches no tool
+    no tool needs the scope "b"
+    "#);
+    assert_snapshot!(check(r#"
+        defaults = { unlisted = "allow", unlisted_agents = "deny" }
+        [[agents]]
+        id = "reader"
+        effects = ["external"]
+        [[agents]]
+        id = "writer-*"
+        allow = ["notes.*", "memory.serch"]
+        [[agents]]
+        id = "*-2"
+        deny = ["*"]
+        [limits.tools."notes.ad"]
+        calls = 1
+        per = "1m"
+        [breaker]
+        identical = 2
+        per = "1m"
+        except = ["job.*"]
+        [[budgets]]
+        name = "daily"
+        scope = "user"
+        limit = "1"
+        currency = "EUR"
+        [[budgets.tools]]
+        match = "checkout.*"
+        amount = "/total"
+    "#), @r#"
+    4 of 4
+    the agent "reader" may call nothing: look at every [[agents]] entry that matches it
+    the agent "*-2" may call nothing: look at every [[agents]] entry that matches it
+    "memory.serch" in [[agents]] writer-* matches no tool
+    "notes.ad" in [limits.tools] matches no tool
+    "job.*" in [breaker] except matches no tool
+    "checkout.*" in [[budgets]] daily matches no tool
+    "#);
+}
+
+/// The review says what a call would be told: for each agent pattern and each scope alone.
+#[tokio::test]
+async fn a_review_is_what_the_policy_decides() {
+    let policy = Policy::parse(
+        r#"
+        defaults = { unlisted_agents = "deny" }
+        [[tools]]
+        match = "*"
+        scopes = ["call"]
+        [[tools]]
+        match = "notes.*"
+        scopes = ["notes", "admin"]
+        [[tools]]
+        match = "notes.clear"
+        confirm = "always"
+        [[agents]]
+        id = "*"
+        deny = ["notes.clear"]
+        [[agents]]
+        id = "reader-*"
+        effects = ["read"]
+        [[agents]]
+        id = "reader-7"
+        allow = ["memory.*"]
+    "#,
+    )
+    .unwrap();
+    let entries = catalog().list();
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    let review = policy.review(&specs);
+    let mut told = Vec::new();
+    for tool in &review.tools {
+        let agents = named(&tool.agents);
+        told.push(format!(
+            "{} {} {:?} confirmed={} agents: {agents}",
+            tool.name, tool.effect, tool.needs, tool.confirmed
+        ));
+    }
+    for agent in &review.agents {
+        told.push(format!("{}: {}", agent.id, agent.tools.join(" ")));
+    }
+    for scope in &review.scopes {
+        told.push(format!(
+            "{}: {} / {}",
+            scope.scope,
+            scope.named_for.join(" "),
+            named(&scope.enough_for)
+        ));
+    }
+    assert_snapshot!(told.join("\n"), @r#"
+    memory.search read [["call"]] confirmed=false agents: * reader-* reader-7
+    notes.add write [["call"], ["notes", "admin"]] confirmed=false agents: *
+    notes.clear write [["call"], ["notes", "admin"]] confirmed=true agents: none
+    notes.list read [["call"], ["notes", "admin"]] confirmed=false agents: * reader-*
+    *: memory.search notes.add notes.list
+    reader-*: memory.search notes.list
+    reader-7: memory.search
+    call: memory.search notes.add notes.clear notes.list / memory.search
+    notes: notes.add notes.clear notes.list / none
+    admin: notes.add notes.clear notes.list / none
+    "#);
+    // The very same, asked one by one with ids that the patterns match.
+    let ids = [
+        ("*", "anybody"),
+        ("reader-*", "reader-x"),
+        ("reader-7", "reader-7"),
+    ];
+    for (pattern, id) in ids {
+        let actor = Actor {
+            kind: ActorType::Agent,
+            id: id.to_owned(),
+        };
+        let agent = ["call", "notes", "admin"]
+            .into_iter()
+            .fold(Principal::new(actor, "u_1"), Principal::scope);
+        let mut allowed = Vec::new();
+        for spec in &specs {
+            let decision = policy.decide(&agent, spec).await.unwrap();
+            if decision.verdict == Verdict::Allow {
+                allowed.push(spec.name.to_string());
+            }
+        }
+        let reviewed = review
+            .agents
+            .iter()
+            .find(|agent| agent.id == pattern)
+            .unwrap();
+        assert_eq!(reviewed.tools, allowed, "{pattern}");
+    }
+}

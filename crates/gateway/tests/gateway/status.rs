@@ -1,0 +1,278 @@
+//! `GET /v1/status`: what there is and what is wrong, for those whom it concerns.
+
+use std::sync::Arc;
+
+use countersign::contract::ActorType::{Agent, System, User};
+use countersign::ledger::Outcome;
+use countersign_gateway::identity::{Identity, NewKey};
+use countersign_gateway::policy::{LivePolicy, Reloaded};
+use countersign_testkit::ledger::build::{claimed, request, scope, settle};
+use countersign_testkit::postgres::shared_postgres;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::identity::{key_of, operator};
+use crate::parts::{Parts, Server};
+
+const POLICY: &str = r#"
+revision = "one"
+[defaults]
+unlisted = "allow"
+[limits.user]
+calls = 5
+per = "366d"
+SHARED
+[limits.agent]
+calls = 100
+per = "366d"
+[limits.tools."notes.add"]
+calls = 3
+per = "366d"
+SHARED
+[[budgets]]
+name = "mine"
+scope = "user"
+limit = "20.00"
+currency = "EUR"
+[[budgets.tools]]
+match = "notes.add"
+amount = "/text"
+[[budgets]]
+name = "ours"
+scope = "global"
+limit = "100.00"
+currency = "EUR"
+per = "1d"
+[[budgets.tools]]
+match = "notes.add"
+amount = "/text"
+"#;
+
+// What is left for Ann, for somebody who did nothing, for Ann's agent, and what an operator sees of Ann.
+const OWN: &str = r#""user"  3 of 5
+"tool" notes.add 1 of 3
+"mine" "5.00 EUR" of "20.00 EUR"
+"ours" null of "100.00 EUR""#;
+
+const OTHER: &str = r#""user"  5 of 5
+"mine" "20.00 EUR" of "20.00 EUR"
+"ours" null of "100.00 EUR""#;
+
+const AGENT: &str = r#""user"  3 of 5
+"agent"  99 of 100
+"tool" notes.add 1 of 3
+"mine" "5.00 EUR" of "20.00 EUR"
+"ours" null of "100.00 EUR""#;
+
+const ALL: &str = r#""user"  3 of 5
+"tool" notes.add 1 of 3
+"mine" "5.00 EUR" of "20.00 EUR"
+"ours" "85.00 EUR" of "100.00 EUR""#;
+
+/// A server with this policy file, and keys.
+struct Place {
+    parts: Parts,
+    server: Server,
+    policy: Arc<LivePolicy>,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    async fn new(parts: Parts, shared: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("policy.toml");
+        let is_shared = format!("shared = {shared}");
+        std::fs::write(&path, POLICY.replace("SHARED", &is_shared)).unwrap();
+        let policy = Arc::new(LivePolicy::open(&path).unwrap());
+        policy.announce(&parts.recorder()).await.unwrap();
+        let identity = Identity::new(parts.clock(), policy.clone()).api_keys(parts.api_keys());
+        let server = parts.serve(identity).await;
+        Self {
+            parts,
+            server,
+            policy,
+            folder,
+        }
+    }
+
+    async fn key(&self, new: NewKey, scopes: &[&str]) -> String {
+        let scopes = scopes.iter().map(ToString::to_string).collect();
+        let new = NewKey { scopes, ..new };
+        let made = self.parts.api_keys().create(new, &operator()).await;
+        made.unwrap().token.to_string()
+    }
+
+    async fn status(&self, key: &str, query: &str) -> Value {
+        let path = format!("/v1/status{query}");
+        let (status, _, body) = self.server.send("GET", &path, Some(key), None).await;
+        assert_eq!(status, 200, "{body}");
+        body
+    }
+
+    async fn spend(&self, key: &str, amount: &str) {
+        let body = json!({"arguments": {"text": amount}});
+        let (status, _, reply) = self
+            .server
+            .send("POST", "/v1/tools/notes.add", Some(key), Some(body))
+            .await;
+        assert_eq!(status, 200, "{reply}");
+    }
+}
+
+/// What is left, in short lines.
+fn left(status: &Value) -> String {
+    let mut lines = Vec::new();
+    for limit in status["limits"].as_array().unwrap() {
+        let tool = limit["tool"].as_str().unwrap_or_default();
+        lines.push(format!(
+            "{} {tool} {} of {}",
+            limit["limit"], limit["left"], limit["calls"]
+        ));
+    }
+    for budget in status["budgets"].as_array().unwrap() {
+        lines.push(format!(
+            "{} {} of {}",
+            budget["name"], budget["left"], budget["limit"]
+        ));
+    }
+    lines.join("\n")
+}
+
+async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
+    let kind = parts.store.vitals().await.unwrap().kind.as_str();
+    let place = Place::new(parts, shared).await;
+    let ann = place.key(key_of(User, "ann"), &[]).await;
+    let bob = place.key(key_of(User, "bob"), &[]).await;
+    let auditor = place.key(key_of(User, "auditor"), &["calls:read"]).await;
+    let shopper = NewKey {
+        user_id: Some("ann".to_owned()),
+        ..key_of(Agent, "shopper")
+    };
+    let shopper = place.key(shopper, &["calls:read"]).await;
+    let backend = NewKey {
+        acts_for_others: true,
+        ..key_of(System, "web-shop")
+    };
+    let backend = place.key(backend, &[]).await;
+    place.spend(&ann, "12.50").await;
+    place.spend(&shopper, "2.50").await;
+
+    let own = place.status(&ann, "").await;
+    assert_eq!(left(&own), OWN);
+    assert_eq!(own.get("server"), None, "{own:#}");
+    assert_eq!(own["program"].get("build"), None);
+    assert_eq!(own["problems"], json!([]));
+    assert_eq!(
+        (&own["caller"]["user_id"], &own["caller"]["tools"]),
+        (&json!("ann"), &json!(2))
+    );
+    assert_eq!(own["caller"]["credentials_required"], true);
+    let text = own.to_string();
+    assert!(
+        !text.contains("bob") && !text.contains("auditor") && !text.contains("policy.toml"),
+        "{text}"
+    );
+    assert_eq!(left(&place.status(&bob, "").await), OTHER);
+    // An agent is its user's and its own, whatever it holds.
+    let agent = place.status(&shopper, "").await;
+    assert_eq!(agent.get("server"), None);
+    assert_eq!(left(&agent), AGENT);
+    for (key, query) in [(&bob, "?user=ann"), (&shopper, "?user=bob")] {
+        let path = format!("/v1/status{query}");
+        let (status, _, body) = place.server.send("GET", &path, Some(key), None).await;
+        assert_eq!((status, &body["error"]["code"]), (403, &json!("FORBIDDEN")));
+    }
+    // A backend asks for the users whom it may name, and sees nothing of the server.
+    let named = place.status(&backend, "?user=ann").await;
+    assert_eq!(named.get("server"), None);
+    assert!(left(&named).contains("\"mine\" \"5.00 EUR\""), "{named:#}");
+
+    let all = place.status(&auditor, "?user=ann").await;
+    assert_eq!(left(&all), ALL);
+    let server = &all["server"];
+    assert_eq!(server["store"]["kind"], kind);
+    assert_eq!(server["store"]["is_writable"], true);
+    // Five keys, a policy, two notes.
+    assert_eq!(server["store"]["records"], 8, "{server:#}");
+    assert_eq!(all["signing"]["unsigned_records"], 8);
+    assert_eq!(server["keys"], json!({"active": 5, "ended": 0}));
+    assert_eq!(
+        (&server["tools"], &server["calls_in_doubt"]),
+        (&json!(2), &json!(0))
+    );
+    assert_eq!(
+        (&server["approvals_open"], &server["upstreams"]),
+        (&json!(0), &json!([]))
+    );
+    assert_eq!(all["policy"]["is_file_in_force"], true);
+    assert_eq!(all["policy"]["since"], "2026-11-16T12:00:00Z");
+}
+
+/// N3: a caller sees their own figures, an operator everything, and nobody anybody else's, whatever the store.
+#[tokio::test]
+async fn everybody_sees_what_concerns_them() {
+    everybody_sees_what_concerns_them_on(Parts::new(), false).await;
+    let folder = tempfile::tempdir().unwrap();
+    everybody_sees_what_concerns_them_on(Parts::on_sqlite(folder.path()), true).await;
+    let url = shared_postgres().fresh_database();
+    everybody_sees_what_concerns_them_on(Parts::on_postgres(&url).await, true).await;
+}
+
+/// N3: what is wrong comes first, for those who can do something about it; N10: and alarms have a figure for it.
+#[tokio::test]
+async fn what_is_wrong_comes_first() {
+    let place = Place::new(Parts::new(), false).await;
+    let ann = place.key(key_of(User, "ann"), &[]).await;
+    let auditor = place.key(key_of(User, "auditor"), &["calls:read"]).await;
+    for _ in 0..3 {
+        place.spend(&ann, "4.00").await;
+    }
+    let store = &*place.parts.store;
+    let claim = claimed(store, &request(&scope("k"))).await.unwrap();
+    store
+        .commit(settle(&claim, Outcome::InDoubt, "ev_1"))
+        .await
+        .unwrap();
+    std::fs::write(place.folder.path().join("policy.toml"), "[[tols]]").unwrap();
+    for _ in 0..3 {
+        let reloaded = place.policy.reload(&place.parts.recorder()).await;
+        assert!(!matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
+    }
+    let problems = |status: &Value| {
+        let problems = status["problems"].as_array().unwrap().iter();
+        let told = problems.map(|problem| format!("{}: {}", problem["code"], problem["message"]));
+        told.collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(problems(&place.status(&ann, "").await), @r#""limit_used_up": "the limit of 3 calls for notes.add is used up""#);
+    let all = place.status(&auditor, "").await;
+    assert_snapshot!(problems(&all), @r#"
+    "policy_rejected": "the policy file is not accepted: line 1, column 3: unknown field `tols`, expected one of `revision`, `defaults`, `tools`, `agents`, `issuers`, `approvals`, `limits`, `breaker`, `budgets`; one@49ccdc7b6733 stays in force"
+    "calls_in_doubt": "calls of which nobody knows whether their effect happened: 1"
+    "#);
+    assert_eq!(all["policy"]["rejected"]["count"], 1);
+    assert_eq!(all["policy"]["is_file_in_force"], false);
+    let url = format!("http://{}/metrics", place.server.address);
+    let text = reqwest::get(url).await.unwrap().text().await.unwrap();
+    let figures: Vec<&str> = text
+        .lines()
+        .filter(|line| {
+            [
+                "calls_in_doubt",
+                "policy_",
+                "log_unsigned",
+                "store_writable",
+                "approvals_pending",
+            ]
+            .iter()
+            .any(|name| line.starts_with(&format!("countersign_{name}")))
+        })
+        .collect();
+    assert_snapshot!(figures.join("\n"), @r"
+    countersign_policy_rejections_total 1
+    countersign_policy_file_in_force 0
+    countersign_approvals_pending 0
+    countersign_log_unsigned_records 7
+    countersign_calls_in_doubt 1
+    countersign_store_writable 1
+    ");
+}
