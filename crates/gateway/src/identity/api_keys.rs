@@ -212,7 +212,8 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    /// Makes a key in the place of another, which ends after `grace`.
+    /// Makes a key in the place of another, which ends after `grace`. It ends no later than the key that it is made with: nobody
+    /// makes their own key last.
     pub async fn rotate(
         &self,
         id: &str,
@@ -231,7 +232,10 @@ impl ApiKeys {
                 self.deny(denial.about(id)).await;
                 return Err(error);
             }
-            let key = successor(&held.key, draw_id(&*self.inner.keys.ids), now);
+            let mut key = successor(&held.key, draw_id(&*self.inner.keys.ids), now);
+            if let Some(end) = end_of_maker(by, &self.inner.copy.load()) {
+                key.expires_at = Some(key.expires_at.map_or(end, |own| own.min(end)));
+            }
             let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
             let mut old = held.key.clone();
             if grace.is_zero() {
@@ -467,13 +471,18 @@ fn is_of_realm(key: &ApiKey, by: &Principal) -> bool {
         && !is_for_everybody
 }
 
-/// Refuses a key that ends later than the key that it is made with.
-fn ends_in_time(key: &ApiKey, by: &Principal, copy: &Copy) -> Result<(), KeysError> {
+/// The end of the key that somebody makes keys with.
+fn end_of_maker(by: &Principal, copy: &Copy) -> Option<Timestamp> {
     let maker = match &by.credential {
         Some(Credential::ApiKey { id }) => copy.keys.get(id),
         Some(Credential::Token { .. }) | None => None,
     };
-    match maker.and_then(|maker| maker.key.expires_at) {
+    maker.and_then(|maker| maker.key.expires_at)
+}
+
+/// Refuses a key that ends later than the key that it is made with.
+fn ends_in_time(key: &ApiKey, by: &Principal, copy: &Copy) -> Result<(), KeysError> {
+    match end_of_maker(by, copy) {
         Some(end) if key.expires_at.is_none_or(|own| own > end) => Err(KeysError::Beyond {
             field: "/expires_at",
             form: "not later than the end of the credential",

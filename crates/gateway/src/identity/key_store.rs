@@ -200,6 +200,8 @@ impl KeyStore {
         let Some(user_id) = &key.user_id else {
             return Ok(self.recorder.entry(Some(by), None, about));
         };
+        // What is held may be the key of somebody who was erased since: then the record would be of nobody.
+        self.vault.forget(user_id);
         let keys = self.vault.key(user_id).await?;
         Ok(self.recorder.entry(Some(by), Some((user_id, &keys)), about))
     }
