@@ -35,7 +35,7 @@ mod call;
 mod calls;
 pub mod edge;
 mod evidence;
-mod headers;
+pub(crate) mod headers;
 pub mod interop;
 mod log;
 mod members;

@@ -102,7 +102,7 @@ impl Refusal {
     }
 
     /// Why, as a reply envelope says it.
-    pub(super) fn body(&self) -> &ErrorBody {
+    pub(crate) fn body(&self) -> &ErrorBody {
         &self.body
     }
 

@@ -4,8 +4,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, Language, RequestId};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
+use http::header::{CONTENT_TYPE, HOST};
+use http::{HeaderMap, StatusCode, Version};
 
 use super::answer::Refusal;
 use super::body::Bounded;
@@ -13,10 +13,6 @@ use super::headers;
 use super::interop::{self, Profile};
 use super::origin;
 use crate::gateway::Gateway;
-use crate::operator::AtSocket;
-
-/// The longest body of the operator, who also sends files of rules.
-const OPERATOR_BODY_BYTES_MAX: usize = 16 << 20;
 
 /// Bounds the request, keeps other people's web pages out, and gives every refusal its one form.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
@@ -27,13 +23,7 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
     let is_rpc = request.uri().path() == crate::mcp::PATH;
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
-            let is_operator = request.extensions().get::<AtSocket>().is_some();
-            let bytes_max = if is_operator {
-                OPERATOR_BODY_BYTES_MAX
-            } else {
-                gateway.settings().body_bytes_max
-            };
-            let request = request.map(|body| Bounded::wrap(body, &gateway, bytes_max));
+            let request = request.map(|body| Bounded::wrap(body, &gateway));
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
@@ -67,7 +57,16 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
             .status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
             .hint("send fewer or shorter headers; arguments go into the body"));
     }
-    origin::check(request.headers(), gateway.settings().public_url.as_deref())
+    let hosts = request.headers().get_all(HOST).iter().count();
+    // As RFC 9112 demands: whoever passed the request on may have gone by the other one.
+    if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
+        let message = "the request does not name its host once";
+        return Err(
+            Refusal::new(ErrorCode::InvalidArgument, message).hint("send the header Host once")
+        );
+    }
+    let public_url = gateway.settings().public_url.as_deref();
+    origin::check(request.headers(), request.uri().path(), public_url)
 }
 
 /// What a route did not answer by itself: a part of the path that is no text, for one.

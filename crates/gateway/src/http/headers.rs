@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext, TraceState};
-use http::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderName};
+use http::header::{ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 
 use super::answer::{Refusal, X_REQUEST_ID};
@@ -35,8 +35,22 @@ pub(super) fn language(headers: &HeaderMap) -> Option<String> {
 
 /// What the body is; one without a type is JSON.
 pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
-        return Ok(Kind::Json);
+    if !is_plain(headers) {
+        let message = "the body is packed";
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+            .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+            .hint("send it as it is, without Content-Encoding"));
+    }
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(Kind::Json),
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => {
+            let message = "the body has two types";
+            return Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+                .hint("send Content-Type once"));
+        }
     };
     let text = value.to_str().unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
@@ -60,6 +74,12 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
         .hint("send JSON, or the bare argument text as text/plain"))
 }
 
+/// True if the body is what it says, and not packed.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
 /// The body as text.
 pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(body).map_err(|error| {
@@ -68,21 +88,9 @@ pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
     })
 }
 
-/// Adds what the headers say to what the body says. A key may be said twice, not in two ways; a
-/// request's name in the body goes before that in the header, which proxies set by themselves.
+/// Adds what the headers say to what the body says. A request's name in the body goes before that in the header, which proxies set by themselves.
 pub(super) fn join(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Result<(), Refusal> {
-    if let Some(key) = key(headers)? {
-        match &envelope.idempotency_key {
-            Some(said) if *said != key => {
-                let message = "idempotency_key of the body and the header Idempotency-Key differ";
-                return Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                    .field("/idempotency_key")
-                    .hint("send the key once, or the same in both places"));
-            }
-            Some(_) => {}
-            None => envelope.idempotency_key = Some(key),
-        }
-    }
+    join_key(headers, envelope)?;
     if envelope.request_id.is_none()
         && let Some(id) = headers.get(X_REQUEST_ID)
     {
@@ -94,6 +102,26 @@ pub(super) fn join(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Resul
         envelope.request_id = Some(id);
     }
     Ok(())
+}
+
+/// Adds the key that the headers say. It may be said twice, not in two ways.
+pub(crate) fn join_key(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Result<(), Refusal> {
+    let Some(key) = key(headers)? else {
+        return Ok(());
+    };
+    match &envelope.idempotency_key {
+        Some(said) if *said != key => {
+            let message = "idempotency_key of the body and the header Idempotency-Key differ";
+            Err(Refusal::new(ErrorCode::InvalidArgument, message)
+                .field("/idempotency_key")
+                .hint("send the key once, or the same in both places"))
+        }
+        Some(_) => Ok(()),
+        None => {
+            envelope.idempotency_key = Some(key);
+            Ok(())
+        }
+    }
 }
 
 /// The caller's trace. One that is malformed counts as none, as W3C demands.

@@ -8,16 +8,23 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 
 use super::answer::Refusal;
+use crate::mcp::PATH;
 
 /// Refuses a page of another site, and a name that somebody else has pointed at this machine.
 ///
-/// A request is for us where its host is an address, `localhost`, or the name in the public URL; one with a
-/// credential may call us by any name, because no page can make a browser send one. It may come from no
-/// page, from a page of this machine, or from one under the public URL.
-pub(crate) fn check(headers: &HeaderMap, public_url: Option<&str>) -> Result<(), Refusal> {
+/// A request is for us where its host is an address, `localhost`, or the name in the public URL. One with a
+/// credential may call us by any name where the credential is looked at: a page whose own name somebody has pointed
+/// here can send any header, but no credential that is good. It may come from no page, from a page of this machine,
+/// or from one under the public URL.
+pub(crate) fn check(
+    headers: &HeaderMap,
+    path: &str,
+    public_url: Option<&str>,
+) -> Result<(), Refusal> {
     let public = public_url.map(host_of_url);
+    let is_proved = headers.contains_key(AUTHORIZATION) && needs_caller(path);
     if let Some(host) = headers.get(HOST)
-        && !headers.contains_key(AUTHORIZATION)
+        && !is_proved
     {
         let host = host.to_str().map(host_of);
         let is_ours = host.is_ok_and(|host| {
@@ -38,6 +45,12 @@ pub(crate) fn check(headers: &HeaderMap, public_url: Option<&str>) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// True if a path stands behind the identity layer.
+fn needs_caller(path: &str) -> bool {
+    let areas = ["/v1/", "/acp/", "/ucp/"];
+    areas.iter().any(|area| path.starts_with(area)) || [PATH, "/openapi.json"].contains(&path)
 }
 
 fn refusal(message: &str) -> Refusal {
@@ -80,7 +93,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        check(&headers, public_url).is_ok()
+        check(&headers, "/v1/calls", public_url).is_ok()
     }
 
     #[test]
@@ -110,11 +123,13 @@ mod tests {
     fn whoever_has_a_credential_may_call_us_by_any_name() {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "countersign:8787".parse().unwrap());
-        assert!(check(&headers, None).is_err());
+        assert!(check(&headers, "/v1/calls", None).is_err());
         headers.insert(AUTHORIZATION, "Bearer x".parse().unwrap());
-        assert!(check(&headers, None).is_ok());
+        assert!(check(&headers, "/v1/calls", None).is_ok());
+        // Where nobody looks at the credential, it says nothing about the name.
+        assert!(check(&headers, "/metrics", None).is_err());
         headers.insert(ORIGIN, "http://evil.example".parse().unwrap());
-        assert!(check(&headers, None).is_err());
+        assert!(check(&headers, "/v1/calls", None).is_err());
     }
 
     #[test]

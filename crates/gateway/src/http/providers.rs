@@ -158,17 +158,23 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
     let Ok(outer) = serde_json::from_str::<Outer<'_>>(text) else {
         return Ok((text, RequestEnvelope::default()));
     };
+    if let Some(name) = outer.twice {
+        let message = format!("{name} is there twice");
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message).field(format!("/{name}")));
+    }
     match outer {
         Outer {
             message: Some(message),
             envelope: None,
             other: None,
+            ..
         } => Ok((message.get(), RequestEnvelope::default())),
         Outer { envelope: None, .. } => Ok((text, RequestEnvelope::default())),
         Outer {
             message: Some(message),
             envelope: Some(envelope),
             other: None,
+            ..
         } => {
             let is_null = envelope.get() == "null";
             let envelope = if is_null { "{}" } else { envelope.get() };
@@ -182,6 +188,7 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
             envelope: Some(_),
             message,
             other,
+            ..
         } => {
             let message = match (message, other) {
                 (None, _) => "there is an envelope and no message".to_owned(),
@@ -202,6 +209,7 @@ struct Outer<'b> {
     message: Option<&'b RawValue>,
     envelope: Option<&'b RawValue>,
     other: Option<String>,
+    twice: Option<&'static str>,
 }
 
 impl<'de> Deserialize<'de> for Outer<'de> {
@@ -224,8 +232,14 @@ impl<'de> Visitor<'de> for OuterVisitor {
         while let Some(name) = map.next_key::<String>()? {
             let value: &'de RawValue = map.next_value()?;
             match name.as_str() {
-                "message" => outer.message = Some(value),
-                "envelope" => outer.envelope = Some(value),
+                "message" => {
+                    let is_twice = outer.message.replace(value).is_some();
+                    outer.twice = outer.twice.or(is_twice.then_some("message"));
+                }
+                "envelope" => {
+                    let is_twice = outer.envelope.replace(value).is_some();
+                    outer.twice = outer.twice.or(is_twice.then_some("envelope"));
+                }
                 _ => {
                     outer.other.get_or_insert(name);
                 }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::evidence;
 use super::{ENVELOPE_EXTENSION, VENDOR};
+use crate::http::headers;
 use crate::strict;
 
 /// What a request says about itself.
@@ -27,8 +28,9 @@ pub(super) struct Said {
 pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Said, ErrorData> {
     let mut envelope = vendor_members(meta)?;
     let header = |name: &str| headers?.get(name)?.to_str().ok();
-    if envelope.idempotency_key.is_none() {
-        envelope.idempotency_key = header("idempotency-key").map(str::to_owned);
+    if let Some(headers) = headers {
+        let joined = headers::join_key(headers, &mut envelope);
+        joined.map_err(|refusal| malformed(&refusal.body().to_string()))?;
     }
     if envelope.session_id.is_none() {
         envelope.session_id = header("x-session-id").map(str::to_owned);
@@ -171,6 +173,24 @@ fn unwritable() -> ErrorData {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A5: the key of a header is the same key as over plain HTTP, and is never said in two ways.
+    #[test]
+    fn the_key_may_come_as_a_header() {
+        let key = |header: &str, meta: Value| {
+            let mut headers = HeaderMap::new();
+            headers.insert("idempotency-key", header.parse().unwrap());
+            let meta = meta.as_object().cloned().unwrap_or_default();
+            let said = read(&meta, Some(&headers)).ok()?;
+            said.envelope.idempotency_key
+        };
+        let own = serde_json::json!({"dev.countersign/idempotency_key": "k_1"});
+        assert_eq!(key("k_1", Value::Null).as_deref(), Some("k_1"));
+        assert_eq!(key("\"k_1\"", Value::Null).as_deref(), Some("k_1"));
+        assert_eq!(key("k_1", own.clone()).as_deref(), Some("k_1"));
+        assert_eq!(key("k_2", own), None);
+        assert_eq!(key("\"k_1", Value::Null), None);
+    }
 
     /// A2: frameworks can give a connection a header, and seldom a call a member.
     #[test]

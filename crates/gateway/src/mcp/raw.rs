@@ -5,10 +5,13 @@
 //! to the binder as it stands, and the protocol is given an empty object in its place.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The arguments of a `tools/call`, as they were sent.
@@ -43,6 +46,8 @@ pub(super) enum Malformed {
     NotJson,
     #[error("the message is not one JSON object: send one request at a time")]
     NotAnObject,
+    #[error("a member of the message, of its params or of their _meta is there twice")]
+    Twice,
 }
 
 impl Malformed {
@@ -50,7 +55,7 @@ impl Malformed {
     pub(super) fn code(self) -> i32 {
         match self {
             Self::NotJson => -32700,
-            Self::NotAnObject => -32600,
+            Self::NotAnObject | Self::Twice => -32600,
         }
     }
 }
@@ -88,6 +93,9 @@ pub(super) fn take_arguments(
     if !whole.get().starts_with('{') {
         return Err(Malformed::NotAnObject);
     }
+    if is_said_twice(whole) {
+        return Err(Malformed::Twice);
+    }
     // Odd members of an object are the protocol's to refuse.
     let Ok(head) = serde_json::from_str::<Head<'_>>(whole.get()) else {
         return Ok(as_sent(bytes, Kind::Other));
@@ -123,6 +131,55 @@ pub(super) fn take_arguments(
         arguments: Some(RawArguments(text)),
         kind: Kind::Call,
     })
+}
+
+/// True if a member of a message, of its parameters or of their `_meta` is there twice: whoever looked at it on the way may have
+/// read the other one.
+fn is_said_twice(message: &RawValue) -> bool {
+    let mut object = Some(message);
+    for inner in ["params", "_meta", ""] {
+        let Some(members) =
+            object.and_then(|it| serde_json::from_str::<Members<'_>>(it.get()).ok())
+        else {
+            return false;
+        };
+        if members.is_twice {
+            return true;
+        }
+        object = members.named.get(inner).copied();
+    }
+    false
+}
+
+/// The members of an object by their names.
+#[derive(Default)]
+struct Members<'a> {
+    named: HashMap<String, &'a RawValue>,
+    is_twice: bool,
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Members::default();
+        while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
+            members.is_twice |= members.named.insert(name, value).is_some();
+        }
+        Ok(members)
+    }
 }
 
 /// What the model wrote: the content of a text, and the source of anything else.
@@ -195,6 +252,16 @@ mod tests {
             None,
         );
         check("{\"method\":\"tools/call\",\"params\":[]}", None);
+        for twice in [
+            r#"{"method":"tools/list","method":"tools/call"}"#,
+            r#"{"id":1,"i\u0064":2}"#,
+            r#"{"params":{"name":"a","name":"b"}}"#,
+            r#"{"params":{"_meta":{"a":1,"a":1}}}"#,
+        ] {
+            check(twice, Some(Malformed::Twice));
+        }
+        // What is in the arguments is the binder's.
+        check(r#"{"params":{"arguments":{"a":1,"a":2}}}"#, None);
     }
 
     #[test]
