@@ -20,8 +20,7 @@ pub(crate) enum StoreName {
     Postgres(String),
 }
 
-/// A store that is open. Clones share it.
-#[derive(Clone)]
+/// A store that is open.
 pub(crate) enum Backend {
     Memory(Arc<MemoryStore>),
     Sqlite(Arc<SqliteStore>),

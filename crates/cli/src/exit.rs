@@ -2,11 +2,8 @@
 
 use std::process::ExitCode;
 
-use serde::{Deserialize, Serialize};
-
 /// The exit codes, closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It did what it was asked.
     Ok,

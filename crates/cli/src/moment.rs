@@ -3,10 +3,9 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 /// A time on the command line: RFC 3339, a date in UTC, or a number with s, m, h, d or w for "ago".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     At(Timestamp),
     Ago(SignedDuration),

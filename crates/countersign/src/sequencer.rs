@@ -23,10 +23,7 @@ use crate::ledger::{self, Durability, Head, Integration, Sequencing, Store, Swep
 use crate::newest::NewestCheckpoint;
 use crate::scribe::{Act, Draft};
 
-mod prompt;
 mod run;
-
-pub use prompt::Prompt;
 
 /// Why nothing was signed.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +71,6 @@ pub struct SequencerBuilder {
     sequencing: Sequencing,
     newest: NewestCheckpoint,
     keep: Keep,
-    prompt: Prompt,
     is_brief: bool,
 }
 
@@ -177,12 +173,6 @@ impl SequencerBuilder {
         self
     }
 
-    /// Begins a round as soon as somebody asks for one here.
-    pub fn prompt(mut self, prompt: Prompt) -> Self {
-        self.prompt = prompt;
-        self
-    }
-
     /// For a process that runs one command: its start is not worth a record, unless the last run was
     /// lost.
     pub fn briefly(mut self) -> Self {
@@ -237,7 +227,6 @@ impl Sequencer {
             sequencing,
             newest: NewestCheckpoint::new(),
             keep: Box::new(|_| Ok(())),
-            prompt: Prompt::default(),
             is_brief: false,
         }
     }

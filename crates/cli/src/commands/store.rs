@@ -9,6 +9,7 @@ use crate::backend::{Backend, StoreName};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::place::PlaceOptions;
+use crate::progress;
 use crate::terminal::Terminal;
 
 /// Move to another store
@@ -63,7 +64,7 @@ impl Migrate {
             return Err(Failure::new("only PostgreSQL can be copied to")
                 .hint("name an empty database: --to postgres://USER@HOST/DATABASE"));
         };
-        let bar = terminal.bar(0, "rows");
+        let bar = progress::bar(0, "rows");
         let copied = place.runtime.block_on(async {
             let to = Backend::open(&self.to).await?;
             let Backend::Postgres(to) = &to else {

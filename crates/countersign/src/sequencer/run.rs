@@ -1,7 +1,5 @@
 //! The loop around a sequencer.
 
-use std::future::poll_fn;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::{Error, Sequencer, Tick};
@@ -22,23 +20,12 @@ impl Sequencer {
         let mut stop = std::pin::pin!(stop);
         let mut wait = Duration::ZERO;
         let mut maintained = self.parts.clock.monotonic();
-        let prompt = self.parts.prompt.clone();
-        let mut answered = 0;
         loop {
-            let mut asked = std::pin::pin!(prompt.asked(answered));
-            let is_stopped = poll_fn(|cx| match stop.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(true),
-                Poll::Pending => asked.as_mut().poll(cx).map(|()| false),
-            });
-            if let Ok(true) = tokio::time::timeout(wait, is_stopped).await {
+            let slept = tokio::time::timeout(wait, stop.as_mut()).await;
+            if slept.is_ok() {
                 break;
             }
-            answered = prompt.begin();
-            let ticked = self.tick().await;
-            if ticked.is_ok() {
-                prompt.done(answered);
-            }
-            wait = match ticked {
+            wait = match self.tick().await {
                 Ok(Tick::Grown { .. }) => BUSY,
                 Ok(Tick::Idle | Tick::NotOurs) => wait.max(BUSY / 2).saturating_mul(2).min(IDLE),
                 Err(error) if error.is_final() => return Err(error),

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::identity::{key_of, operator, policy};
 use crate::parts::{Parts, Server};
-use crate::tokens::{Signer, with_file};
+use crate::signer::Signer;
+use crate::tokens::with_file;
 
 const OPEN: &str = "[defaults]\nunlisted = \"allow\"";
 

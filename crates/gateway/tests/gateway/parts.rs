@@ -16,7 +16,7 @@ use countersign_evidence::note::SigningKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, Identity};
 use countersign_gateway::recorder::Recorder;
-use countersign_gateway::{Gateway, Settings, routes};
+use countersign_gateway::{Gateway, Settings};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_testkit::patience::within;
@@ -48,13 +48,7 @@ impl Server {
         let method = method.parse().unwrap();
         let mut request = reqwest::Client::new().request(method, url);
         if let Some(credential) = credential {
-            // A token, or a header as it is.
-            let header = if credential.starts_with("Operator ") {
-                credential.to_owned()
-            } else {
-                format!("Bearer {credential}")
-            };
-            request = request.header("authorization", header);
+            request = request.header("authorization", format!("Bearer {credential}"));
         }
         if let Some(body) = body {
             request = request.json(&body);
@@ -137,7 +131,17 @@ impl Parts {
 
     pub(crate) async fn serve_with(&self, identity: Identity, settings: Settings) -> Server {
         let catalog = Catalog::builder().tool(AddNote).tool(ListNotes).build();
-        let builder = Executor::builder(catalog.unwrap())
+        self.serve_tools(identity, settings, catalog.unwrap()).await
+    }
+
+    /// The same with other tools.
+    pub(crate) async fn serve_tools(
+        &self,
+        identity: Identity,
+        settings: Settings,
+        catalog: Catalog,
+    ) -> Server {
+        let builder = Executor::builder(catalog)
             .store(self.store.clone())
             .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
             .clock(self.clock())
@@ -145,14 +149,16 @@ impl Parts {
             .authorizer(identity.policy().clone());
         let executor = identity.policy().controls().install(builder).build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
-        let (store, vault) = (self.store.clone(), self.vault.clone());
+        // Who is erased has to be forgotten by the executor's vault.
+        let (store, vault) = (self.store.clone(), executor.vault().clone());
         let (clock, ids) = (self.clock(), self.ids.clone());
         let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
         let gateway = Gateway::new(executor, archive, ids, identity, settings);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = routes::router(&gateway);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        let listening = countersign_gateway::Server::bind(gateway.clone(), any_port).await;
+        let listening = listening.unwrap();
+        let address = listening.address().unwrap();
+        tokio::spawn(listening.run(std::future::pending()));
         Server { address, gateway }
     }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::identity::{actor, caller, key_of, operator, policy};
 use crate::parts::Parts;
-use crate::tokens::{NOW, Signer};
+use crate::signer::{NOW, Signer};
 
 /// Two issuers with keys of their own.
 struct Issuers {

@@ -1,7 +1,6 @@
 //! `countersign evidence hold`, `release`, `holds` and `erase`: what is kept longer, and what is forgotten.
 
 use countersign::contract::SnapshotId;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::say_done;
@@ -12,36 +11,35 @@ use crate::commands::{counted, reason};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::operations::Operation;
-use crate::place::{Place, archive_failed};
+use crate::place::{Place, PlaceOptions, archive_failed, operator};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
 /// Keep the content of a user, or of one record, whatever its retention; erasing is refused
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
+#[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign evidence hold u_7 --reason 'case 12 of 2026'
   countersign evidence hold order_0123456789abcdef --reason 'dispute 4711'
 
 An order stands for its record and for every record that this rests on.")]
-pub(crate) struct HoldCommand {
+pub(super) struct HoldCommand {
     #[command(flatten)]
     target: Target,
 }
 
 /// Lift a hold
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
+#[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
   countersign evidence release u_7 --reason 'case 12 of 2026 is closed'")]
-pub(crate) struct Release {
+pub(super) struct Release {
     #[command(flatten)]
     target: Target,
 }
 
 /// What is held, and why.
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
+#[derive(Debug, clap::Args)]
 struct Target {
     /// A user, or what leads to records: the id of a record, of a call or of an order, or the hash of a leaf
     #[arg(value_name = "USER|ID")]
@@ -53,8 +51,8 @@ struct Target {
 }
 
 /// List the holds that there are
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
-pub(crate) struct Holds {
+#[derive(Debug, clap::Args)]
+pub(super) struct Holds {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
@@ -63,13 +61,13 @@ pub(crate) struct Holds {
 /// Forget a user for good: keys, content, documents and keys of calls go, every proof still holds
 ///
 /// There is no way back, and no question is asked. Refused while a hold covers the user.
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
+#[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
   countersign evidence erase u_7 --reason 'request of the user'
 
 A backup that was made before still has the user's key: keep backups no longer than 30 days.")]
-pub(crate) struct Erase {
+pub(super) struct Erase {
     /// Who
     #[arg(value_name = "USER")]
     user: String,
@@ -79,33 +77,39 @@ pub(crate) struct Erase {
     reason: String,
 }
 
-impl Operation for HoldCommand {
-    const NAME: &'static str = "evidence.hold";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let held = self.target.of(place)?;
-        let mut journal = Journal::start(place)?;
-        let (archive, by) = (place.archive(), &place.by);
+impl HoldCommand {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        let held = self.target.of(&place)?;
+        let mut journal = Journal::start(&place)?;
+        let (archive, by) = (place.archive(), operator());
         let mut ids = Vec::new();
         for record in held.parts() {
-            let hold = archive.hold(&held.user, record, by, &self.target.reason);
+            let hold = archive.hold(&held.user, record, &by, &self.target.reason);
             ids.push(place.runtime.block_on(hold).map_err(archive_failed)?);
         }
-        journal.sign(place)?;
+        journal.sign(&place)?;
         self.target.say_done(terminal, "held", &held, &ids)
     }
 }
 
-impl Operation for Release {
-    const NAME: &'static str = "evidence.release";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let held = self.target.of(place)?;
-        let mut journal = Journal::start(place)?;
-        let (archive, by) = (place.archive(), &place.by);
+impl Release {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        let held = self.target.of(&place)?;
+        let mut journal = Journal::start(&place)?;
+        let (archive, by) = (place.archive(), operator());
         let mut ids = Vec::new();
         for record in held.parts() {
-            let released = archive.release_hold(&held.user, record, by, &self.target.reason);
+            let released = archive.release_hold(&held.user, record, &by, &self.target.reason);
             ids.extend(place.runtime.block_on(released).map_err(archive_failed)?);
         }
         if ids.is_empty() {
@@ -114,7 +118,7 @@ impl Operation for Release {
                 .hint("`countersign evidence holds` lists them")
                 .refused());
         }
-        journal.sign(place)?;
+        journal.sign(&place)?;
         self.target.say_done(terminal, "released", &held, &ids)
     }
 }
@@ -212,10 +216,13 @@ impl Target {
     }
 }
 
-impl Operation for Holds {
-    const NAME: &'static str = "evidence.holds";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+impl Holds {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let place = options.open()?;
         let archive = place.archive();
         let holds = place
             .runtime
@@ -237,22 +244,25 @@ impl Operation for Holds {
     }
 }
 
-impl Operation for Erase {
-    const NAME: &'static str = "evidence.erase";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let mut journal = Journal::start(place)?;
-        let (archive, by) = (place.archive(), &place.by);
-        let erasure = archive.erase(&self.user, by, &self.reason);
+impl Erase {
+    pub(super) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let place = options.open()?;
+        let mut journal = Journal::start(&place)?;
+        let (archive, by) = (place.archive(), operator());
+        let erasure = archive.erase(&self.user, &by, &self.reason);
         let erasure = place.runtime.block_on(erasure).map_err(archive_failed)?;
         // Afterwards, because a hold may forbid the erasure. Where this is interrupted, the same command
         // again does what is left.
         let forgotten = place.api_keys();
         let forgotten = place
             .runtime
-            .block_on(forgotten.forget_user(&self.user, by));
+            .block_on(forgotten.forget_user(&self.user, &by));
         let forgotten = forgotten.map_err(keys_failed)?;
-        journal.sign(place)?;
+        journal.sign(&place)?;
         if erasure.record.is_none() && forgotten == 0 {
             let message = format!("the store has nothing of a user {:?}", self.user);
             return Err(Failure::new(message)

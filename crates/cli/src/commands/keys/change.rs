@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use countersign_gateway::policy::Period;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::create::{period, show_once};
-use super::shelf::{in_store, issued};
+use super::shelf::{Shelf, in_store, issued, refused};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::operations::Operation;
-use crate::place::{Place, PlaceOptions};
+use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 
 /// Make an API key in the place of another; it is shown this once
@@ -39,29 +37,19 @@ impl Rotate {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let asked = Asked {
-            id: checked(&self.id)?.to_owned(),
-            grace: self.grace.map_or(Duration::ZERO, Period::duration),
+        let grace = self.grace.map_or(Duration::ZERO, Period::duration);
+        let id = checked(&self.id)?;
+        let made = match Shelf::open(options)? {
+            Shelf::Server(running) => {
+                let path = format!("/v1/keys/{id}/rotate");
+                let grace = (!grace.is_zero()).then(|| format!("{}s", grace.as_secs()));
+                running.ask_or("POST", &path, Some(&json!({"grace": grace})), refused)?
+            }
+            Shelf::Store(place) => in_store(&place, async |keys, by| {
+                let made = keys.rotate(id, grace, &by).await?;
+                Ok(issued(&made))
+            })?,
         };
-        options.perform(&asked, terminal)
-    }
-}
-
-/// Which key is rotated, and for how long the old one stays good.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Asked {
-    id: String,
-    grace: Duration,
-}
-
-impl Operation for Asked {
-    const NAME: &'static str = "keys.rotate";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let made = in_store(place, async |keys, by| {
-            let made = keys.rotate(&self.id, self.grace, &by).await?;
-            Ok(issued(&made))
-        })?;
         show_once(terminal, &made)
     }
 }
@@ -69,8 +57,8 @@ impl Operation for Asked {
 /// End an API key
 ///
 /// A server that runs refuses it at once; other servers on the same store do within five seconds.
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
-pub(crate) struct Revoke {
+#[derive(Debug, clap::Args)]
+pub(super) struct Revoke {
     /// The key, by its id
     #[arg(value_name = "KEY")]
     id: String,
@@ -82,20 +70,16 @@ impl Revoke {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        checked(&self.id)?;
-        options.perform(self, terminal)
-    }
-}
-
-impl Operation for Revoke {
-    const NAME: &'static str = "keys.revoke";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let id = checked(&self.id)?;
-        let ended = in_store(place, async |keys, by| {
-            let key = keys.revoke(id, &by).await?;
-            Ok(json!({"key": key}))
-        })?;
+        let ended = match Shelf::open(options)? {
+            Shelf::Server(running) => {
+                running.ask_or("DELETE", &format!("/v1/keys/{id}"), None, refused)?
+            }
+            Shelf::Store(place) => in_store(&place, async |keys, by| {
+                let key = keys.revoke(id, &by).await?;
+                Ok(json!({"key": key}))
+            })?,
+        };
         if terminal.is_for_programs() {
             write_json(terminal, &ended)?;
         } else {

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::answer::write_json;
 use crate::failure::Failure;
+use crate::running::Running;
 use crate::terminal::Terminal;
 
 /// What people are shown to try.
@@ -33,10 +34,11 @@ pub(super) async fn can_try(gateway: &Gateway, policy: &LivePolicy) -> bool {
 /// Says where the server is, which policy is in force, and what can be tried.
 pub(super) fn say_where(
     terminal: &mut Terminal,
-    (url, pid): (&str, u32),
+    running: &Running,
     (file, policy): (Option<&Path>, &LivePolicy),
     can_try: bool,
 ) -> Result<(), Failure> {
+    let url = &running.url;
     let revision = policy.current().revision().to_string();
     if terminal.is_for_programs() {
         write_json(
@@ -44,7 +46,7 @@ pub(super) fn say_where(
             &json!({
                 "url": url,
                 "mcp_url": format!("{url}{}", mcp::PATH),
-                "pid": pid,
+                "pid": running.pid,
                 "policy": revision,
             }),
         )?;
