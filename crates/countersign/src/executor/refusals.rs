@@ -49,8 +49,8 @@ pub(super) struct Kind {
     credential: Option<CredentialName>,
     /// Empty where the call names nobody who can be one.
     user_id: String,
-    /// None for names that no tool has.
-    tool: Option<String>,
+    /// Name and version; none for names that no tool has.
+    tool: Option<(String, String)>,
     code: ErrorCode,
     reason: Option<String>,
     dry_run: bool,
@@ -286,7 +286,10 @@ impl Kind {
                 Credential::Token { issuer, .. } => CredentialName::Issuer(issuer.clone()),
             }),
             user_id: user_id.cloned().unwrap_or_default(),
-            tool: trail.facts.entry.as_ref().map(|it| it.name().to_string()),
+            tool: trail.facts.entry.as_ref().map(|entry| {
+                let spec = entry.spec();
+                (spec.name.to_string(), spec.version.clone())
+            }),
             code: error.code,
             reason: limit.or(error.details.field.as_deref()).map(str::to_owned),
             dry_run: record.dry_run,
@@ -306,6 +309,7 @@ impl Over {
             let is_proved = *actor == kind.principal;
             keys.map(|keys| recorded_actor(actor, &kind.user_id, keys, is_proved))
         };
+        let (tool, version) = kind.tool.clone().unzip();
         let record = EvidenceRecord {
             subject: keys.map(|keys| keys.subject(&kind.user_id)),
             actor: named(&kind.actor),
@@ -320,8 +324,9 @@ impl Over {
                 },
             }),
             tool: Some(RecordedTool {
-                name: kind.tool.clone().unwrap_or_else(|| "unknown".to_owned()),
-                version: None,
+                name: tool.clone().unwrap_or_else(|| "unknown".to_owned()),
+                // As in every record: a tool that there is has one, and the row then names it.
+                version,
                 definition: None,
                 build: None,
             }),
@@ -342,7 +347,7 @@ impl Over {
             kind: RecordKind::Denial,
             at: last_at,
             request_id: None,
-            tool: kind.tool.clone(),
+            tool,
             code: Some(kind.code),
             leaf: canonical_leaf(&record),
             payload: None,

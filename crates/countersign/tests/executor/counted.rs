@@ -114,7 +114,7 @@ async fn a_record_of_counts_names_its_caller_as_every_record_does() {
             "kind": "denial",
             "id": stored.row.id,
             "at": "2026-11-15T12:00:00Z",
-            "tool": {"name": "sample.read"},
+            "tool": {"name": "sample.read", "version": "7"},
             "reply": {"code": "RATE_LIMITED"},
             "retention": "short",
         })

@@ -315,6 +315,9 @@ async fn refused_calls_are_counted_in_every_store() {
         assert_eq!(rows.len(), 2);
         let counted = rows.iter().find(|row| row.request_id.is_none()).unwrap();
         assert_eq!(counted.user_id, "u_1");
+        // Row and leaf say the same: the log is valid.
+        let shown = server.gateway.archive().show(&counted.id).await;
+        assert!(shown.is_ok(), "{shown:?}");
         let stored = parts.store.record(&counted.id).await.unwrap().unwrap();
         let leaf = String::from_utf8(stored.leaf).unwrap();
         let record = EvidenceRecord::from_leaf(&leaf).unwrap();
