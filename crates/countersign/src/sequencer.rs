@@ -99,6 +99,8 @@ pub struct Sequencer {
     parts: SequencerBuilder,
     /// The newest checkpoint that is known; the tree has to grow from here.
     known: Option<Checkpoint>,
+    /// The size of the newest checkpoint of another process at the last look.
+    followed: u64,
 }
 
 /// What one round has done.
@@ -186,6 +188,7 @@ impl SequencerBuilder {
         let mut sequencer = Sequencer {
             parts: self,
             known: None,
+            followed: 0,
         };
         if !sequencer.parts.store.keeps_log() {
             return Ok(sequencer);

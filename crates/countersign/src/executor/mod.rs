@@ -23,6 +23,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource, ReplyEnvelope};
 use countersign_evidence::seal::Kms;
@@ -37,7 +38,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
 use crate::ledger::{self, MemoryStore, Store};
 use crate::limit::{Breaker, Limiter, Unlimited};
-use crate::newest::NewestCheckpoint;
+use crate::newest::{NewestCheckpoint, SIGNING_GRACE};
 use crate::observe::Observer;
 use crate::principal::Principal;
 use crate::redact::error_text;
@@ -126,6 +127,7 @@ struct Parts {
     retention: RetentionPlan,
     build: Option<Build>,
     newest: NewestCheckpoint,
+    signing_grace: Duration,
     joins: Joins,
     recent: Recent,
     queue: Queue,
@@ -157,6 +159,7 @@ impl Executor {
             retention: RetentionPlan::default(),
             build: None,
             newest: NewestCheckpoint::new(),
+            signing_grace: SIGNING_GRACE,
             observer: None,
         }
     }
@@ -183,6 +186,7 @@ impl Executor {
     async fn steps(&self, call: Box<CallParts>, trail: &mut Trail) -> Result<Settled, Stop> {
         let resolved = self.resolve(call, trail)?;
         let allowed = self.authorize(resolved, trail).await?;
+        self.check_signing()?;
         let admitted = self.admit(allowed, trail).await?;
         let bound = self.bind(admitted, trail).await?;
         let confirmed = self.confirm(bound, trail).await?;
@@ -195,6 +199,31 @@ impl Executor {
                 return Ok(settled);
             }
         }
+    }
+
+    /// No evidence, no answer: a record that cannot be signed for long proves nothing.
+    fn check_signing(&self) -> Result<(), Stop> {
+        match self.unsigned_for() {
+            Some(unsigned) if unsigned > self.parts.signing_grace => {
+                let body = ErrorBody::new(ErrorCode::UpstreamError, Say::LogUnsigned)
+                    .source(FaultSource::Gateway)
+                    .hint(Say::LogUnsignedHint);
+                Err(body.into())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// For how long nothing could be signed; none where nobody signs in this process.
+    pub fn unsigned_for(&self) -> Option<Duration> {
+        self.parts.newest.unsigned_for(self.parts.clock.monotonic())
+    }
+
+    /// True if calls are refused because nothing could be signed for too long, or signing has stopped for good.
+    pub fn is_unsigned(&self) -> bool {
+        let unsigned = self.unsigned_for();
+        self.parts.newest.is_stopped()
+            || unsigned.is_some_and(|unsigned| unsigned > self.parts.signing_grace)
     }
 
     /// The tools that a principal may call: the very decision that a call gets.
@@ -293,6 +322,7 @@ pub struct ExecutorBuilder {
     retention: RetentionPlan,
     build: Option<Build>,
     newest: NewestCheckpoint,
+    signing_grace: Duration,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -382,6 +412,12 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Answers calls for so long while nothing can be signed; [`SIGNING_GRACE`] where nothing is said.
+    pub fn signing_grace(mut self, grace: Duration) -> Self {
+        self.signing_grace = grace;
+        self
+    }
+
     /// Who is told of every call; several are given as a `Vec`.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -420,6 +456,7 @@ impl ExecutorBuilder {
             retention: self.retention,
             build: self.build,
             newest: self.newest,
+            signing_grace: self.signing_grace,
             joins: Joins::default(),
             recent: Recent::default(),
             queue: Queue::default(),

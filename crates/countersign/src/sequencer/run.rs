@@ -15,25 +15,38 @@ const MAINTAIN_EVERY: Duration = Duration::from_secs(10);
 
 impl Sequencer {
     /// Works until `stop` is done, and then once more, so that everything that was committed is signed.
-    /// A store that fails is tried again; one that is not what was signed ends this at once.
+    /// A store that fails is tried again, and so is one that is not what was signed: somebody may put it right. Whoever reads
+    /// the newest checkpoint learns meanwhile for how long nothing could be signed.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let mut stop = std::pin::pin!(stop);
         let mut wait = Duration::ZERO;
         let mut maintained = self.parts.clock.monotonic();
+        self.parts.newest.works(maintained);
+        let mut is_failing = false;
         loop {
             let slept = tokio::time::timeout(wait, stop.as_mut()).await;
             if slept.is_ok() {
                 break;
             }
             wait = match self.tick().await {
-                Ok(Tick::Grown { .. }) => BUSY,
-                Ok(Tick::Idle | Tick::NotOurs) => wait.max(BUSY / 2).saturating_mul(2).min(IDLE),
-                Err(error) if error.is_final() => return Err(error),
+                Ok(tick) => {
+                    if is_failing {
+                        tracing::info!("the log is signed again");
+                    }
+                    is_failing = false;
+                    self.tell_works(&tick).await;
+                    match tick {
+                        Tick::Grown { .. } => BUSY,
+                        Tick::Idle | Tick::NotOurs => {
+                            wait.max(BUSY / 2).saturating_mul(2).min(IDLE)
+                        }
+                    }
+                }
                 Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "nothing is signed"
-                    );
+                    if !is_failing {
+                        self.tell_fails(&error);
+                    }
+                    is_failing = true;
                     IDLE
                 }
             };
@@ -45,6 +58,38 @@ impl Sequencer {
         }
         self.parts.store.flush().await?;
         self.tick().await.map(|_| ())
+    }
+
+    /// Where another process signs, its checkpoints have to follow the tree.
+    async fn tell_works(&mut self, tick: &Tick) {
+        let is_behind = match tick {
+            Tick::Grown { .. } | Tick::Idle => false,
+            Tick::NotOurs => {
+                let signed = self.known.as_ref().map_or(0, |known| known.size);
+                let has_grown = signed > self.followed;
+                self.followed = signed;
+                let head = self.parts.store.head().await;
+                !has_grown && head.is_ok_and(|head| head.size > signed)
+            }
+        };
+        if !is_behind {
+            self.parts.newest.works(self.parts.clock.monotonic());
+        }
+    }
+
+    /// Once, and not again with each try.
+    fn tell_fails(&self, error: &Error) {
+        let is_final = error.is_final();
+        let error = error as &dyn std::error::Error;
+        if is_final {
+            self.parts.newest.stop();
+            tracing::error!(
+                error,
+                "nothing is signed before somebody has looked at the store"
+            );
+        } else {
+            tracing::warn!(error, "nothing is signed; it is tried again");
+        }
     }
 
     /// A backlog is worked off in small steps, with others in between.

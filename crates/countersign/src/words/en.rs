@@ -154,6 +154,8 @@ countersign_contract::messages! {
         KeepsChanging { collection } => "what the call has read in {collection} keeps changing",
         EffectNotStored => "the effect happened, but its result could not be stored",
         GatewayFailed => "the gateway could not complete the call",
+        LogUnsigned => "the log cannot be signed at present, so no call is answered",
+        LogUnsignedHint => "nothing was done; send the same call again later, when /readyz says ready",
         NoRoom => "the gateway has no room to record calls, so it makes none",
         StateUnread => "the tool's state cannot be read now",
         TextsUnread => "the texts cannot be read now",

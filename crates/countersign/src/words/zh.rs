@@ -153,6 +153,8 @@ countersign_contract::translation! {
         KeepsChanging { collection } => "调用所读取的 {collection} 中的数据不断变化",
         EffectNotStored => "操作已生效，但其结果未能保存",
         GatewayFailed => "网关未能完成调用",
+        LogUnsigned => "日志目前无法签名，因此不受理任何调用",
+        LogUnsignedHint => "未执行任何操作；请稍后在 /readyz 显示 ready 时重新发送同一调用",
         NoRoom => "网关没有空间记录调用，因此不执行任何调用",
         StateUnread => "暂时无法读取工具的状态",
         TextsUnread => "暂时无法读取文本库",

@@ -201,3 +201,63 @@ async fn a_stop_in_order_signs_the_rest() {
     running.await.unwrap().unwrap();
     assert_eq!(shop.newest.get().unwrap().size, 1);
 }
+
+/// U7: a log that cannot be signed is given a grace; after it no call is answered, also no read, until signing works again.
+#[tokio::test(start_paused = true)]
+async fn no_call_is_answered_while_nothing_can_be_signed() {
+    let shop = Shop::new();
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let keeps = is_broken.clone();
+    let sequencer = Sequencer::builder(shop.store.clone(), signing_key())
+        .clock(shop.clock.clone())
+        .newest(shop.newest.clone())
+        .on_checkpoint(move |_| match keeps.load(Ordering::Relaxed) {
+            true => Err("no room on the disk".into()),
+            false => Ok(()),
+        })
+        .start(LastStop::default())
+        .await
+        .unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(sequencer.run(async {
+        ended.await.ok();
+    }));
+    // Time for some rounds of the sequencer; the clock of the calls stands still.
+    let rounds = || tokio::time::sleep(std::time::Duration::from_secs(5));
+    let said = async |tool: &str, key: &str| {
+        let reply = shop.send(tool, &json!({}), key).await;
+        reply["error"]["code"].as_str().unwrap_or("OK").to_owned()
+    };
+    assert_eq!(said("price.quote", "").await, "OK");
+    rounds().await;
+    is_broken.store(true, Ordering::Relaxed);
+    shop.advance(30);
+    rounds().await;
+    assert_eq!(said("price.quote", "").await, "OK");
+    rounds().await;
+    assert_eq!(said("price.quote", "").await, "OK", "the grace is not over");
+    assert!(!shop.executor.is_unsigned());
+    shop.advance(61);
+    rounds().await;
+    let refused = shop.send("order.draft", &json!({}), "k_1").await;
+    insta::assert_json_snapshot!(refused["error"], @r#"
+    {
+      "code": "UPSTREAM_ERROR",
+      "details": {
+        "hint": "nothing was done; send the same call again later, when /readyz says ready",
+        "retryable": true,
+        "source": "gateway"
+      },
+      "message": "the log cannot be signed at present, so no call is answered"
+    }
+    "#);
+    assert_eq!(said("price.quote", "").await, "UPSTREAM_ERROR");
+    assert!(shop.executor.is_unsigned());
+
+    is_broken.store(false, Ordering::Relaxed);
+    rounds().await;
+    assert_eq!(said("price.quote", "").await, "OK");
+    assert!(!shop.executor.is_unsigned());
+    end.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}

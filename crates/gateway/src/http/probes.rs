@@ -20,8 +20,8 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     if health.is_draining() {
         return not_ready("the server is stopping");
     }
-    if health.is_log_stopped() {
-        return not_ready("nothing is signed any more; the server's log says why");
+    if health.is_log_stopped() || gateway.executor().is_unsigned() {
+        return not_ready("nothing can be signed, so calls are refused; the server's log says why");
     }
     if gateway.stored().await.is_none() {
         return not_ready("the store does not answer");
