@@ -17,6 +17,7 @@ use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredR
 use crate::vault::Vault;
 
 mod act;
+mod belongings;
 mod content;
 mod denied;
 mod erase;
@@ -30,6 +31,7 @@ mod reason;
 mod resolve;
 pub mod verify;
 
+pub use belongings::Belongings;
 pub use content::{Content, Tampering};
 pub use erase::Erasure;
 pub use export::Export;
@@ -133,6 +135,7 @@ pub struct Archive {
     key: VerifyingKey,
     denials: Denials,
     things: Arc<[KnownThing]>,
+    belongings: Vec<Arc<dyn Belongings>>,
 }
 
 /// A record as it is kept, without what is sealed.
@@ -168,6 +171,7 @@ impl Archive {
             key,
             denials,
             things: Arc::default(),
+            belongings: Vec::new(),
         }
     }
 

@@ -70,6 +70,11 @@ impl Gateway {
     ) -> Self {
         let quotas = Arc::new(Quotas::new(&settings));
         let started_at = executor.now();
+        // A user who is erased here is let in no more at once, not when the keys are read again.
+        let archive = match identity.keys() {
+            Some(keys) => archive.with_belongings(Arc::new(keys.clone())),
+            None => archive,
+        };
         Self {
             parts: Arc::new(Parts {
                 executor,

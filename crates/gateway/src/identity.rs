@@ -36,6 +36,7 @@ mod verified;
 pub use api_key::{ApiKey, IssuedKey, KeyState, NewKey};
 pub use api_keys::{ApiKeys, SCOPE_KEYS};
 pub(crate) use challenge::base_url;
+pub use key_store::{API_KEYS, FLAGS};
 pub use keys_error::KeysError;
 pub use layer::layer;
 pub use refusal::{Reason, Refused};

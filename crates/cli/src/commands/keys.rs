@@ -11,8 +11,6 @@ mod list;
 mod master;
 mod shelf;
 
-pub(crate) use shelf::keys_failed;
-
 /// Make, list and end the API keys of callers, or change the master key
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::act::Deed;
 use super::{Archive, Error, SCOPE_ERASE, SCOPE_HOLD};
 use crate::approve;
-use crate::ledger::{ClaimQuery, Erased, Hold, LogQuery};
+use crate::ledger::{ClaimQuery, DocumentKey, Erased, Hold, LogQuery};
 use crate::principal::Principal;
 
 /// What an erasure has done.
@@ -16,12 +16,17 @@ pub struct Erasure {
     pub record: Option<SnapshotId>,
     /// What went.
     pub erased: Erased,
+    /// How many shared documents that name the user went with it, such as API keys.
+    pub belongings: usize,
 }
+
+/// How often an erasure is done again because somebody has made something for the user meanwhile.
+const TRIES: usize = 5;
 
 impl Archive {
     /// Forgets a user: the key is destroyed, and with it everything sealed, every salt and every name
     /// under it. The records stay, and so do their proofs. Refused under a hold; a second time does
-    /// nothing and says so.
+    /// nothing and says so. Whatever lets somebody act as the user goes in the same commit.
     pub async fn erase(
         &self,
         user_id: &str,
@@ -34,39 +39,87 @@ impl Archive {
         if user_id.is_empty() {
             return Err(Error::NoUser);
         }
+        let mut all = self.erase_once(user_id, by, &reason).await?;
+        // A key that was made for the user between the look and the commit is found by looking again.
+        for _ in 0..TRIES {
+            if all.record.is_none() || self.belongings_of(user_id).await?.is_empty() {
+                break;
+            }
+            let more = self.erase_once(user_id, by, &reason).await?;
+            all.belongings += more.belongings;
+        }
+        Ok(all)
+    }
+
+    async fn erase_once(
+        &self,
+        user_id: &str,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Erasure, Error> {
         // A record that still waits for its batch would come back after the erasure.
         self.store.flush().await?;
         let keys = self.vault.existing_key(user_id).await?;
-        if keys.is_none() && !self.has_rows(user_id).await? {
+        let belongings = self.belongings_of(user_id).await?;
+        if keys.is_none() && belongings.is_empty() && !self.has_rows(user_id).await? {
             return Ok(Erasure {
                 record: None,
                 erased: Erased::default(),
+                belongings: 0,
             });
         }
+        let mut about = json!({"event": "erase"});
+        let mut also = Vec::new();
+        for (name, documents) in belongings {
+            let ids: Vec<&str> = documents.iter().map(|key| key.id.as_str()).collect();
+            if let Some(members) = about.as_object_mut() {
+                members.insert(name.to_owned(), json!(ids));
+            }
+            also.extend(documents);
+        }
+        let belongings = also.len();
         let mut entry = self
             .entry(&Deed {
                 kind: RecordKind::Erasure,
                 user_id,
                 keys: keys.as_deref(),
                 by,
-                about: json!({"event": "erase"}),
-                reason: &reason,
+                about,
+                reason,
             })
             .await?;
         let id = entry.id.clone();
         // The row of the erasure itself must not say who it was.
         entry.user_id.clear();
         // What leads from an approval's id to its user is shared, and names the user.
-        let also = match &keys {
-            Some(keys) => approve::pointers(&*self.store, user_id, keys).await?,
-            None => Vec::new(),
-        };
+        if let Some(keys) = &keys {
+            also.extend(approve::pointers(&*self.store, user_id, keys).await?);
+        }
         let erased = self.store.erase(user_id, &also, entry).await?;
         self.vault.forget(user_id);
+        for kind in &self.belongings {
+            kind.are_gone().await?;
+        }
         Ok(Erasure {
             record: Some(id),
             erased,
+            belongings,
         })
+    }
+
+    /// Shared documents that name the user, by their kind; kinds without any are left out.
+    async fn belongings_of(
+        &self,
+        user_id: &str,
+    ) -> Result<Vec<(&'static str, Vec<DocumentKey>)>, Error> {
+        let mut found = Vec::new();
+        for kind in &self.belongings {
+            let documents = kind.of_user(user_id).await?;
+            if !documents.is_empty() {
+                found.push((kind.name(), documents));
+            }
+        }
+        Ok(found)
     }
 
     /// Keeps the payloads of a user, or of one of the user's records, until the hold is lifted.

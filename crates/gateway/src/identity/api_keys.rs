@@ -10,21 +10,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use countersign::archive::Belongings;
 use countersign::clock::Clock;
 use countersign::contract::{Actor, ActorType};
 use countersign::denials::{Denial, Denials};
 use countersign::ids::IdSource;
-use countersign::ledger::{self, Store};
+use countersign::ledger::{self, DocumentKey, Store};
 use countersign::realm::Realm;
 use countersign::vault::Vault;
-use countersign::{Credential, Principal};
+use countersign::{BoxFuture, Credential, Principal};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::api_key::{
     ApiKey, IssuedKey, KeyState, NewKey, digest_of, draw_id, draw_token, is_same, split,
 };
-use super::key_store::{Held, KEYS_MAX, KeyStore, Keys, Write};
+use super::key_store::{Held, KEYS_MAX, KeyStore, Keys, Write, document_key};
 use super::keys_error::KeysError;
 use crate::recorder::Recorder;
 
@@ -45,9 +46,6 @@ const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// How many ended keys are forgotten with each new one.
 const FORGET_MAX: usize = 16;
-
-/// How many keys of an erased user go at once.
-const BATCH: usize = 100;
 
 /// How often a change is tried that others get in the way of.
 const TRIES: usize = 5;
@@ -284,29 +282,6 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    /// Forgets the keys of a user who is erased; answers how many there were. Their record names nobody.
-    pub async fn forget_user(&self, user_id: &str, by: &Principal) -> Result<usize, KeysError> {
-        self.needs(by, "key_forget").await?;
-        let mut forgotten = 0;
-        for _ in 0..KEYS_MAX {
-            let copy = self.fresh(Duration::ZERO).await?;
-            let is_theirs = |held: &&Arc<Held>| held.key.user_id.as_deref() == Some(user_id);
-            let theirs: Vec<&Arc<Held>> =
-                copy.keys.values().filter(is_theirs).take(BATCH).collect();
-            if theirs.is_empty() {
-                return Ok(forgotten);
-            }
-            let ids: Vec<&str> = theirs.iter().map(|held| held.key.id.as_str()).collect();
-            let about = json!({"event": "api_keys_forgotten", "keys": ids});
-            let record = self.inner.keys.recorder.entry(Some(&by.actor), None, about);
-            let writes: Vec<Write<'_>> = theirs.iter().map(|held| forget(held)).collect();
-            if self.write(&writes, record).await? {
-                forgotten += theirs.len();
-            }
-        }
-        Err(KeysError::Busy)
-    }
-
     /// The record of what callers were denied about keys.
     pub fn denials(&self) -> &Denials {
         &self.inner.denials
@@ -399,6 +374,31 @@ impl ApiKeys {
                 tracing::warn!(%error, "the API keys cannot be read again");
             }
         });
+    }
+}
+
+/// The keys of a user go with the user, so that no moment has the one and not the other.
+impl Belongings for ApiKeys {
+    fn name(&self) -> &'static str {
+        "api_keys"
+    }
+
+    fn of_user<'a>(
+        &'a self,
+        user_id: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<DocumentKey>, ledger::Error>> {
+        Box::pin(async move {
+            let copy = self.fresh(Duration::ZERO).await?;
+            let held = copy.keys.values();
+            let theirs = held.filter(|held| held.key.user_id.as_deref() == Some(user_id));
+            let mut keys: Vec<_> = theirs.map(|held| document_key(&held.key.id)).collect();
+            keys.sort_by(|a, b| a.id.cmp(&b.id));
+            Ok(keys)
+        })
+    }
+
+    fn are_gone(&self) -> BoxFuture<'_, Result<(), ledger::Error>> {
+        Box::pin(async move { self.fresh(Duration::ZERO).await.map(drop) })
     }
 }
 

@@ -20,11 +20,13 @@ use super::api_key::ApiKey;
 use super::keys_error::KeysError;
 use crate::recorder::Recorder;
 
-/// Where they are.
-const COLLECTION: &str = "api_keys";
+/// The collection of the keys, which belong to no user.
+pub const API_KEYS: &str = "api_keys";
+
+/// The collection of what counts for the whole installation.
+pub const FLAGS: &str = "identity";
 
 /// The document that says that nobody is let in without a credential any more. It is written with the first key, and never removed.
-const FLAGS: &str = "identity";
 const CREDENTIALS_REQUIRED: &str = "credentials_required";
 
 /// How many keys there may be, ended ones included until they are forgotten.
@@ -77,7 +79,7 @@ impl KeyStore {
         let mut after: Option<String> = None;
         loop {
             let after_id = after.as_deref();
-            let scan = self.store.scan(SHARED, COLLECTION, "", after_id, PAGE);
+            let scan = self.store.scan(SHARED, API_KEYS, "", after_id, PAGE);
             let page = scan.await?.documents;
             after = page.last().map(|document| document.id.clone());
             let is_last = page.len() < PAGE;
@@ -233,17 +235,17 @@ impl KeyStore {
     }
 }
 
-fn document_key(id: &str) -> DocumentKey {
+pub(super) fn document_key(id: &str) -> DocumentKey {
     DocumentKey {
         user_id: SHARED.to_owned(),
-        collection: COLLECTION.to_owned(),
+        collection: API_KEYS.to_owned(),
         id: id.to_owned(),
     }
 }
 
 /// What a body is sealed for, so that one cannot be passed off as another.
 fn aad(id: &str) -> Vec<u8> {
-    ["document", SHARED, COLLECTION, id].join("\0").into_bytes()
+    ["document", SHARED, API_KEYS, id].join("\0").into_bytes()
 }
 
 fn damaged(id: &str) -> ledger::Error {

@@ -1,10 +1,12 @@
 //! Credentials: who a caller is, and how a missing or wrong one is answered.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use countersign::archive::SCOPE_ERASE;
 use countersign::contract::{Actor, ActorType};
-use countersign::{Credential, Principal};
+use countersign::{BoxFuture, Credential, Principal};
 use countersign_gateway::Caller;
 use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::{
@@ -12,6 +14,7 @@ use countersign_gateway::identity::{
 };
 use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_testkit::faulty::{FaultyStore, Op, When};
 use countersign_testkit::postgres::shared_postgres;
 use http::{HeaderMap, HeaderValue};
 use insta::assert_snapshot;
@@ -29,6 +32,10 @@ pub(crate) fn actor(kind: ActorType, id: &str) -> Actor {
 pub(crate) fn operator() -> Principal {
     let actor = actor(ActorType::System, "operator/ann");
     Principal::new(actor, "").scope(SCOPE_KEYS)
+}
+
+pub(crate) fn eraser() -> Principal {
+    operator().scope(SCOPE_ERASE)
 }
 
 pub(crate) fn key_of(kind: ActorType, id: &str) -> NewKey {
@@ -233,13 +240,58 @@ async fn the_keys_of_an_erased_user_are_forgotten() {
         keys.create(new, &operator()).await.unwrap();
     }
     parts.clock.advance(Duration::from_secs(1));
-    assert_eq!(keys.forget_user("u_1", &operator()).await.unwrap(), 2);
+    let archive = parts.archive(&keys);
+    let erased = archive.erase("u_1", &eraser(), "asked").await.unwrap();
+    assert_eq!(erased.belongings, 2);
     assert!(keys.verify(&mine.token).await.unwrap().is_none());
     assert_eq!(keys.list(&operator()).await.unwrap().len(), 1);
-    let records = parts.config_records().await;
-    let last = records.last().unwrap();
-    assert_eq!(last["act"]["event"], "api_keys_forgotten");
-    assert!(last["subject"].is_null() && !last.to_string().contains("u_1"));
+    let record = parts.store.record(&erased.record.unwrap()).await;
+    let leaf: Value = serde_json::from_slice(&record.unwrap().unwrap().leaf).unwrap();
+    assert_eq!(leaf["act"]["api_keys"].as_array().unwrap().len(), 2);
+    assert!(!leaf.to_string().contains("u_1"));
+    let again = archive.erase("u_1", &eraser(), "asked").await.unwrap();
+    assert_eq!((again.record, again.belongings), (None, 0));
+}
+
+/// U4: a store that fails anywhere in an erasure leaves either the user with the keys or neither, and nobody gets in
+/// without a credential.
+#[tokio::test]
+async fn an_erasure_and_its_keys_are_one_commit() {
+    let mut failed = 0;
+    for step in 0..100 {
+        let plain = Parts::new();
+        let asked = Arc::new(AtomicUsize::new(usize::MAX / 2));
+        let plan = {
+            let asked = asked.clone();
+            move |_: Op, _: When| {
+                let is_now = asked.fetch_add(1, Ordering::Relaxed) == step;
+                Box::pin(async move { is_now }) as BoxFuture<'static, bool>
+            }
+        };
+        let faulty = Arc::new(FaultyStore::new(plain.store.clone(), plan));
+        let parts = Parts::on(faulty, plain.clock.clone(), plain.ids.clone());
+        let keys = parts.api_keys();
+        let new = key_of(ActorType::User, "u_1");
+        let issued = keys.create(new, &operator()).await.unwrap();
+        let archive = parts.archive(&keys);
+        asked.store(0, Ordering::Relaxed);
+        let erased = archive.erase("u_1", &eraser(), "asked").await;
+        asked.store(usize::MAX / 2, Ordering::Relaxed);
+
+        // Another process, which has seen nothing of this one.
+        let other = plain.api_keys();
+        let has_user_key = plain.store.user_key("u_1").await.unwrap().is_some();
+        let gets_in = other.verify(&issued.token).await.unwrap().is_some();
+        assert_eq!(gets_in, has_user_key, "step {step}: {erased:?}");
+        assert!(other.are_used().await.unwrap(), "step {step}");
+        if erased.is_ok() {
+            assert!(!gets_in, "step {step}");
+            assert!(failed > 5, "the erasure has steps that fail");
+            return;
+        }
+        failed += 1;
+    }
+    panic!("an erasure has fewer steps");
 }
 
 /// Processes that share nothing but a PostgreSQL database have the same keys.

@@ -14,7 +14,7 @@ use insta::assert_snapshot;
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
 
-use crate::identity::{actor, caller, key_of, operator, policy};
+use crate::identity::{actor, caller, eraser, key_of, operator, policy};
 use crate::parts::Parts;
 use crate::signer::{NOW, Signer};
 
@@ -340,7 +340,9 @@ async fn credentials_stay_required() {
     let is_open = async |identity: &Identity| identity.without_credential().await.is_some();
     assert!(is_open(&open(&keys)).await);
     keys.create(key_of(User, "ann"), &operator()).await.unwrap();
-    keys.forget_user("ann", &operator()).await.unwrap();
+    let archive = parts.archive(&keys);
+    let erased = archive.erase("ann", &eraser(), "asked").await.unwrap();
+    assert_eq!(erased.belongings, 1);
     assert!(keys.list(&operator()).await.unwrap().is_empty());
     assert!(!is_open(&open(&keys)).await);
     assert!(!is_open(&open(&parts.api_keys())).await);

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::say_done;
 use crate::answer::write_table;
-use crate::commands::keys::keys_failed;
 use crate::commands::lookup::Name;
 use crate::commands::{counted, reason};
 use crate::exit::Exit;
@@ -255,21 +254,14 @@ impl Erase {
         let (archive, by) = (place.archive(), operator());
         let erasure = archive.erase(&self.user, &by, &self.reason);
         let erasure = place.runtime.block_on(erasure).map_err(archive_failed)?;
-        // Afterwards, because a hold may forbid the erasure. Where this is interrupted, the same command
-        // again does what is left.
-        let forgotten = place.api_keys();
-        let forgotten = place
-            .runtime
-            .block_on(forgotten.forget_user(&self.user, &by));
-        let forgotten = forgotten.map_err(keys_failed)?;
         journal.sign(&place)?;
+        let (erased, forgotten) = (erasure.erased, erasure.belongings);
         if erasure.record.is_none() && forgotten == 0 {
             let message = format!("the store has nothing of a user {:?}", self.user);
             return Err(Failure::new(message)
                 .hint("it may have been erased before; `countersign evidence list` lists the newest records with their users")
                 .refused());
         }
-        let erased = erasure.erased;
         let value = json!({
             "evidence": erasure.record,
             "keys": erased.keys,

@@ -63,7 +63,7 @@ pub(super) fn issued(issued: &IssuedKey) -> Value {
 }
 
 /// What to do where keys could not be read or changed.
-pub(crate) fn keys_failed(error: KeysError) -> Failure {
+pub(super) fn keys_failed(error: KeysError) -> Failure {
     match error {
         KeysError::Store(error) => store_failed(error),
         KeysError::Invalid { .. }
