@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{self, MemoryStore, Store};
-use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign::ledger::{self, Binding, MemoryStore, NotOurs, Store};
+use countersign_store::postgres::{self, PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{OpenError, PreviousRun, SqliteOptions, SqliteStore};
 
 use crate::failure::Failure;
@@ -76,14 +76,21 @@ impl std::fmt::Debug for StoreName {
 }
 
 impl Backend {
-    pub(crate) async fn open(name: &StoreName) -> Result<Self, Failure> {
+    /// The store, if it belongs to these keys.
+    pub(crate) async fn open(name: &StoreName, binding: Binding) -> Result<Self, Failure> {
         match name {
             StoreName::Memory => Ok(Self::Memory(Arc::new(MemoryStore::new().keeping_log()))),
-            StoreName::Sqlite(path) => Ok(Self::Sqlite(Arc::new(open_file(path).await?))),
+            StoreName::Sqlite(path) => Ok(Self::Sqlite(Arc::new(open_file(path, binding).await?))),
             StoreName::Postgres(address) => {
-                let store = PostgresStore::open(PostgresOptions::new(address)).await;
+                let options = PostgresOptions::new(address).binding(binding);
+                let store = PostgresStore::open(options).await;
                 let store = store.map_err(|error| {
-                    anyhow::Error::new(error).context(format!("cannot use {name}"))
+                    let hint = if let postgres::OpenError::Installation(refused) = &error {
+                        Some(keys_hint(refused))
+                    } else {
+                        None
+                    };
+                    not_opened(error, name, hint)
                 })?;
                 Ok(Self::Postgres(Arc::new(store)))
             }
@@ -144,14 +151,72 @@ impl Backend {
 }
 
 /// Commands that are started together take turns: a file has one owner at a time.
-async fn open_file(path: &Path) -> Result<SqliteStore, Failure> {
+async fn open_file(path: &Path, binding: Binding) -> Result<SqliteStore, Failure> {
     let begun = Instant::now();
+    let options = SqliteOptions {
+        binding: Some(binding),
+        ..SqliteOptions::default()
+    };
     loop {
-        match SqliteStore::open(path, SqliteOptions::default()) {
+        match SqliteStore::open(path, options.clone()) {
             Err(OpenError::InUse { .. }) if begun.elapsed() < FILE_WAIT => {
                 tokio::time::sleep(FILE_LOOK).await;
             }
-            opened => return Ok(opened?),
+            opened => {
+                return opened.map_err(|error| {
+                    let OpenError::Installation(refused) = &error else {
+                        return error.into();
+                    };
+                    let hint = Some(keys_hint(refused));
+                    not_opened(error, &StoreName::Sqlite(path.to_owned()), hint)
+                });
+            }
+        }
+    }
+}
+
+fn not_opened(
+    error: impl std::error::Error + Send + Sync + 'static,
+    name: &StoreName,
+    hint: Option<&'static str>,
+) -> Failure {
+    let error = anyhow::Error::new(error).context(format!("cannot use {name}"));
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// The log that a store belongs to, where that is why it was not opened.
+pub(crate) fn bound_log(failure: &Failure) -> Option<&str> {
+    let of_sqlite = failure.error.downcast_ref::<OpenError>();
+    let of_postgres = failure.error.downcast_ref::<postgres::OpenError>();
+    let refused = match (of_sqlite, of_postgres) {
+        (Some(OpenError::Installation(refused)), _)
+        | (_, Some(postgres::OpenError::Installation(refused))) => refused,
+        (Some(_) | None, Some(_) | None) => return None,
+    };
+    match refused {
+        NotOurs::OtherLog { bound, .. } => Some(bound),
+        NotOurs::OtherMaster { .. }
+        | NotOurs::NotSigned { .. }
+        | NotOurs::NotWrapped { .. }
+        | NotOurs::Copy => None,
+    }
+}
+
+/// The way out for whoever comes with other keys than the data has.
+pub(crate) fn keys_hint(refused: &NotOurs) -> &'static str {
+    match refused {
+        NotOurs::OtherMaster { .. }
+        | NotOurs::OtherLog { .. }
+        | NotOurs::NotSigned { .. }
+        | NotOurs::NotWrapped { .. } => {
+            "copy master.key and log.key from the data folder that made this store into yours, or use another store; nothing was written"
+        }
+        NotOurs::Copy => {
+            "`countersign store restore` puts it in its place, and says what would be lost; nothing was written"
         }
     }
 }

@@ -56,6 +56,7 @@ impl Failure {
                 | OpenError::Io { .. }
                 | OpenError::NoWriteAheadLog { .. }
                 | OpenError::Schema(_)
+                | OpenError::Installation(_)
                 | OpenError::Database(_),
             )
             | None => self,

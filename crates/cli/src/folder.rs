@@ -119,6 +119,22 @@ impl Folder {
         })
     }
 
+    /// Writes a file whole or not at all, as far as processes see it; the disk has it a little later.
+    pub(crate) fn write_soon(&self, name: &str, text: &str, mode: u32) -> Result<(), Failure> {
+        let path = self.file(name);
+        let temporary = self.file(&format!(".{name}.{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(mode);
+        let written = options
+            .open(&temporary)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::rename(&temporary, &path));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            about(&path, "write", error)
+        })
+    }
+
     pub(crate) fn write_secret(&self, name: &str, text: &str) -> Result<(), Failure> {
         self.write(name, text, SECRET_MODE)
     }
@@ -130,6 +146,12 @@ impl Folder {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(about(&path, "remove", error)),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Gives a file another name, in the place of one that has it.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), Failure> {
+        let renamed = fs::rename(self.file(from), self.file(to)).and_then(|()| self.sync());
+        renamed.map_err(|error| about(&self.file(from), "rename", error))
     }
 
     /// A name in a folder is durable when the folder is.

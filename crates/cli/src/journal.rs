@@ -1,14 +1,35 @@
 //! The log of a place while a command works: what it commits is in the signed tree when it ends.
 
 use countersign::sequencer::{self, LastStop, Sequencer, SequencerBuilder};
+use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::note::VerifyingKey;
 
 use crate::failure::Failure;
+use crate::folder::Folder;
 use crate::keys;
 use crate::place::{Place, missing, store_failed};
 use crate::running::Running;
 
 /// The newest signed checkpoint, outside of the store.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+
+/// The same again, for the signer: whoever puts an old store with its old checkpoint into the folder leaves this one.
+pub(crate) const SIGNED: &str = "log.signed";
+
+/// The newest note that was kept outside of the store. One that is not of this log is answered too where it is the checkpoint:
+/// whoever relies on it has to see that.
+pub(crate) fn held(folder: &Folder, key: &VerifyingKey) -> Result<Option<String>, Failure> {
+    let size = |note: &str| Checkpoint::open(note, key).ok().map(|known| known.size);
+    let checkpoint = folder.read(CHECKPOINT)?;
+    let Some(signed) = folder.read(SIGNED)? else {
+        return Ok(checkpoint);
+    };
+    Ok(match &checkpoint {
+        Some(note) if size(note).is_none() || size(note) >= size(&signed) => checkpoint,
+        Some(_) => Some(signed),
+        None => size(&signed).map(|_| signed),
+    })
+}
 
 /// Signs what a command commits.
 pub(crate) struct Journal {
@@ -52,14 +73,16 @@ pub(crate) fn sequencer(
     }
     let key = keys::log(&place.folder)?;
     let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
-    let held = place.folder.read(CHECKPOINT)?;
+    let held = held(&place.folder, &key.verifying_key())?;
     let folder = place.folder.clone();
     let builder = Sequencer::builder(place.store(), key)
         .clock(place.clock.clone())
         .ids(place.ids.clone())
         .newest(place.newest.clone())
         .on_checkpoint(move |note| {
-            let written = folder.write(CHECKPOINT, note, 0o644);
+            let written = folder
+                .write(CHECKPOINT, note, 0o644)
+                .and_then(|()| folder.write_soon(SIGNED, note, 0o644));
             written.map_err(|failure| failure.error.into())
         });
     let last = LastStop {
@@ -76,7 +99,7 @@ pub(crate) fn failed(error: sequencer::Error) -> Failure {
         sequencer::Error::Store(error) => store_failed(error),
         sequencer::Error::NotGrown(_) | sequencer::Error::Held(_) | sequencer::Error::Stored(_) => {
             Failure::from(error)
-                .hint("`countersign verify --all` says more; docs/operating.md says what to do")
+                .hint("`countersign verify --all` says more; after a restore, `countersign store restore` says how to go on")
                 .not_verified()
         }
         sequencer::Error::Sign(_) | sequencer::Error::NotKept(_) => Failure::from(error),

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::ids::IdSource;
+use countersign::ledger::Binding;
 use countersign_evidence::note::{SigningKey, VerifyingKey};
 use countersign_evidence::seal::MasterKey;
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 use crate::folder::Folder;
+use crate::journal::{self, CHECKPOINT, SIGNED};
 
 /// Where the master key comes from when it is in no file.
 const MASTER_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY";
@@ -26,8 +28,16 @@ pub(crate) const MASTER: &str = "master.key";
 pub(crate) const MASTER_OLD: &str = "master.key.old";
 /// Signs the log.
 pub(crate) const LOG: &str = "log.key";
+/// The key of a log that a restore begins; there until the store is bound to it.
+pub(crate) const LOG_NEXT: &str = "log.key.next";
 /// What others check the log's signatures with.
 pub(crate) const LOG_PUBLIC: &str = "log.pub";
+
+/// Files that a restore has replaced.
+pub(crate) const REPLACED: &str = "replaced";
+
+/// Between the name of a log and the number of the one that goes on from it.
+const RESTORED: &str = "/restored-";
 
 /// The bytes of a key.
 pub(crate) type Secret = Zeroizing<[u8; 32]>;
@@ -75,10 +85,15 @@ pub(crate) fn make_master(
 
 /// The key of the log; none where there is none yet.
 pub(crate) fn log(folder: &Folder) -> Result<Option<SigningKey>, Failure> {
-    let Some(text) = folder.read_secret(LOG)? else {
+    log_in(folder, LOG)
+}
+
+/// A key of a log in a file.
+pub(crate) fn log_in(folder: &Folder, name: &str) -> Result<Option<SigningKey>, Failure> {
+    let Some(text) = folder.read_secret(name)? else {
         return Ok(None);
     };
-    let path = folder.file(LOG);
+    let path = folder.file(name);
     let (origin, secret) = text
         .split_once('\n')
         .ok_or_else(|| not_a_key(&path.display().to_string()))?;
@@ -96,14 +111,86 @@ pub(crate) fn make_log(
     ids.fill(&mut name);
     let drawn = || format!("countersign.local/{}", hex(&name));
     let origin = origin.map_or_else(drawn, str::to_owned);
+    let key = make_log_in(folder, LOG, &origin, ids)?;
+    folder.write(LOG_PUBLIC, &format!("{}\n", key.verifying_key()), 0o644)?;
+    Ok(key)
+}
+
+fn make_log_in(
+    folder: &Folder,
+    name: &str,
+    origin: &str,
+    ids: &dyn IdSource,
+) -> Result<SigningKey, Failure> {
     let secret = draw(ids);
-    let key = SigningKey::from_seed(&origin, &secret).map_err(|error| {
+    let key = SigningKey::from_seed(origin, &secret).map_err(|error| {
         Failure::from(error).hint("an origin is a name such as example.com/log, without spaces")
     })?;
     let text = Zeroizing::new(format!("{origin}\n{}", text_of(&secret).as_str()));
-    folder.write_secret(LOG, &text)?;
-    folder.write(LOG_PUBLIC, &format!("{}\n", key.verifying_key()), 0o644)?;
+    folder.write_secret(name, &text)?;
     Ok(key)
+}
+
+/// A key for the log that goes on from this one, under a name of its own. It counts when the store is bound to it.
+pub(crate) fn make_next_log(
+    folder: &Folder,
+    before: &VerifyingKey,
+    ids: &dyn IdSource,
+) -> Result<SigningKey, Failure> {
+    let base = before.name();
+    let base = base.split_once(RESTORED).map_or(base, |(base, _)| base);
+    let mut number = [0; 4];
+    ids.fill(&mut number);
+    make_log_in(
+        folder,
+        LOG_NEXT,
+        &format!("{base}{RESTORED}{}", hex(&number)),
+        ids,
+    )
+}
+
+/// Puts the key of the next log in its place, if the store is bound to it. The one before and its checkpoint are kept in
+/// `replaced`.
+pub(crate) fn adopt_next_log(folder: &Folder, bound: &str) -> Result<bool, Failure> {
+    let Some(next) = log_in(folder, LOG_NEXT)? else {
+        return Ok(false);
+    };
+    let public = next.verifying_key();
+    if public.to_string() != bound {
+        return Ok(false);
+    }
+    let replaced = folder.subfolder(REPLACED)?;
+    if let (Some(text), Some(before)) = (folder.read_secret(LOG)?, log(folder)?) {
+        let id = hex(&before.verifying_key().key_id());
+        replaced.write_secret(&format!("{LOG}.{id}"), &text)?;
+        if let Some(note) = journal::held(folder, &before.verifying_key())? {
+            replaced.write(&format!("{CHECKPOINT}.{id}"), &note, 0o644)?;
+        }
+    }
+    folder.remove(CHECKPOINT)?;
+    folder.remove(SIGNED)?;
+    folder.write(LOG_PUBLIC, &format!("{public}\n"), 0o644)?;
+    folder.rename(LOG_NEXT, LOG)?;
+    Ok(true)
+}
+
+/// The keys of a folder, as a store is opened with them. While a rotation is not finished, the key before counts too.
+pub(crate) fn binding(
+    folder: &Folder,
+    master: &MasterKey,
+    source: MasterSource,
+    log: &SigningKey,
+    ids: &dyn IdSource,
+) -> Result<Binding, Failure> {
+    let before = match source {
+        MasterSource::Environment => old_in_environment()?,
+        MasterSource::File => master_in(folder, MASTER_OLD)?,
+    };
+    let mut id = [0; 16];
+    ids.fill(&mut id);
+    let mut binding = Binding::new(format!("in_{}", hex(&id)), master.id(), log.verifying_key());
+    binding.master_before = before.map(|before| before.id().to_owned());
+    Ok(binding)
 }
 
 /// A public key as `--key` takes it: its text, or a file that holds it.

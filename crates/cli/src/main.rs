@@ -14,6 +14,7 @@ use crate::terminal::Terminal;
 
 mod answer;
 mod backend;
+mod backup;
 mod catalog;
 mod commands;
 mod demo;

@@ -12,7 +12,7 @@ use countersign::contract::digest::Digester;
 use countersign::contract::{Actor, ActorType, Digest};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
-use countersign::ledger::{self, Store};
+use countersign::ledger::{self, Binding, Store};
 use countersign::newest::NewestCheckpoint;
 use countersign::rules::Rules;
 use countersign::scribe::Build;
@@ -23,7 +23,7 @@ use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, SCOPE_KEYS};
 use tokio::runtime::Runtime;
 
-use crate::backend::{Backend, StoreName};
+use crate::backend::{Backend, StoreName, bound_log};
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
@@ -194,6 +194,15 @@ impl PlaceOptions {
 
 impl Place {
     fn open(folder: Folder, store: &StoreName) -> Result<Self, Failure> {
+        Self::open_with(folder, store, false)
+    }
+
+    /// The same of a store that may be a copy: for a restore.
+    pub(crate) fn open_copy(folder: Folder, store: &StoreName) -> Result<Self, Failure> {
+        Self::open_with(folder, store, true)
+    }
+
+    fn open_with(folder: Folder, store: &StoreName, accepts_copy: bool) -> Result<Self, Failure> {
         let (clock, ids) = clock_and_ids();
         let master = keys::master(&folder)?;
         let (master, master_source) = master.ok_or_else(|| missing(&folder, keys::MASTER))?;
@@ -202,7 +211,21 @@ impl Place {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let backend = runtime.block_on(Backend::open(store))?;
+        let mut binding = keys::binding(&folder, &master, master_source, &log_key, &*ids)?;
+        binding.accepts_copy = accepts_copy;
+        let backend = match runtime.block_on(Backend::open(store, binding)) {
+            // A restore that was interrupted has bound the store to the key that waits.
+            Err(failure) => {
+                let Some(bound) = bound_log(&failure) else {
+                    return Err(failure);
+                };
+                if !keys::adopt_next_log(&folder, bound)? {
+                    return Err(failure);
+                }
+                return Self::open_with(folder, store, accepts_copy);
+            }
+            Ok(backend) => backend,
+        };
         let file = match store {
             StoreName::Sqlite(path) => Some(path.canonicalize()?),
             StoreName::Memory | StoreName::Postgres(_) => None,
@@ -223,6 +246,14 @@ impl Place {
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         self.backend.store()
+    }
+
+    /// The keys of this place for another store: the copy is of the same installation.
+    pub(crate) async fn binding(&self) -> Result<Binding, Failure> {
+        let store = self.store();
+        let found = store.installation().await.map_err(store_failed)?;
+        let id = found.map_or_else(String::new, |found| found.id);
+        Ok(Binding::new(id, self.master.id(), self.log_key.clone()))
     }
 
     /// Runs calls on this store.
@@ -282,6 +313,7 @@ impl Place {
             self.log_key.clone(),
         )
         .knowing(&countersign_commerce::KNOWN_THINGS)
+        .with_belongings(Arc::new(self.api_keys()))
     }
 }
 

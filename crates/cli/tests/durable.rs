@@ -632,3 +632,68 @@ fn the_operator_answers_a_question_by_its_id() {
     let told = place.told(1, &["approvals", "deny", id]);
     assert!(told.contains("is used"), "{told}");
 }
+
+/// U7: a second folder with keys of its own on one database writes nothing, and is told what to do.
+#[test]
+fn a_second_folder_on_one_database_brings_the_same_keys() {
+    let url = countersign_testkit::postgres::shared_postgres().fresh_database();
+    let on = |place: Place| Place {
+        store: Some(url.clone()),
+        ..place
+    };
+    let (first, second) = (on(Place::new()), on(Place::new()));
+    first.note("milk");
+    let told = second.told(2, &["call", "notes.list"]);
+    assert!(
+        told.contains("the data belongs to the master key ")
+            && told.contains(
+                "hint: copy master.key and log.key from the data folder that made this store"
+            ),
+        "{told}"
+    );
+    let size = first.ask(0, &["verify", "--all"])["size"].clone();
+    assert_eq!(size, 1, "the second folder has written nothing");
+    for name in ["master.key", "log.key", "log.pub"] {
+        let key = std::fs::read(first.data().join(name)).unwrap();
+        write_secret(&second.data().join(name), &key);
+    }
+    second.note("bread");
+    assert_eq!(first.ask(0, &["verify", "--all"])["valid"], true);
+}
+
+/// U4: an erasure that is killed at any moment leaves the user with the keys, or neither.
+#[test]
+fn an_erasure_that_is_killed_leaves_both_or_none() {
+    let place = Place::new();
+    let mut erased = 0;
+    for n in 0..10_u64 {
+        let user = format!("u_{n}");
+        place.ask(0, &["keys", "create", "--user", &user, "--label", "a key"]);
+        let _watchdog = Watchdog::start();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["evidence", "erase", &user, "--reason", "asked", "--json"])
+            .env("COUNTERSIGN_DATA", place.data())
+            .env("COUNTERSIGN_OPERATOR", "tester")
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Another moment each time, up to its end.
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < std::time::Duration::from_millis(n * 15) {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let rows = place.ask(0, &["evidence", "list", "--user", &user]);
+        let is_known = !rows.as_array().unwrap().is_empty();
+        let keys = place.ask(0, &["keys", "list"]);
+        let mut keys = keys.as_array().unwrap().iter();
+        let has_key = keys.any(|key| key["actor"]["id"] == user.as_str());
+        assert_eq!(has_key, is_known, "{user}");
+        erased += usize::from(!is_known);
+        place.ask(0, &["evidence", "erase", &user, "--reason", "asked"]);
+    }
+    assert_eq!(place.ask(0, &["keys", "list"]), json!([]));
+    assert!(erased < 10, "some were killed before");
+    place.verified();
+}

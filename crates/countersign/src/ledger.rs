@@ -1,5 +1,5 @@
-//! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys, pots of
-//! money, how often something was done lately, and texts that are searched.
+//! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys, the
+//! installation, pots of money, how often something was done lately, and texts that are searched.
 //!
 //! One trait a concern, so that each can be read alone; one type implements all of them, because effect,
 //! claim and record are one commit ([`Claims::commit`]). A store sees no personal data in the clear:
@@ -17,6 +17,7 @@ use crate::unavailable::Unavailable;
 
 mod claims;
 mod documents;
+mod installation;
 mod keyring;
 mod log;
 mod memory;
@@ -34,6 +35,7 @@ pub use documents::{
     DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, OPEN_INDEX,
     Scan, ShapeRead, StoredDocument,
 };
+pub use installation::{Binding, Installation, Installations, NotOurs, Traces};
 pub use keyring::{Keyring, WrappedKey};
 pub use log::{
     Durability, Entry, Erased, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow, Sequencing,
@@ -54,9 +56,15 @@ pub use texts::{
 pub use vitals::{COUNTED_MAX, StoreKind, StoreVitals, Vitals};
 
 /// Everything that a call needs of a store.
-pub trait Store: Claims + Documents + Log + Keyring + Pots + Paces + Texts + Vitals {}
+pub trait Store:
+    Claims + Documents + Log + Keyring + Installations + Pots + Paces + Texts + Vitals
+{
+}
 
-impl<T: Claims + Documents + Log + Keyring + Pots + Paces + Texts + Vitals> Store for T {}
+impl<T: Claims + Documents + Log + Keyring + Installations + Pots + Paces + Texts + Vitals> Store
+    for T
+{
+}
 
 /// The store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -112,6 +112,34 @@ impl Vault {
         }
     }
 
+    /// True if two wrapped keys are the same key of a user. Each is wrapped by our master key or by the one before; a key that
+    /// neither opens is no key that we know.
+    pub async fn is_same_key(
+        &self,
+        user_id: &str,
+        one: &WrappedKey,
+        other: &WrappedKey,
+        before: Option<&dyn Kms>,
+    ) -> bool {
+        if one == other {
+            return true;
+        }
+        let context = context(user_id);
+        let mut secrets = Vec::new();
+        for wrapped in [one, other] {
+            let before = before.filter(|before| before.id() == wrapped.master);
+            let kms = before.unwrap_or(&*self.kms);
+            let Ok(key) = kms.unwrap(&wrapped.bytes, &context).await else {
+                return false;
+            };
+            secrets.push(key);
+        }
+        match secrets.as_slice() {
+            [one, other] => one.secret_bytes() == other.secret_bytes(),
+            _ => false,
+        }
+    }
+
     /// Stops using a key at once.
     pub fn forget(&self, user_id: &str) {
         self.cache().remove(user_id);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use countersign::BoxFuture;
 use countersign::clock::ManualClock;
 use countersign::ledger::MemoryStore;
+use countersign_testkit::ledger::build::bound_to;
 use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
 use countersign_testkit::ledger_contract;
 
@@ -17,6 +18,7 @@ impl Fixture for Memory {
     fn fresh(&self) -> BoxFuture<'_, Fresh> {
         let clock = clock();
         let store = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+        store.bind(&bound_to(1)).expect("it has no keys yet");
         Box::pin(async move { Fresh::new(store).by(clock) })
     }
 }

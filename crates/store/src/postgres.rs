@@ -17,6 +17,7 @@ mod dump;
 mod failure;
 mod held;
 mod import;
+mod installation;
 mod keyring;
 mod lent;
 mod log;
@@ -76,7 +77,7 @@ impl PostgresStore {
         let pool = connect::pool(&options)?;
         let mut client = pool.get().await.map_err(Failure::from)?;
         schema::check(&client, &options).await?;
-        schema::migrate(&mut client).await?;
+        schema::migrate(&mut client, options.binding.as_ref()).await?;
         drop(client);
         let lanes = Lanes::start(&pool, &options);
         let appender = Appender::start(lanes.clone(), &options);

@@ -9,11 +9,13 @@
 //!
 //! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:
 //!   the write-ahead log off the writer's.
-//! - `claims`, `documents`, `log`, `keyring`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
+//! - `claims`, `documents`, `log`, `keyring`, `installation`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
 //!   statement.
 //! - `open`: the lock of the file, the schema, and what the run before left behind.
 //! - `tip`: the end of the log in memory.
+//! - `backup`: one moment of the file, copied and verified while others write; `restore`: its documents, put back.
 
+mod backup;
 mod checkpointer;
 mod claims;
 mod connection;
@@ -21,6 +23,7 @@ mod disk;
 mod documents;
 mod dump;
 mod failure;
+mod installation;
 mod keyring;
 mod log;
 mod migrate;
@@ -28,6 +31,7 @@ mod open;
 mod paces;
 mod pots;
 mod readers;
+mod restore;
 mod sealer;
 mod texts;
 mod time;
@@ -45,12 +49,14 @@ use std::thread::JoinHandle;
 
 use countersign::BoxFuture;
 use countersign::clock::{Clock, SystemClock};
-use countersign::ledger::{Error, Tally};
+use countersign::ledger::{Binding, Error, Tally};
 use countersign::unavailable::Unavailable;
 use rusqlite::Connection;
 
+pub use backup::{BackupError, BackupPhase, BackupProgress, BackupReport};
 pub use dump::Dump;
 pub use open::{OpenError, PreviousRun};
+pub use restore::{FileLock, PutBack, Restored};
 
 use checkpointer::Checkpointer;
 use disk::{Disk, Probe};
@@ -110,6 +116,8 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// What the writer may hold of the file in memory; readers a quarter of it each.
     pub cache_bytes: usize,
+    /// The keys that the file has to belong to; any file is opened where there are none.
+    pub binding: Option<Binding>,
 }
 
 impl Default for SqliteOptions {
@@ -121,6 +129,7 @@ impl Default for SqliteOptions {
             drafts_waiting_max: 1_024,
             readers: 4,
             cache_bytes: 8 * 1024 * 1024,
+            binding: None,
         }
     }
 }
@@ -133,6 +142,7 @@ impl fmt::Debug for SqliteOptions {
             .field("drafts_waiting_max", &self.drafts_waiting_max)
             .field("readers", &self.readers)
             .field("cache_bytes", &self.cache_bytes)
+            .field("binding", &self.binding)
             .finish_non_exhaustive()
     }
 }

@@ -13,6 +13,7 @@ use countersign_contract::tool::Recovery;
 use countersign_evidence::tile::TileId;
 use jiff::Timestamp;
 
+pub(crate) use copy::Verified;
 pub use copy::{CopyError, Phase, Progress, Report, copy};
 
 /// Reads a whole store, as it was at one moment.

@@ -6,6 +6,7 @@ use countersign::BoxFuture;
 use countersign::contract::Digest;
 use countersign::ledger::{Corpus, TextChunk, TextQuery, Texts as _};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_testkit::ledger::build::bound_to;
 use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
 use countersign_testkit::ledger_contract;
 use countersign_testkit::postgres::shared_postgres;
@@ -15,7 +16,9 @@ struct Replicas;
 impl Fixture for Replicas {
     fn fresh(&self) -> BoxFuture<'_, Fresh> {
         let url = shared_postgres().fresh_database();
-        let options = PostgresOptions::new(url).connections_max(6);
+        let options = PostgresOptions::new(url)
+            .connections_max(6)
+            .binding(bound_to(1));
         Box::pin(async move {
             let store = PostgresStore::open(options.clone()).await;
             let replica = PostgresStore::open(options).await;

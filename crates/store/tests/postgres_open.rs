@@ -1,8 +1,14 @@
 //! Opening a database: who makes its tables, which schema it has, whether it keeps what it is given.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
+use countersign::ledger::{Installations as _, Keyring as _, NotOurs, WrappedKey};
 use countersign_store::postgres::{OpenError, PostgresOptions, PostgresStore};
+use countersign_testkit::ledger::build::bound_to;
 use countersign_testkit::postgres::shared_postgres;
 use tokio_postgres::{Client, NoTls};
 
@@ -30,7 +36,7 @@ async fn replicas_that_start_at_once_migrate_once() {
     let client = connect(&url).await;
     let applied = "SELECT count(*) FROM schema_migration";
     let applied = client.query_one(applied, &[]).await.unwrap();
-    assert_eq!(applied.get::<_, i64>(0), 6);
+    assert_eq!(applied.get::<_, i64>(0), 7);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +63,7 @@ async fn a_database_that_cannot_be_relied_on_is_refused() {
     );
     assert_eq!(
         refusal(&newer, options(&url)).await.unwrap_err(),
-        "the store has schema 99, this program knows up to 6; use the program that last opened it, or \
+        "the store has schema 99, this program knows up to 7; use the program that last opened it, or \
          a newer one"
     );
     let changed = "DELETE FROM schema_migration WHERE number = 99; \
@@ -75,4 +81,87 @@ async fn a_database_that_cannot_be_relied_on_is_refused() {
             needed: 3
         })
     ));
+}
+
+/// U7: of processes that start at once with keys of their own on a fresh database, one binds it, and the others are
+/// refused before they have written anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn racing_keys_bind_a_database_once() {
+    let url = shared_postgres().fresh_database();
+    let mut starting = tokio::task::JoinSet::new();
+    for n in 1..=8 {
+        let options = options(&url).binding(bound_to(n));
+        starting.spawn(async move { (n, PostgresStore::open(options).await.map(drop)) });
+    }
+    let started = starting.join_all().await;
+    let (opened, refused): (Vec<_>, Vec<_>) =
+        started.into_iter().partition(|(_, opened)| opened.is_ok());
+    assert_eq!((opened.len(), refused.len()), (1, 7), "{refused:?}");
+    let winner = opened[0].0;
+    for (n, refused) in &refused {
+        let Err(OpenError::Installation(NotOurs::OtherMaster { bound, ours })) = refused else {
+            panic!("{n}: {refused:?}");
+        };
+        assert_eq!((bound, ours), (&format!("m_{winner}"), &format!("m_{n}")));
+    }
+    let again = PostgresStore::open(options(&url).binding(bound_to(winner))).await;
+    let found = again.unwrap().installation().await.unwrap().unwrap();
+    assert_eq!(found.id, format!("in_{winner}"));
+}
+
+/// U7: what is there before the first one who binds it decides whose it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_database_is_bound_by_its_own_keys() {
+    let url = shared_postgres().fresh_database();
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    let wrapped = WrappedKey {
+        master: "m_1".to_owned(),
+        bytes: vec![1],
+    };
+    store.add_user_key("u_1", wrapped).await.unwrap();
+    drop(store);
+    let open = async |binding| {
+        let opened = PostgresStore::open(options(&url).binding(binding)).await;
+        opened.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        open(bound_to(2)).await.unwrap_err(),
+        "the keys in the store were not wrapped by the master key in use, m_2"
+    );
+    let client = connect(&url).await;
+    let bound = client.query("SELECT 1 FROM installation", &[]).await;
+    assert!(bound.unwrap().is_empty(), "nothing was written");
+    open(bound_to(1)).await.unwrap();
+    assert_eq!(
+        open(bound_to(2)).await.unwrap_err(),
+        "the data belongs to the master key m_1, and the one in use is m_2"
+    );
+}
+
+/// N1: tables that were made again from a dump are a copy, which only a restore opens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_from_a_dump_is_a_copy() {
+    let url = shared_postgres().fresh_database();
+    drop(
+        PostgresStore::open(options(&url).binding(bound_to(1)))
+            .await
+            .unwrap(),
+    );
+    let client = connect(&url).await;
+    let again = "ALTER TABLE installation RENAME TO before;
+        CREATE TABLE installation (LIKE before INCLUDING ALL);
+        INSERT INTO installation SELECT * FROM before; DROP TABLE before";
+    client.batch_execute(again).await.unwrap();
+    let opened = PostgresStore::open(options(&url).binding(bound_to(1))).await;
+    assert!(matches!(
+        opened,
+        Err(OpenError::Installation(NotOurs::Copy))
+    ));
+    let mut restoring = bound_to(1);
+    restoring.accepts_copy = true;
+    drop(
+        PostgresStore::open(options(&url).binding(restoring))
+            .await
+            .unwrap(),
+    );
 }

@@ -8,6 +8,7 @@ use countersign::clock::ManualClock;
 use countersign::contract::{RecordKind, SnapshotId};
 use countersign::ledger::{Durability, Entry, Log as _, Sequencing};
 use countersign_store::sqlite::{OpenError, SqliteOptions, SqliteStore};
+use countersign_testkit::ledger::build::bound_to;
 use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
 use countersign_testkit::ledger_contract;
 
@@ -19,6 +20,7 @@ impl Fixture for Sqlite {
         let clock = Arc::new(ManualClock::starting_at(start));
         let options = SqliteOptions {
             clock: clock.clone(),
+            binding: Some(bound_to(1)),
             ..SqliteOptions::default()
         };
         let folder = tempfile::tempdir().expect("a folder");

@@ -3,11 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use countersign::ledger::{Claims as _, HeldState, Lapse, Log as _, Pots as _, ReserveAnswer};
+use countersign::ledger::{
+    Claims as _, HeldState, Keyring as _, Lapse, Log as _, NotOurs, Pots as _, ReserveAnswer,
+    WrappedKey,
+};
 use countersign_contract::tool::Recovery;
 use countersign_store::sqlite::{OpenError, PreviousRun, SqliteOptions, SqliteStore};
 use countersign_testkit::ledger::build::{
-    commit, entry, has_succeeded, held, ours, record_id, request, reserve, scope, settle, succeeded,
+    bound_to, commit, entry, has_succeeded, held, ours, record_id, request, reserve, scope, settle,
+    succeeded,
 };
 use rusqlite::Connection;
 
@@ -77,7 +81,7 @@ fn another_schema_is_refused() {
     );
     assert_eq!(
         edit("PRAGMA user_version = 99"),
-        "the store has schema 99, this program knows up to 4; use the program that last opened it, or a \
+        "the store has schema 99, this program knows up to 5; use the program that last opened it, or a \
          newer one"
     );
 }
@@ -291,4 +295,56 @@ async fn the_money_of_a_killed_run_is_given_up() {
     let pots = store.pots(Some("u_1"), 10).await.expect("it answers");
     let shown = pots.iter().map(|pot| (pot.reserved, pot.spent));
     assert_eq!(shown.collect::<Vec<_>>(), [(1_250, 1_250)]);
+}
+
+/// U7: a file belongs to the keys that made it; whoever brings others is refused before anything is written.
+#[tokio::test]
+async fn a_file_belongs_to_its_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let open = |binding| {
+        let options = SqliteOptions {
+            binding: Some(binding),
+            ..SqliteOptions::default()
+        };
+        SqliteStore::open(&path, options)
+    };
+    // As an earlier release left it: with keys of users, and nothing that says whose it is.
+    let store = SqliteStore::open(&path, SqliteOptions::default()).expect("a new file");
+    let wrapped = WrappedKey {
+        master: "m_1".to_owned(),
+        bytes: vec![1],
+    };
+    store
+        .add_user_key("u_1", wrapped)
+        .await
+        .expect("it is kept");
+    drop(store);
+    let before = fs::read(&path).expect("it is there");
+    let refused = open(bound_to(2))
+        .expect_err("the keys are others")
+        .to_string();
+    assert_eq!(
+        refused,
+        "the keys in the store were not wrapped by the master key in use, m_2"
+    );
+    assert_eq!(fs::read(&path).expect("it is there"), before);
+
+    drop(open(bound_to(1)).expect("its own keys"));
+    let before = fs::read(&path).expect("it is there");
+    let refused = open(bound_to(2))
+        .expect_err("the keys are others")
+        .to_string();
+    assert_eq!(
+        refused,
+        "the data belongs to the master key m_1, and the one in use is m_2"
+    );
+    let mut log = bound_to(2);
+    log.master = "m_1".to_owned();
+    assert!(matches!(
+        open(log),
+        Err(OpenError::Installation(NotOurs::OtherLog { .. }))
+    ));
+    assert_eq!(fs::read(&path).expect("it is there"), before);
+    drop(open(bound_to(1)).expect("its own keys"));
 }

@@ -9,10 +9,10 @@ use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
-    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, PaceKey,
-    Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
-    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals,
-    WrappedKey,
+    IndexEntry, Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow,
+    Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
+    Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
+    TextQuery, Texts, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -313,6 +313,31 @@ impl Keyring for FaultyStore {
         new: WrappedKey,
     ) -> BoxFuture<'a, Result<bool, Error>> {
         guarded!(self, Keys, rewrap(user_id, old, new))
+    }
+}
+
+impl Installations for FaultyStore {
+    fn installation(&self) -> BoxFuture<'_, Result<Option<Installation>, Error>> {
+        guarded!(self, Keys, installation())
+    }
+
+    fn rebind<'a>(
+        &'a self,
+        from: &'a Installation,
+        to: Installation,
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        guarded!(self, Commit, rebind(from, to, entry))
+    }
+
+    fn begin_log<'a>(
+        &'a self,
+        from: &'a Installation,
+        to: Installation,
+        forgotten: &'a [&'a str],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        guarded!(self, Commit, begin_log(from, to, forgotten, entry))
     }
 }
 

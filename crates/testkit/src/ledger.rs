@@ -22,6 +22,7 @@ mod claims;
 mod documents;
 mod erasure;
 mod holds;
+mod installation;
 mod keyring;
 mod lockstep;
 mod log;
@@ -363,6 +364,12 @@ macro_rules! ledger_contract {
                 racing_keys_of_a_user_agree
                 a_key_is_rewrapped_only_from_what_it_was
                 keys_under_another_master_are_found_in_portions
+            }
+            installation {
+                a_store_names_its_keys
+                other_keys_come_with_their_record
+                racing_keys_have_one_winner
+                another_log_begins_over_the_same_records
             }
             approvals {
                 unkeyed_writes_of_a_model_happen_once

@@ -13,7 +13,7 @@ use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
-use crate::journal::CHECKPOINT;
+use crate::journal;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
@@ -139,7 +139,7 @@ impl Verify {
         let is_held_beside = elsewhere.is_none();
         let held = match elsewhere {
             Some(held) => Some(held),
-            None => place.folder.read(CHECKPOINT)?,
+            None => journal::held(&place.folder, &place.log_key)?,
         };
         let from = self.saved(&place.folder)?;
         if let Some(from) = &from {
@@ -232,6 +232,14 @@ impl Verify {
                 out,
                 "payloads: {} hold, {} are gone",
                 report.payloads, report.payloads_gone
+            )?;
+        }
+        for log in &report.earlier_logs {
+            let (key, signed, newest) = (visible(&log.log_key), log.signed, log.newest);
+            let out = terminal.data();
+            writeln!(
+                out,
+                "goes on from: {key}, {signed} of {newest} signed records are here"
             )?;
         }
         for finding in &report.findings {

@@ -20,12 +20,15 @@ use super::{Archive, Error};
 use crate::ledger::{self, Head, Leaf};
 
 mod batch;
+mod earlier;
 mod finding;
 mod marks;
 mod not_checked;
 mod records;
 
 use batch::{Batch, Hashed};
+use earlier::Begun;
+pub use earlier::EarlierLog;
 pub use finding::{Fault, Finding, Whose};
 use marks::Marks;
 pub use not_checked::NotChecked;
@@ -82,6 +85,9 @@ pub struct VerifyReport {
     pub payloads: u64,
     /// Payloads that were pruned or erased; their records stand.
     pub payloads_gone: u64,
+    /// Logs that this one goes on from after a restore, and whose records are still what they have signed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier_logs: Vec<EarlierLog>,
     /// What this verification did not check.
     pub not_checked: Vec<NotChecked>,
     /// Every fault, the first thousand of them.
@@ -158,6 +164,8 @@ impl Archive {
         if writer.frontier().size() == head.size {
             self.check_behind(&marks, start, &writer, &mut found)
                 .await?;
+            let begun = std::mem::take(&mut found.begun);
+            found.earlier = earlier::check(self, begun, &whole(&writer), &mut found).await?;
         }
         found.leave_open(verification, start);
         Ok(found.report(self, start, &head, &marks, &writer))
@@ -226,6 +234,7 @@ impl Archive {
         for finding in hashed.findings {
             found.push(finding);
         }
+        found.begun.extend(earlier::begun(&hashed.records));
         records::check(self, hashed.records, found).await?;
         Ok(hashed.writer)
     }
@@ -239,10 +248,7 @@ impl Archive {
         writer: &TileWriter,
         found: &mut Found,
     ) -> Result<(), Error> {
-        let whole = Head {
-            size: writer.frontier().size(),
-            root: writer.frontier().root(),
-        };
+        let whole = whole(writer);
         for (whose, size, root) in marks.behind(start) {
             let old = Checkpoint::new(self.key.name(), size, root);
             match grown(&*self.store, &old, &whole).await {
@@ -269,6 +275,9 @@ pub(super) struct Found {
     payloads: u64,
     payloads_gone: u64,
     not_checked: BTreeSet<NotChecked>,
+    /// Records that begin this log after another one, until the whole tree is known.
+    begun: Vec<Begun>,
+    earlier: Vec<EarlierLog>,
 }
 
 impl Found {
@@ -335,11 +344,20 @@ impl Found {
             held: holds(Whose::Held),
             payloads: self.payloads,
             payloads_gone: self.payloads_gone,
+            earlier_logs: self.earlier,
             not_checked: self.not_checked.into_iter().collect(),
             further_findings: self.further + self.before,
             findings: self.findings,
             progress,
         }
+    }
+}
+
+/// The tree that was computed.
+fn whole(writer: &TileWriter) -> Head {
+    Head {
+        size: writer.frontier().size(),
+        root: writer.frontier().root(),
     }
 }
 

@@ -9,11 +9,12 @@ use std::time::Duration;
 use countersign_contract::{CallRecord, RequestId, SnapshotId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Corpus, DocumentKey, Hold, IndexEntry, Scope, Tally, WrappedKey};
+use super::{Corpus, DocumentKey, Hold, IndexEntry, Installation, Scope, Tally, WrappedKey};
 use crate::clock::{Clock, SystemClock};
 
 mod claims;
 mod documents;
+mod installation;
 mod keyring;
 mod log;
 mod paces;
@@ -43,6 +44,7 @@ struct Inner {
     /// By user and collection.
     shapes: HashMap<(String, String), u64>,
     user_keys: BTreeMap<String, WrappedKey>,
+    installation: Option<Installation>,
     /// The plain records of the newest calls.
     calls: VecDeque<CallRecord>,
     /// Every record that is kept, in the order of its commit.

@@ -7,10 +7,10 @@ use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
-    IndexEntry, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Pace, PaceAnswer, PaceKey,
-    Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
-    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals,
-    WrappedKey,
+    IndexEntry, Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow,
+    Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
+    Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
+    TextQuery, Texts, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -312,6 +312,31 @@ impl Documents for Tampered {
         limit: usize,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         self.inner.count_open(collection, after, limit)
+    }
+}
+
+impl Installations for Tampered {
+    fn installation(&self) -> BoxFuture<'_, Result<Option<Installation>, Error>> {
+        self.inner.installation()
+    }
+
+    fn rebind<'a>(
+        &'a self,
+        from: &'a Installation,
+        to: Installation,
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        self.inner.rebind(from, to, entry)
+    }
+
+    fn begin_log<'a>(
+        &'a self,
+        from: &'a Installation,
+        to: Installation,
+        forgotten: &'a [&'a str],
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        self.inner.begin_log(from, to, forgotten, entry)
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
 
-use countersign::ledger::Error;
+use countersign::ledger::{Error, NotOurs};
 use countersign::unavailable::Unavailable;
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
@@ -60,6 +60,9 @@ pub enum OpenError {
     /// The schema is not one that this program may work on.
     #[error(transparent)]
     Migration(#[from] MigrationError),
+    /// The data belongs to other keys.
+    #[error(transparent)]
+    Installation(#[from] NotOurs),
     /// The database did not answer.
     #[error("the database cannot be used")]
     Database(#[from] Failure),

@@ -1,6 +1,6 @@
 //! The log in PostgreSQL.
 
-mod erase;
+pub(super) mod erase;
 pub(super) mod query;
 pub(super) mod sequence;
 

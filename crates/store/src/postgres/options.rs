@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use countersign::ledger::Binding;
+
 /// Where the database is, and the limits of the store's patience.
 ///
 /// # Example
@@ -29,6 +31,7 @@ pub struct PostgresOptions {
     pub(super) lock_timeout: Duration,
     pub(super) doubt_limit: Duration,
     pub(super) accepts_lossy_server: bool,
+    pub(super) binding: Option<Binding>,
 }
 
 impl PostgresOptions {
@@ -51,6 +54,7 @@ impl PostgresOptions {
             lock_timeout: Duration::from_secs(2),
             doubt_limit: Duration::from_secs(20),
             accepts_lossy_server: false,
+            binding: None,
         }
     }
 
@@ -115,6 +119,12 @@ impl PostgresOptions {
         self
     }
 
+    /// Opens a database only if it belongs to these keys; one that belongs to none yet is bound to them.
+    pub fn binding(mut self, binding: Binding) -> Self {
+        self.binding = Some(binding);
+        self
+    }
+
     /// Takes a server that forgets commits when it crashes (`fsync` or `synchronous_commit` is off). For
     /// tests and trials: what was answered may be gone.
     pub fn accept_lossy_server(mut self) -> Self {
@@ -130,6 +140,7 @@ impl fmt::Debug for PostgresOptions {
             .field("connections_max", &self.connections_max)
             .field("lanes", &self.lanes)
             .field("batch_max", &self.batch_max)
+            .field("binding", &self.binding)
             .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,11 @@
 //! Whether the server is one to rely on, and the tables in it.
 
+use countersign::ledger::Binding;
 use deadpool_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::failure::{Failure, OpenError};
+use super::installation::bind;
 use super::options::PostgresOptions;
 use crate::migrate::{Applied, Migration, pending};
 
@@ -45,6 +47,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "open",
         sql: include_str!("../../migrations/postgres/0006_open.sql"),
     },
+    Migration {
+        number: 7,
+        name: "installation",
+        sql: include_str!("../../migrations/postgres/0007_installation.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep our promises.
@@ -77,8 +84,12 @@ pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<
     Ok(())
 }
 
-/// Brings the tables up to date. Others that start at the same time wait for each other.
-pub(super) async fn migrate(client: &mut Client) -> Result<(), OpenError> {
+/// Brings the tables up to date and binds them to their keys, in one transaction. Others that start at the same time wait
+/// for each other: of those that come with different keys, one is the first.
+pub(super) async fn migrate(
+    client: &mut Client,
+    binding: Option<&Binding>,
+) -> Result<(), OpenError> {
     make_migration_table(client).await?;
     let transaction = client.transaction().await.map_err(Failure::from)?;
     // Reading what was applied and applying the rest is one piece: whoever comes second finds it done.
@@ -111,6 +122,9 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), OpenError> {
             .await;
         noted.map_err(Failure::from)?;
         tracing::info!(number, name = migration.name, "the schema was migrated");
+    }
+    if let Some(binding) = binding {
+        bind(&transaction, binding).await?;
     }
     transaction.commit().await.map_err(Failure::from)?;
     Ok(())

@@ -1,7 +1,9 @@
 //! Brings a database file to the schema of this program.
 
+use countersign::ledger::Binding;
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use super::installation::bind;
 use super::open::OpenError;
 use crate::migrate::{Applied, Migration, MigrationError, pending};
 
@@ -27,9 +29,19 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "open",
         sql: include_str!("../../migrations/sqlite/0004_open.sql"),
     },
+    Migration {
+        number: 5,
+        name: "installation",
+        sql: include_str!("../../migrations/sqlite/0005_installation.sql"),
+    },
 ];
 
-pub(super) fn migrate(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {
+/// Applies what is missing and binds the file to its keys, in one transaction: a file that is not ours stays as it is.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    known: &[Migration],
+    binding: Option<&Binding>,
+) -> Result<(), OpenError> {
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let newest = known.last().map_or(0, |migration| migration.number);
     if version > newest {
@@ -39,25 +51,26 @@ pub(super) fn migrate(connection: &mut Connection, known: &[Migration]) -> Resul
         };
         return Err(error.into());
     }
-    connection.execute_batch(
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(
         "CREATE TABLE IF NOT EXISTS migration (
             number INTEGER PRIMARY KEY,
             name TEXT NOT NULL,
             checksum BLOB NOT NULL
         ) STRICT",
     )?;
-    let applied = applied(connection)?;
-    for migration in pending(known, &applied)? {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in pending(known, &applied(&transaction)?)? {
         transaction.execute_batch(migration.sql)?;
         transaction.execute(
             "INSERT INTO migration VALUES (?1, ?2, ?3)",
             params![migration.number, migration.name, migration.checksum()],
         )?;
         transaction.pragma_update(None, "user_version", migration.number)?;
-        transaction.commit()?;
     }
-    Ok(())
+    if let Some(binding) = binding {
+        bind(&transaction, binding)?;
+    }
+    Ok(transaction.commit()?)
 }
 
 fn applied(connection: &Connection) -> rusqlite::Result<Vec<Applied>> {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use countersign::ledger::NotOurs;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
@@ -12,7 +13,7 @@ use super::SqliteOptions;
 use super::migrate::{MIGRATIONS, migrate};
 use super::time::timestamp;
 use super::tip::Tip;
-use super::{connection, failure::Failure};
+use super::{connection, failure::Failure, installation};
 use crate::migrate::MigrationError;
 
 /// The store could not be opened.
@@ -51,6 +52,9 @@ pub enum OpenError {
     /// The schema is not ours to use.
     #[error(transparent)]
     Schema(#[from] MigrationError),
+    /// It belongs to other keys.
+    #[error(transparent)]
+    Installation(#[from] NotOurs),
     /// It is no database, or a broken one.
     #[error(
         "the database is damaged: {what}; keep the file and its -wal as they are, and restore a backup"
@@ -121,6 +125,9 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: i64) -> Result<Ope
         path: path.to_owned(),
         source,
     })?;
+    if let Some(binding) = &options.binding {
+        installation::check_unopened(path, binding)?;
+    }
     let mut connection = connection::writer(path, options)?;
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
@@ -129,7 +136,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: i64) -> Result<Ope
             mode,
         });
     }
-    migrate(&mut connection, MIGRATIONS)?;
+    migrate(&mut connection, MIGRATIONS, options.binding.as_ref())?;
     let tip = Tip::load(&connection).map_err(|failure| match failure {
         Failure::Damaged { what } => OpenError::Damaged { what },
         Failure::Database(error) => OpenError::Damaged {

@@ -96,6 +96,12 @@ pub enum CopyError {
         /// How many leaves the head says there are.
         size: u64,
     },
+    /// The tree over the leaves is not the one that was signed.
+    #[error("the first {size} leaves have another root than the newest signed checkpoint")]
+    Signed {
+        /// How many leaves were signed.
+        size: u64,
+    },
     /// A payload is not the one that its record was made of.
     #[error("the payload of record {record} is not the one that the record names")]
     Payload {
@@ -173,14 +179,28 @@ async fn integrate_all(from: &SqliteStore) -> Result<(), CopyError> {
 
 /// Counts what was compared, and checks what the rows say of each other.
 #[derive(Default)]
-struct Verified {
+pub(crate) struct Verified {
     rows: u64,
     report: Report,
     leaves: Frontier,
+    /// A tree that was signed, until the leaves have come as far.
+    signed: Option<Head>,
 }
 
 impl Verified {
-    fn add(&mut self, row: &Row) -> Result<(), CopyError> {
+    /// The leaves have to give this tree on their way.
+    pub(crate) fn expecting(signed: Option<Head>) -> Self {
+        Self {
+            signed: signed.filter(|signed| signed.size > 0),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub(crate) fn add(&mut self, row: &Row) -> Result<(), CopyError> {
         self.rows += 1;
         let report = &mut self.report;
         match row {
@@ -196,6 +216,7 @@ impl Verified {
                 }
                 if record.index == Some(self.leaves.size()) {
                     self.leaves.push(leaf_hash(&record.leaf));
+                    self.compare_signed()?;
                 }
             }
             Row::Tile { .. } => report.tiles += 1,
@@ -208,7 +229,18 @@ impl Verified {
         Ok(())
     }
 
-    fn finish(self) -> Result<Report, CopyError> {
+    fn compare_signed(&mut self) -> Result<(), CopyError> {
+        let size = self.leaves.size();
+        match self.signed.take_if(|signed| signed.size == size) {
+            Some(signed) if signed.root != self.leaves.root() => Err(CopyError::Signed { size }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Report, CopyError> {
+        if let Some(Head { size, .. }) = self.signed {
+            return Err(CopyError::Signed { size });
+        }
         let size = self.report.tree.map_or(0, |tree| tree.size);
         let computed = Head {
             size: self.leaves.size(),

@@ -8,13 +8,14 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, DocumentKey, DocumentRead,
+    Binding, Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, DocumentKey, DocumentRead,
     DocumentWrite, Draw, Entry, Error, Held, HeldState, IndexEntry, KeyChange, KeyDigest, Lapse,
     Outcome, PotKey, ReservationId, Reserve, Scope, ShapeRead, Store,
 };
 use countersign_contract::evidence::EvidenceRecord;
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RecordKind, RequestId, SnapshotId, ToolName, canonical};
+use countersign_evidence::note::SigningKey;
 use jiff::{SignedDuration, Timestamp};
 
 /// Long enough not to be over while a case runs.
@@ -26,6 +27,12 @@ pub const TICK: Duration = Duration::from_millis(1);
 /// One tick before it is over.
 pub const fn almost(all: Duration) -> Duration {
     all.saturating_sub(TICK)
+}
+
+/// The `n`th keys that a store may be opened with. The cases of the contract expect the first.
+pub fn bound_to(n: u8) -> Binding {
+    let key = SigningKey::from_seed("example.com/log", &[n; 32]).expect("a name of a log");
+    Binding::new(format!("in_{n}"), format!("m_{n}"), key.verifying_key())
 }
 
 /// The scope of a key of `u_1` for one tool.

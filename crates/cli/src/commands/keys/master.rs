@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign::contract::{RecordKind, Retention};
-use countersign::ledger::Durability;
+use countersign::ledger::{Durability, Installation};
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::seal::MasterKey;
 use serde_json::json;
@@ -111,6 +111,7 @@ impl RotateMaster {
     }
 }
 
+/// Binds the store to the new key, with the record of the rotation, in one commit.
 fn record(place: &Place, old: &MasterKey, rewrapped: usize) -> Result<(), Failure> {
     let act = Act {
         kind: RecordKind::Config,
@@ -127,6 +128,22 @@ fn record(place: &Place, old: &MasterKey, rewrapped: usize) -> Result<(), Failur
     };
     let entry = act.entry(place.ids.snapshot_id(), None);
     let store = place.store();
-    let append = store.append(Draft::from(entry), Durability::Committed);
-    place.runtime.block_on(append).map_err(store_failed)
+    let bound = place.runtime.block_on(async {
+        let Some(from) = store.installation().await? else {
+            let append = store.append(Draft::from(entry), Durability::Committed);
+            return append.await.map(|()| true);
+        };
+        let to = Installation {
+            master: place.master.id().to_owned(),
+            ..from.clone()
+        };
+        store.rebind(&from, to, entry).await
+    });
+    if bound.map_err(store_failed)? {
+        return Ok(());
+    }
+    Err(
+        Failure::new("another process has changed the keys of this store meanwhile")
+            .hint("run the command again: what is done stays done"),
+    )
 }

@@ -183,6 +183,12 @@ pub enum Fault {
         /// Why.
         fault: FreshnessFault,
     },
+    /// A record that begins this log after another one, which is not what it says.
+    #[error("it begins the log after another one, and {what}")]
+    EarlierLog {
+        /// What is wrong.
+        what: &'static str,
+    },
 }
 
 impl Fault {
@@ -213,6 +219,7 @@ impl Fault {
             Self::LinkDiffers { .. } => "link_differs",
             Self::LinkLater { .. } => "link_later",
             Self::Freshness { fault, .. } => fault.code(),
+            Self::EarlierLog { .. } => "earlier_log",
         }
     }
 
@@ -241,7 +248,8 @@ impl Fault {
             | Self::LinkMissing { .. }
             | Self::LinkDiffers { .. }
             | Self::LinkLater { .. }
-            | Self::Freshness { .. } => None,
+            | Self::Freshness { .. }
+            | Self::EarlierLog { .. } => None,
         }
     }
 }

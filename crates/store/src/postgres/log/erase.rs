@@ -148,7 +148,10 @@ fn record(hold: &Hold) -> &str {
 }
 
 /// Keeps a record; one that is kept already is not kept twice.
-async fn keep(transaction: &Transaction<'_>, entry: &Entry) -> Result<(), Failure> {
+pub(in crate::postgres) async fn keep(
+    transaction: &Transaction<'_>,
+    entry: &Entry,
+) -> Result<(), Failure> {
     let known = "SELECT 1 FROM record WHERE id = $1";
     if transaction
         .query_opt(known, &[&entry.id.as_str()])

@@ -1,0 +1,129 @@
+//! A backup of a place: the operation, for the command alone and for a server that is asked for it.
+
+use std::path::{Path, PathBuf};
+
+use countersign_store::sqlite::{BackupError, BackupProgress, BackupReport};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::backend::Backend;
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::keys::{LOG, MASTER};
+
+/// A finished backup, as the command tells it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// Where it is.
+    pub(crate) file: PathBuf,
+    /// How large it is.
+    pub(crate) bytes: u64,
+    /// How many records it has.
+    pub(crate) records: u64,
+    /// How many of them are under its newest signed checkpoint.
+    pub(crate) signed: u64,
+    /// The installation that it belongs to.
+    pub(crate) installation: String,
+    /// The file with the keys, where one was asked for.
+    pub(crate) keys: Option<PathBuf>,
+}
+
+/// The keys that a store cannot be read or continued without, as a file beside its backup.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyFile {
+    /// The installation that they belong to.
+    pub(crate) installation: String,
+    /// As in `master.key`; none where the environment brings it.
+    pub(crate) master: Option<String>,
+    /// As in `log.key`.
+    pub(crate) log: String,
+}
+
+/// Writes one moment of a store to a new file and verifies it, while calls go on. `to` is absolute where a server does it.
+pub(crate) async fn backup(
+    backend: &Backend,
+    folder: &Folder,
+    to: &Path,
+    with_keys: bool,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<Made, Failure> {
+    let store = match backend {
+        Backend::Sqlite(store) => store,
+        Backend::Postgres(_) => return Err(of_postgres()),
+        Backend::Memory(_) => {
+            return Err(Failure::new("a store in memory cannot be backed up")
+                .hint("name a store that stays"));
+        }
+    };
+    let keys = keys_path(to);
+    if with_keys && keys.exists() {
+        return Err(exists(&keys));
+    }
+    let made = store.backup(to, progress).await;
+    let report = made.map_err(|error| failed(error, to))?;
+    if with_keys {
+        write_keys(folder, &keys, &report)?;
+    }
+    Ok(Made {
+        file: to.to_owned(),
+        bytes: report.bytes,
+        records: report.records,
+        signed: report.signed,
+        installation: report.installation.id,
+        keys: with_keys.then_some(keys),
+    })
+}
+
+/// Where the keys of a backup are.
+pub(crate) fn keys_path(backup: &Path) -> PathBuf {
+    let mut name = backup.as_os_str().to_owned();
+    name.push(".keys");
+    name.into()
+}
+
+fn write_keys(folder: &Folder, path: &Path, report: &BackupReport) -> Result<(), Failure> {
+    let read = |name| folder.read_secret(name);
+    let log = read(LOG)?.ok_or_else(|| Failure::new("log.key is missing"))?;
+    let keys = KeyFile {
+        installation: report.installation.id.clone(),
+        master: read(MASTER)?.map(|text| (*text).clone()),
+        log: (*log).clone(),
+    };
+    let text = Zeroizing::new(serde_json::to_string_pretty(&keys)?);
+    let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let beside = Folder::existing(parent.unwrap_or(Path::new(".")).to_owned())?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    beside.write_secret(&name, &text)
+}
+
+fn of_postgres() -> Failure {
+    Failure::new("PostgreSQL is backed up with its own tools").hint(
+        "`pg_dump --format=custom` takes one snapshot while calls go on; after `pg_restore`, run `countersign store restore`; see docs/operating.md",
+    )
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::new(format!("{} is there already", path.display()))
+        .hint("name a file that is not there yet: no backup is overwritten")
+}
+
+fn failed(error: BackupError, to: &Path) -> Failure {
+    match error {
+        BackupError::Exists { path } => exists(&path),
+        BackupError::Damaged { .. }
+        | BackupError::Rows(_)
+        | BackupError::LogKey(_)
+        | BackupError::Checkpoint(_) => {
+            let error = anyhow::Error::new(error);
+            let error = error.context(format!("{} was not made", to.display()));
+            Failure::from(error)
+                .hint("`countersign verify --all` and `countersign doctor` say more")
+                .not_verified()
+        }
+        BackupError::Io { .. } | BackupError::NoInstallation | BackupError::Store(_) => {
+            let error = anyhow::Error::new(error);
+            Failure::from(error.context(format!("{} was not made", to.display())))
+        }
+    }
+}

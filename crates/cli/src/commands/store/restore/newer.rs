@@ -1,0 +1,100 @@
+//! A store that went on since the backup: its log stays, and documents of the backup are put back into it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use countersign::approve;
+use countersign::ledger::Keyring;
+use countersign_evidence::seal::Kms;
+use countersign_gateway::identity::{API_KEYS, FLAGS};
+use countersign_store::sqlite::PutBack;
+use serde_json::json;
+
+use super::How;
+use super::judge::verified;
+use super::log::act;
+use crate::backend::Backend;
+use crate::failure::Failure;
+use crate::journal;
+use crate::keys::{self, MASTER_OLD, MasterSource};
+use crate::place::{Place, store_failed};
+
+/// How many users are compared at once.
+const USERS: usize = 500;
+
+/// Refuses a store that is no continuation of the backup, or was rolled back itself.
+pub(super) fn check(newer: &Place, backup: &Place) -> Result<(), Failure> {
+    let store = backup.store();
+    let signed = backup.runtime.block_on(store.checkpoint());
+    let signed = signed.map_err(store_failed)?;
+    verified(newer, signed)?;
+    match journal::held(&newer.folder, &newer.log_key)? {
+        Some(held) => verified(newer, Some(held)),
+        None => Ok(()),
+    }
+}
+
+/// Puts the documents of the backup back.
+pub(super) fn put_back(newer: &Place, backup: &Place, file: &Path) -> Result<How, Failure> {
+    let (Backend::Sqlite(now), Backend::Sqlite(then)) = (&newer.backend, &backup.backend) else {
+        return Err(Failure::new("only a SQLite store is restored from a file"));
+    };
+    let erased = newer.runtime.block_on(erased(newer, &**now, &**then))?;
+    let users_erased = erased.len() as u64;
+    let head = newer.runtime.block_on(backup.store().head());
+    let about = json!({
+        "event": "store_restored",
+        "documents_of": head.map_err(store_failed)?.size,
+    });
+    let plan = PutBack {
+        without_users: erased,
+        stays: is_ours,
+    };
+    let restored = now.put_back(file, plan, act(newer, about));
+    let restored = newer.runtime.block_on(restored).map_err(store_failed)?;
+    Ok(How::PutBack {
+        documents: restored.put_back,
+        removed: restored.removed,
+        left_out: restored.left_out,
+        users_erased,
+    })
+}
+
+/// True for documents that say who may do what, and what was asked and answered: they are as new as the log.
+fn is_ours(collection: &str) -> bool {
+    collection == API_KEYS || collection == FLAGS || collection == approve::COLLECTION
+}
+
+/// Users of the backup whose key is gone, or another one: they were erased since.
+async fn erased(
+    place: &Place,
+    now: &dyn Keyring,
+    then: &dyn Keyring,
+) -> Result<HashSet<String>, Failure> {
+    let before = match place.master_source {
+        MasterSource::Environment => keys::old_in_environment()?,
+        MasterSource::File => keys::master_in(&place.folder, MASTER_OLD)?,
+    };
+    let before = before.as_deref().map(|before| before as &dyn Kms);
+    let vault = place.vault();
+    let mut erased = HashSet::new();
+    let mut after = String::new();
+    loop {
+        let users = then.users(&after, USERS).await.map_err(store_failed)?;
+        let Some(last) = users.last() else {
+            return Ok(erased);
+        };
+        after.clone_from(last);
+        for user in users {
+            let was = then.user_key(&user).await.map_err(store_failed)?;
+            let is = now.user_key(&user).await.map_err(store_failed)?;
+            let is_same = match (&was, &is) {
+                (Some(was), Some(is)) => vault.is_same_key(&user, was, is, before).await,
+                (Some(_) | None, Some(_) | None) => false,
+            };
+            if !is_same {
+                erased.insert(user);
+            }
+        }
+    }
+}

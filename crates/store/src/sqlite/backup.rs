@@ -1,0 +1,369 @@
+//! A backup: one moment of the file, copied while others write, and verified before it has its name.
+//!
+//! The copy is made within one read transaction, so that no write begins it anew. It is written to the disk in portions, so
+//! that commits never wait for all of it, and marked as a copy: only a restore opens it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use countersign::ledger::{Error, Head, Installation};
+use countersign_evidence::checkpoint::{Checkpoint, CheckpointError};
+use countersign_evidence::note::{NoteError, VerifyingKey};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use tokio::sync::mpsc;
+
+use super::failure::Failure;
+use super::installation::installation;
+use super::tip::head;
+use super::values::unsigned;
+use super::{Dump, SqliteOptions, SqliteStore, connection};
+use crate::transfer::{CopyError, Source as _, Verified};
+
+/// How many pages are copied at once.
+const PAGES: i32 = 256;
+
+/// How many bytes may wait for the disk: a commit that comes meanwhile waits for no more than these.
+const UNSYNCED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// How soon a file that somebody else holds is tried again.
+const BUSY: Duration = Duration::from_millis(10);
+
+/// How many rows are verified at once.
+const ROWS: usize = 500;
+
+/// A backup that was made and verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupReport {
+    /// How large the file is.
+    pub bytes: u64,
+    /// The installation that it belongs to.
+    pub installation: Installation,
+    /// How many records it has.
+    pub records: u64,
+    /// The tree over them; a record that is not in it yet is taken in after a restore.
+    pub tree: Head,
+    /// The newest signed checkpoint in it; none where nothing was signed yet.
+    pub checkpoint: Option<String>,
+    /// How many records that checkpoint covers.
+    pub signed: u64,
+}
+
+/// How far a backup is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackupProgress {
+    /// The work that is being done.
+    pub phase: BackupPhase,
+    /// How much of it is done.
+    pub done: u64,
+    /// How much of it there is.
+    pub total: u64,
+}
+
+/// The work of a backup, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackupPhase {
+    /// Pages are copied.
+    Copy,
+    /// Rows are read back; their number is not known before.
+    Verify,
+}
+
+/// A backup was not made, or is none.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// There is a file of this name.
+    #[error("{} is there already", path.display())]
+    Exists {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file system said no.
+    #[error("cannot write {}", path.display())]
+    Io {
+        /// The file it was about.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The store was opened without keys, so nobody could tell whose copy it is.
+    #[error("the store names no keys")]
+    NoInstallation,
+    /// The public key of the log cannot be read.
+    #[error("the log key in the store cannot be read")]
+    LogKey(#[source] NoteError),
+    /// The newest checkpoint is none of this log.
+    #[error("the newest checkpoint in the copy is not valid")]
+    Checkpoint(#[source] CheckpointError),
+    /// The file is damaged, or only a part of it.
+    #[error("the copy is damaged: {what}")]
+    Damaged {
+        /// The first thing that is wrong.
+        what: String,
+    },
+    /// The rows do not fit together.
+    #[error(transparent)]
+    Rows(#[from] CopyError),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl SqliteStore {
+    /// Writes one moment of the store to a new file, while calls go on; verifies it, and only then gives it its name.
+    pub async fn backup(
+        &self,
+        to: &Path,
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
+    ) -> Result<BackupReport, BackupError> {
+        if to.exists() {
+            let path = to.to_owned();
+            return Err(BackupError::Exists { path });
+        }
+        let from = connection::reader(&self.path, &self.options).map_err(Failure::from);
+        let from = from.map_err(Error::from)?;
+        let temporary = Temporary::beside(to)?;
+        copy_told(from, &temporary.0, Mark::Copy, progress).await?;
+        let report = verify(&temporary.0, &self.options, progress).await?;
+        temporary.name(to)?;
+        Ok(report)
+    }
+}
+
+/// Copies a database, whoever made it, into a new file, as one moment of it.
+pub(super) async fn copy_told(
+    from: Connection,
+    to: &Path,
+    mark: Mark,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<(), BackupError> {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let path = to.to_owned();
+    let copying = tokio::task::spawn_blocking(move || {
+        copy(&from, &path, mark, &mut |done, total| {
+            tell.send((done, total)).ok();
+        })
+    });
+    while let Some((done, total)) = told.recv().await {
+        let phase = BackupPhase::Copy;
+        progress(BackupProgress { phase, done, total });
+    }
+    copying.await.unwrap_or_else(|error| {
+        let what = error.to_string();
+        Err(BackupError::Damaged { what })
+    })
+}
+
+/// The standing of a file that was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A copy, until it is restored.
+    Copy,
+    /// As the original.
+    AsItWas,
+}
+
+fn copy(
+    from: &Connection,
+    to: &Path,
+    mark: Mark,
+    tell: &mut dyn FnMut(u64, u64),
+) -> Result<(), BackupError> {
+    let about = |source| BackupError::Io {
+        path: to.to_owned(),
+        source,
+    };
+    let file = create(to).map_err(about)?;
+    // From now on this connection sees what is committed now, and nothing later.
+    from.execute_batch("BEGIN").map_err(not_copied)?;
+    let page_bytes: u32 = from
+        .pragma_query_value(None, "page_size", |row| row.get(0))
+        .map_err(not_copied)?;
+    let page_bytes = u64::from(page_bytes);
+    from.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+        .map_err(not_copied)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(to, flags).map_err(not_copied)?;
+    // Nobody uses a copy that was not finished, so it needs no journal, and it is synced here.
+    copy.pragma_update(None, "journal_mode", "OFF")
+        .and_then(|()| copy.pragma_update(None, "synchronous", "OFF"))
+        .map_err(not_copied)?;
+    let backup = Backup::new(from, &mut copy).map_err(not_copied)?;
+    let mut synced = 0;
+    loop {
+        let step = backup.step(PAGES).map_err(not_copied)?;
+        let progress = backup.progress();
+        let total = u64::try_from(progress.pagecount).unwrap_or_default() * page_bytes;
+        let left = u64::try_from(progress.remaining).unwrap_or_default() * page_bytes;
+        let done = total.saturating_sub(left);
+        if done - synced >= UNSYNCED_BYTES_MAX {
+            file.sync_data().map_err(about)?;
+            synced = done;
+        }
+        tell(done, total);
+        if step == StepResult::Done {
+            break;
+        }
+        if step != StepResult::More {
+            // Somebody looks at the file with a program of their own, which nobody does for long.
+            std::thread::sleep(BUSY);
+        }
+    }
+    drop(backup);
+    drop(copy);
+    finish(to, mark)?;
+    file.sync_all().map_err(about)
+}
+
+/// One file, without a log beside it, and marked.
+fn finish(path: &Path, mark: Mark) -> Result<(), BackupError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(not_copied)?;
+    connection
+        .pragma_update(None, "journal_mode", "DELETE")
+        .map_err(not_copied)?;
+    if mark == Mark::AsItWas {
+        return Ok(());
+    }
+    let marked = connection.execute("UPDATE installation SET is_copy = 1", []);
+    if marked.map_err(not_copied)? == 0 {
+        return Err(BackupError::NoInstallation);
+    }
+    Ok(())
+}
+
+/// Reads everything back: the pages, the rows, the tree over the records, and the signature under it.
+pub(super) async fn verify(
+    path: &Path,
+    options: &SqliteOptions,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<BackupReport, BackupError> {
+    let (path, options) = (path.to_owned(), options.clone());
+    let opening = tokio::task::spawn_blocking(move || opened(&path, &options)).await;
+    let (mut report, dump) = opening.map_err(|error| BackupError::Damaged {
+        what: error.to_string(),
+    })??;
+    let signed = match &report.checkpoint {
+        Some(note) => Some(signed_by(note, &report.installation)?),
+        None => None,
+    };
+    let mut dump = dump;
+    let mut verified = Verified::expecting(signed);
+    loop {
+        let rows = dump.next_batch(ROWS).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in &rows {
+            verified.add(row)?;
+        }
+        let (phase, done) = (BackupPhase::Verify, verified.rows());
+        progress(BackupProgress {
+            phase,
+            done,
+            total: done,
+        });
+    }
+    report.records = verified.finish()?.records;
+    report.signed = signed.map_or(0, |signed| signed.size);
+    Ok(report)
+}
+
+fn opened(path: &Path, options: &SqliteOptions) -> Result<(BackupReport, Dump), BackupError> {
+    let connection = connection::reader(path, options).map_err(not_copied)?;
+    let check = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
+    let found: String = check.map_err(not_copied)?;
+    if found != "ok" {
+        return Err(BackupError::Damaged { what: found });
+    }
+    let installed = installation(&connection).map_err(not_copied)?;
+    let installed = installed.ok_or(BackupError::NoInstallation)?;
+    let (size, root) = head(&connection).map_err(Error::from)?;
+    let newest = "SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1";
+    let checkpoint = connection.query_row(newest, [], |row| row.get(0));
+    let pages: i64 = connection
+        .query_row(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(not_copied)?;
+    let report = BackupReport {
+        bytes: unsigned(pages),
+        installation: installed,
+        records: 0,
+        tree: Head { size, root },
+        checkpoint: checkpoint.optional().map_err(not_copied)?,
+        signed: 0,
+    };
+    let dump = Dump::start(connection).map_err(Error::from)?;
+    Ok((report, dump))
+}
+
+fn signed_by(note: &str, installation: &Installation) -> Result<Head, BackupError> {
+    let key: VerifyingKey = installation.log_key.parse().map_err(BackupError::LogKey)?;
+    let signed = Checkpoint::open(note, &key).map_err(BackupError::Checkpoint)?;
+    Ok(Head {
+        size: signed.size,
+        root: signed.root,
+    })
+}
+
+/// A file that is gone with this value, unless it gets its name.
+pub(super) struct Temporary(pub(super) PathBuf);
+
+impl Temporary {
+    pub(super) fn beside(to: &Path) -> Result<Self, BackupError> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(to.file_name().unwrap_or_default());
+        name.push(format!(".{}.part", std::process::id()));
+        let temporary = to.with_file_name(name);
+        remove(&temporary);
+        Ok(Self(temporary))
+    }
+
+    /// Gives it its name, durably.
+    pub(super) fn name(self, to: &Path) -> Result<(), BackupError> {
+        let folder = to.parent().filter(|path| !path.as_os_str().is_empty());
+        let named = fs::rename(&self.0, to)
+            .and_then(|()| File::open(folder.unwrap_or(Path::new(".")))?.sync_all());
+        named.map_err(|source| BackupError::Io {
+            path: to.to_owned(),
+            source,
+        })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// That a part of a copy cannot be removed changes nothing about it.
+fn remove(path: &Path) {
+    for suffix in ["", "-journal", "-wal", "-shm", ".lock"] {
+        fs::remove_file(super::open::with_suffix(path, suffix)).ok();
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(path)
+}
+
+fn not_copied(error: rusqlite::Error) -> BackupError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+            BackupError::Damaged {
+                what: error.to_string(),
+            }
+        }
+        _ => BackupError::Store(Failure::from(error).into()),
+    }
+}

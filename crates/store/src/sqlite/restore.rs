@@ -1,0 +1,218 @@
+//! Documents of a backup, put back into the store that has gone on since.
+//!
+//! Only tools' documents are put back. The log, keys, claims, holds, budgets and everything else that says what happened stay as
+//! they are now, so that nothing is erased, revoked or done a second time, or forgotten.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use countersign::ledger::{DocumentKey, DocumentWrite, Entry, Error};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
+
+use super::backup::{BackupError, BackupProgress, Mark, copy_told};
+use super::documents::{self, decoded};
+use super::failure::Failure;
+use super::log::entry::{Sealed, keep};
+use super::open::{self, OpenError, with_suffix};
+use super::values::unsigned;
+use super::writer::{Done, Session};
+use super::{SqliteStore, connection};
+
+/// The documents that are put back.
+#[derive(Debug, Clone)]
+pub struct PutBack {
+    /// Users whose documents stay as they are, because they were erased since.
+    pub without_users: HashSet<String>,
+    /// True for collections that stay as they are.
+    pub stays: fn(&str) -> bool,
+}
+
+/// What was put back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Documents that are now as in the backup.
+    pub put_back: u64,
+    /// Documents that were made since the backup, and are gone.
+    pub removed: u64,
+    /// Documents of the backup whose users were erased since.
+    pub left_out: u64,
+}
+
+/// The right to a file, as whoever has opened its store has it.
+#[derive(Debug)]
+pub struct FileLock {
+    _file: std::fs::File,
+}
+
+impl SqliteStore {
+    /// Makes every document what it was in the backup, with the record of it, in one commit. The backup belongs to the same
+    /// installation and is of the current schema.
+    pub async fn put_back(
+        &self,
+        backup: &Path,
+        plan: PutBack,
+        entry: Entry,
+    ) -> Result<Restored, Error> {
+        let (backup, options, sealed) =
+            (backup.to_owned(), self.options.clone(), Sealed::from(entry));
+        let put_back = self.writer.run(move |session| {
+            let from = connection::reader(&backup, &options)?;
+            let restored = put_back(session, &from, &plan)?;
+            keep(session, &sealed)?;
+            Ok(Done::Kept(restored))
+        });
+        Ok(put_back.await?)
+    }
+
+    /// Keeps everybody else from opening a file while it is replaced.
+    pub fn lock(path: &Path) -> Result<FileLock, OpenError> {
+        let _file = open::lock(path)?;
+        Ok(FileLock { _file })
+    }
+
+    /// Copies a backup, or any other copy of a store, to a new file; the original is not touched.
+    pub async fn copy_file(
+        from: &Path,
+        to: &Path,
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
+    ) -> Result<(), BackupError> {
+        let opened = open_copy(from).map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                BackupError::Damaged {
+                    what: error.to_string(),
+                }
+            }
+            _ => BackupError::Store(Failure::from(error).into()),
+        })?;
+        let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN ('migration', 'record')";
+        let found = opened.query_row(tables, [], |row| row.get::<_, i64>(0));
+        if !found.is_ok_and(|found| found == 2) {
+            let what = "it holds no store".to_owned();
+            return Err(BackupError::Damaged { what });
+        }
+        copy_told(opened, to, Mark::AsItWas, progress).await
+    }
+}
+
+/// A file that nobody writes is read without a log of its own, so that nothing is made beside it.
+fn open_copy(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if with_suffix(path, "-wal").exists() {
+        return Connection::open_with_flags(path, flags);
+    }
+    let uri = uri(path);
+    Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+}
+
+fn uri(path: &Path) -> PathBuf {
+    let text = path.to_string_lossy();
+    let escaped = text
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    format!("file:{escaped}?immutable=1").into()
+}
+
+fn put_back(
+    session: &mut Session<'_>,
+    from: &Connection,
+    plan: &PutBack,
+) -> Result<Restored, Failure> {
+    let connection = session.connection;
+    let mut restored = Restored::default();
+    let mut rows = from.prepare(
+        "SELECT user_id, collection, id, body, entries FROM document WHERE body IS NOT NULL",
+    )?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let key = key(row)?;
+        if (plan.stays)(&key.collection) {
+            continue;
+        }
+        if plan.without_users.contains(&key.user_id) {
+            restored.left_out += 1;
+            continue;
+        }
+        let (body, entries): (Vec<u8>, Vec<u8>) = (row.get(3)?, row.get(4)?);
+        let now = present(connection, &key)?;
+        if now.body.as_ref() == Some(&body) && now.entries == entries {
+            continue;
+        }
+        let write = DocumentWrite {
+            key,
+            version: now.version,
+            body: Some(body),
+            entries: decoded(&entries)?,
+            tracked: true,
+        };
+        documents::write(connection, &write)?;
+        restored.put_back += 1;
+    }
+    remove_newer(connection, from, plan, &mut restored)?;
+    Ok(restored)
+}
+
+/// Removes what the backup does not have; its version stays, and rises.
+fn remove_newer(
+    connection: &Connection,
+    from: &Connection,
+    plan: &PutBack,
+    restored: &mut Restored,
+) -> Result<(), Failure> {
+    let mut rows = connection
+        .prepare("SELECT user_id, collection, id, version FROM document WHERE body IS NOT NULL")?;
+    let mut rows = rows.query([])?;
+    let mut newer = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key = key(row)?;
+        // Who was erased and came back is another user, of whom the backup knows nothing.
+        let is_another = plan.without_users.contains(&key.user_id);
+        if (plan.stays)(&key.collection) || is_another || present(from, &key)?.body.is_some() {
+            continue;
+        }
+        newer.push((key, unsigned(row.get(3)?)));
+    }
+    for (key, version) in newer {
+        let write = DocumentWrite {
+            key,
+            version,
+            body: None,
+            entries: Vec::new(),
+            tracked: true,
+        };
+        documents::write(connection, &write)?;
+        restored.removed += 1;
+    }
+    Ok(())
+}
+
+/// A document as a file has it.
+#[derive(Default)]
+struct Present {
+    version: u64,
+    body: Option<Vec<u8>>,
+    entries: Vec<u8>,
+}
+
+fn present(connection: &Connection, key: &DocumentKey) -> Result<Present, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT version, body, entries FROM document
+         WHERE user_id = ?1 AND collection = ?2 AND id = ?3",
+    )?;
+    let found = statement.query_row([&key.user_id, &key.collection, &key.id], |row| {
+        Ok(Present {
+            version: unsigned(row.get(0)?),
+            body: row.get(1)?,
+            entries: row.get(2)?,
+        })
+    });
+    Ok(found.optional()?.unwrap_or_default())
+}
+
+fn key(row: &Row<'_>) -> rusqlite::Result<DocumentKey> {
+    Ok(DocumentKey {
+        user_id: row.get(0)?,
+        collection: row.get(1)?,
+        id: row.get(2)?,
+    })
+}
