@@ -7,7 +7,7 @@ use countersign_contract::{
 use countersign_evidence::seal::{self, UserKey};
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::question::Question;
 use crate::ledger::{Entry, KeyDigest};
@@ -91,52 +91,15 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     let aad = payload::aad(&question.user_id, &id);
     let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
     let salt = seal::salt_of(&entropy.salt, seal::DOMAIN_SHOWN);
-    let mut about = json!({
-        "event": event.as_str(),
-        "approval": question.id,
-        // Digests under the user's own key: a bare one of few arguments could be guessed.
-        "request": question.recorded_request_id(keys).as_str(),
-        "call": question.place(keys).id,
-    });
-    match event {
-        Event::Confirmed | Event::Approved | Event::Denied => {
-            // Under the user's key as well: what was shown has few secrets besides the arguments.
-            let digest = keys.index(["approval shown", &*shown].join("\0").as_bytes());
-            about["shown"] = KeyDigest(digest).to_string().into();
-            about["shown_checked"] = how.is_checked.into();
-        }
-        Event::Asked | Event::Used | Event::Removed => {}
-    }
     let record = EvidenceRecord {
         subject: Some(keys.subject(&question.user_id)),
-        actor: Some(match event {
-            // Whoever answers for others answers by name.
-            Event::Confirmed | Event::Approved | Event::Denied if by.id != question.user_id => {
-                RecordedActor {
-                    kind: by.kind,
-                    id: by.id.clone(),
-                }
-            }
-            Event::Asked
-            | Event::Confirmed
-            | Event::Approved
-            | Event::Denied
-            | Event::Used
-            | Event::Removed => {
-                recorded_actor(by, &question.user_id, keys, *by == question.principal)
-            }
-        }),
-        tool: Some(RecordedTool {
-            name: question.tool.to_string(),
-            version: Some(question.tool_version.clone()),
-            definition: Some(question.definition),
-            build: None,
-        }),
+        actor: Some(actor_of(question, event, by, keys)),
+        tool: Some(tool_of(question)),
         policy_revision: Some(question.policy_revision.clone()),
         shown: Some(seal::commit(seal::DOMAIN_SHOWN, &salt, shown.as_bytes())),
         payload: Some(Digest::of_bytes(&sealed)),
         retention: question.retention,
-        act: about,
+        act: about(question, event, &shown, how, keys),
         ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())
     };
     let leaf = canonical_leaf(&record);
@@ -154,6 +117,49 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
         keep_payload: retention.of(question.retention),
     };
     (entry, link)
+}
+
+/// What the record says about an event: names, and digests under the user's own key, because a bare one of few arguments could be guessed.
+fn about(question: &Question, event: Event, shown: &str, how: Shown, keys: &UserKey) -> Value {
+    let mut about = json!({
+        "event": event.as_str(),
+        "approval": question.id,
+        "request": question.recorded_request_id(keys).as_str(),
+        "call": question.place(keys).id,
+    });
+    match event {
+        Event::Confirmed | Event::Approved | Event::Denied => {
+            let digest = keys.index(["approval shown", shown].join("\0").as_bytes());
+            about["shown"] = KeyDigest(digest).to_string().into();
+            about["shown_checked"] = how.is_checked.into();
+        }
+        Event::Asked | Event::Used | Event::Removed => {}
+    }
+    about
+}
+
+/// Whoever answers for others answers by name.
+fn actor_of(question: &Question, event: Event, by: &Actor, keys: &UserKey) -> RecordedActor {
+    let is_answer = match event {
+        Event::Confirmed | Event::Approved | Event::Denied => true,
+        Event::Asked | Event::Used | Event::Removed => false,
+    };
+    if is_answer && by.id != question.user_id {
+        return RecordedActor {
+            kind: by.kind,
+            id: by.id.clone(),
+        };
+    }
+    recorded_actor(by, &question.user_id, keys, *by == question.principal)
+}
+
+fn tool_of(question: &Question) -> RecordedTool {
+    RecordedTool {
+        name: question.tool.to_string(),
+        version: Some(question.tool_version.clone()),
+        definition: Some(question.definition),
+        build: None,
+    }
 }
 
 /// The question as the one who answers sees it, as canonical JSON. For an answer it is what the `shown_digest` is of; how it was
@@ -182,12 +188,7 @@ pub(super) fn refusal(
     let record = EvidenceRecord {
         subject: Some(keys.subject(&question.user_id)),
         actor: Some(recorded_actor(by, &question.user_id, keys, true)),
-        tool: Some(RecordedTool {
-            name: question.tool.to_string(),
-            version: Some(question.tool_version.clone()),
-            definition: Some(question.definition),
-            build: None,
-        }),
+        tool: Some(tool_of(question)),
         policy_revision: Some(question.policy_revision.clone()),
         act: json!({"event": "refused", "approval": question.id, "reason": reason}),
         ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())

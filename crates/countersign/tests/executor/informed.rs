@@ -319,6 +319,7 @@ async fn a_policy_sets_the_pause() {
 /// Every answer that does not count leaves one record for an actor, an approval and a reason, however often it is tried; what is no answer at all
 /// leaves none.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of attempts")]
 async fn answers_that_do_not_count_have_a_record() {
     let world = World::logging([Probe::write("pay.send").confirmed()]);
     ask(&world, "ann").await;

@@ -103,6 +103,7 @@ async fn a_call_waits_for_the_user() {
 /// U2 over HTTP: the approver reads the tool's words in the language of the request, and an answer counts for what was shown. The policy wants two
 /// approvers, within a time of its own; each answer that does not count is told why.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story of two approvers")]
 async fn approvers_answer_what_they_were_shown() {
     let parts = Parts::new();
     let keys = parts.api_keys();
