@@ -37,14 +37,6 @@ fn credentials(world: &World) -> Vec<Case> {
         nobody("a good one and a bad one", add().by(ann).by("x")),
         nobody("a bad one and a good one", add().by("x").by(ann)),
         nobody(
-            "the operator's and another",
-            Request::get("/v1/keys").by(&world.operator).by(bob),
-        ),
-        nobody(
-            "another and the operator's",
-            Request::get("/v1/keys").by(bob).by(&world.operator),
-        ),
-        nobody(
             "loopback behind a proxy",
             list().with("x-forwarded-for", "127.0.0.1"),
         ),

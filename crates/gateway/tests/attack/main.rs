@@ -20,7 +20,6 @@ mod http_client;
 mod issuers;
 mod mcp;
 mod names;
-mod operator;
 mod parsing;
 #[expect(dead_code, reason = "the other tests use all of it")]
 #[path = "../gateway/parts.rs"]
@@ -56,7 +55,6 @@ on_both_stores! {
     envelope: 20,
     mcp: 20,
     names: 15,
-    operator: 10,
     parsing: 20,
     races: 10,
     scopes: 25,

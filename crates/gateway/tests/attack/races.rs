@@ -210,7 +210,6 @@ async fn erased(world: &World, tally: &mut Tally) {
         .collect();
     all(world, &adds).await;
     tally.check("notes before", notes_of(world, &gina).await, 8);
-    world.keys.forget_user("gina", &operator()).await.unwrap();
     let archive = world.server.gateway.archive();
     let eraser = operator();
     let erasures = (0..4).map(|_| archive.erase("gina", &eraser, "she asked"));

@@ -15,7 +15,6 @@ use countersign::{Effects, Principal};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::Settings;
 use countersign_gateway::identity::{ApiKeys, Identity, NewKey, SCOPE_KEYS};
-use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_testkit::patience::until;
 use countersign_testkit::postgres::shared_postgres;
@@ -46,8 +45,6 @@ pub(crate) struct World {
     pub(crate) cast: Cast,
     pub(crate) issuers: Issuers,
     pub(crate) deeds: Arc<Deeds>,
-    /// The operator's token of this run.
-    pub(crate) operator: String,
     /// The record and the request of a call of ann's.
     pub(crate) record: String,
     pub(crate) request: String,
@@ -138,9 +135,7 @@ impl World {
         };
         let issuers = Issuers::in_folder(folder.path());
         let keys = parts.api_keys();
-        let operator = Operator::draw(&*parts.ids, operator());
-        let token = operator.token().to_owned();
-        let identity = identity(&parts, &keys, folder.path()).with_operator_token(operator);
+        let identity = identity(&parts, &keys, folder.path());
         let deeds = Arc::new(Deeds::default());
         let settings = Settings::default();
         let server = parts.serve_tools(identity, settings, catalog(&deeds)).await;
@@ -156,7 +151,6 @@ impl World {
             cast: Cast::default(),
             issuers,
             deeds,
-            operator: token,
             record: String::new(),
             request: String::new(),
             url,
@@ -236,7 +230,6 @@ impl World {
             .revoke(&id_of(&cast.revoked), &operator())
             .await
             .unwrap();
-        self.keys.forget_user("eve", &operator()).await.unwrap();
         let archive = self.server.gateway.archive();
         archive
             .erase("eve", &operator(), "she asked")
@@ -420,7 +413,6 @@ impl World {
         let secret = |token: &&String| token.splitn(3, '_').nth(2).unwrap().to_owned();
         let mut needles: Vec<String> = keys.iter().map(secret).collect();
         needles.extend(CANARIES.map(str::to_owned));
-        needles.push(self.operator.clone());
         needles
     }
 }
