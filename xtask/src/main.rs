@@ -91,6 +91,15 @@ fn generate() -> Result<()> {
         "write_contracts",
     ];
     Step::cargo("contracts/", &contracts).run()?;
+    let config = [
+        "run",
+        "--locked",
+        "--package",
+        "countersign-config",
+        "--example",
+        "write_config",
+    ];
+    Step::cargo("config.schema.json and docs/configuration.md", &config).run()?;
     let vectors = [
         "run",
         "--locked",

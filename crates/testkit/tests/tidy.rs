@@ -181,6 +181,7 @@ const ALL: &[&str] = &[
     "countersign",
     "countersign-args",
     "countersign-commerce",
+    "countersign-config",
     "countersign-contract",
     "countersign-evidence",
     "countersign-gateway",
@@ -236,6 +237,8 @@ fn room(package: &str) -> Option<Room> {
             &["countersign", "countersign-contract"],
             &["countersign-store", "countersign-testkit"],
         ),
+        // The settings as data, those of upstreams and their tools among them: it reads no file and no environment.
+        "countersign-config" => (Layer::Edge, &["countersign-upstream"], &[]),
         // Small on purpose: whoever checks our evidence has to be able to read what checks it.
         "countersign-verifier" => (
             Layer::Edge,
@@ -248,6 +251,7 @@ fn room(package: &str) -> Option<Room> {
                 "countersign",
                 "countersign-args",
                 "countersign-commerce",
+                "countersign-config",
                 "countersign-contract",
                 "countersign-evidence",
                 "countersign-gateway",

@@ -1,0 +1,357 @@
+//! The layers of a configuration, joined: default, file, environment, flag. The later counts, and the origin of
+//! every value is kept.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::check::is_in_range;
+use crate::document::Document;
+use crate::mistake::{Mistake, Mistakes};
+use crate::schema::{self, Node, PathKind, schema};
+use crate::sections::Config;
+
+/// The origin of a value. The later ones count before the earlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The configuration file.
+    File {
+        /// As it was named.
+        file: String,
+        /// From 1.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Environment {
+        /// Its name.
+        name: String,
+    },
+    /// A flag of the command line.
+    Flag {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { file, line } => write!(f, "{file}:{line}"),
+            Self::Environment { name } => write!(f, "environment {name}"),
+            Self::Flag { name } => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A value that the environment or the command line gives.
+#[derive(Clone)]
+pub struct Given {
+    key: &'static str,
+    value: Value,
+    origin: Origin,
+}
+
+impl Given {
+    /// A variable, as text; it is read as the type of the setting.
+    pub fn variable(key: &'static str, name: &str, text: &str) -> Self {
+        let origin = Origin::Environment {
+            name: name.to_owned(),
+        };
+        Self {
+            key,
+            value: of_text(key, text),
+            origin,
+        }
+    }
+
+    /// A variable that takes a setting away, whatever the file says.
+    pub fn unset_by(key: &'static str, name: &str) -> Self {
+        let origin = Origin::Environment {
+            name: name.to_owned(),
+        };
+        Self {
+            key,
+            value: Value::Null,
+            origin,
+        }
+    }
+
+    /// A flag.
+    pub fn flag(key: &'static str, name: &str, value: impl Into<Value>) -> Self {
+        let origin = Origin::Flag {
+            name: name.to_owned(),
+        };
+        let value = match value.into() {
+            Value::String(text) => of_text(key, &text),
+            other => other,
+        };
+        Self { key, value, origin }
+    }
+
+    fn mistake(&self, message: impl Into<String>, expected: Option<String>) -> Mistake {
+        Mistake {
+            file: match &self.origin {
+                Origin::Environment { name } | Origin::Flag { name } => name.clone(),
+                Origin::Default | Origin::File { .. } => String::new(),
+            },
+            line: 0,
+            column: 0,
+            key: self.key.to_owned(),
+            message: message.into(),
+            expected,
+            suggestion: None,
+        }
+    }
+
+    /// What is wrong with the value, looked at alone.
+    fn check(&self) -> Result<(), Mistake> {
+        let node = node_of(self.key);
+        let form = node.as_ref().map(Node::form);
+        let mut tree = Value::Object(Map::new());
+        put(&mut tree, self.key, self.value.clone());
+        if serde_json::from_value::<Config>(tree).is_err() {
+            return Err(self.mistake("it does not fit", form));
+        }
+        match node {
+            Some(node) if self.value.is_number() && !is_in_range(&node, self.value.as_f64()) => {
+                Err(self.mistake("it is out of range", form))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Without the value: it may hold a password.
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Given({} from {})", self.key, self.origin)
+    }
+}
+
+/// A setting with its value and where it came from. Secrets are not in it: addresses are without passwords, and keys
+/// are named, not shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The key with its tables.
+    pub key: String,
+    /// The value; `null` where there is none.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// A value that differs between two configurations. The values stay out of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The key with its tables.
+    pub key: String,
+    /// True if a running server takes it; otherwise it counts from the next start.
+    pub is_live: bool,
+}
+
+/// A whole configuration.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    config: Config,
+    document: Option<Arc<Document>>,
+    given: Vec<Given>,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Loaded {
+    /// Joins the layers. Without a file, the shop is there.
+    pub fn new(document: Option<Document>, given: Vec<Given>) -> Result<Self, Mistakes> {
+        Self::join(document.map(Arc::new), given)
+    }
+
+    /// The same with more flags.
+    pub fn with(&self, more: impl IntoIterator<Item = Given>) -> Result<Self, Mistakes> {
+        let mut given = self.given.clone();
+        given.extend(more);
+        Self::join(self.document.clone(), given)
+    }
+
+    /// The same with another file.
+    pub fn with_document(&self, document: Document) -> Result<Self, Mistakes> {
+        Self::join(Some(Arc::new(document)), self.given.clone())
+    }
+
+    fn join(document: Option<Arc<Document>>, mut given: Vec<Given>) -> Result<Self, Mistakes> {
+        let wrong: Vec<Mistake> = given.iter().filter_map(|one| one.check().err()).collect();
+        if !wrong.is_empty() {
+            return Err(Mistakes(wrong));
+        }
+        given.sort_by_key(|one| matches!(one.origin, Origin::Flag { .. }));
+        let mut origins = BTreeMap::new();
+        let mut tree = Value::Object(Map::new());
+        if let Some(document) = &document {
+            tree = document.tree().clone();
+            let folder = document.path().parent().unwrap_or(Path::new(""));
+            paths_from(folder, &mut tree);
+            let file = document.path().display().to_string();
+            for (key, (line, _)) in document.places() {
+                let (file, line) = (file.clone(), *line);
+                origins.insert(key.clone(), Origin::File { file, line });
+            }
+        } else {
+            put(&mut tree, "shop.enabled", Value::Bool(true));
+        }
+        for one in &given {
+            put(&mut tree, one.key, one.value.clone());
+            // What the file has below it counts no more.
+            let below = format!("{}.", one.key);
+            origins.retain(|key: &String, _| !key.starts_with(&below));
+            origins.insert(one.key.to_owned(), one.origin.clone());
+        }
+        let config = serde_json::from_value(tree).map_err(|error| {
+            let file = document
+                .as_deref()
+                .map(|document| document.mistake("", error.to_string()));
+            Mistakes(file.into_iter().collect())
+        })?;
+        Ok(Self {
+            config,
+            document,
+            given,
+            origins,
+        })
+    }
+
+    /// The values.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The file, where there is one.
+    pub fn document(&self) -> Option<&Document> {
+        self.document.as_deref()
+    }
+
+    /// Where the value of a key came from.
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// Every value with its origin: all settings, in their order, and what stands in lists of tables.
+    pub fn rows(&self) -> Vec<Row> {
+        let tree = serde_json::to_value(&self.config).unwrap_or_default();
+        let mut rows = Vec::new();
+        for section in schema::sections() {
+            if section.is_list {
+                let items = tree.get(&section.key).unwrap_or(&Value::Null);
+                self.flatten(&section.key, items, &mut rows);
+                continue;
+            }
+            for setting in &section.settings {
+                let pointer = format!("/{}", setting.key.replace('.', "/"));
+                let value = tree.pointer(&pointer).unwrap_or(&Value::Null);
+                self.flatten(&setting.key, value, &mut rows);
+            }
+        }
+        rows
+    }
+
+    fn flatten(&self, key: &str, value: &Value, rows: &mut Vec<Row>) {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                for (name, member) in members {
+                    self.flatten(&crate::check::joined(key, name), member, rows);
+                }
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                for (place, item) in items.iter().enumerate() {
+                    self.flatten(&format!("{key}[{place}]"), item, rows);
+                }
+            }
+            // A list of tables that has none.
+            Value::Null if key.contains('[') => {}
+            value => rows.push(Row {
+                key: key.to_owned(),
+                value: value.clone(),
+                origin: self.origin(key),
+            }),
+        }
+    }
+
+    /// The keys whose values differ in a newer configuration.
+    pub fn changes(&self, newer: &Self) -> Vec<Change> {
+        let values = |loaded: &Self| -> BTreeMap<String, Value> {
+            let rows = loaded.rows().into_iter();
+            rows.map(|row| (row.key, row.value)).collect()
+        };
+        let (old, new) = (values(self), values(newer));
+        let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        keys.into_iter()
+            .filter(|key| old.get(*key) != new.get(*key))
+            .map(|key| Change {
+                key: key.clone(),
+                is_live: schema::setting_of(key).is_some_and(|setting| setting.is_live),
+            })
+            .collect()
+    }
+}
+
+/// The schema at a key.
+fn node_of(key: &str) -> Option<Node<'static>> {
+    let root = Node::new(schema(), schema());
+    key.split('.')
+        .try_fold(root, |node, name| node.property(name))
+}
+
+/// A text as the type of its setting, where it can be read so.
+fn of_text(key: &str, text: &str) -> Value {
+    let types = node_of(key).map(|node| node.types()).unwrap_or_default();
+    let read = match types.as_slice() {
+        ["integer" | "number" | "boolean"] => serde_json::from_str(text).ok(),
+        _ => None,
+    };
+    read.unwrap_or_else(|| text.into())
+}
+
+/// Sets a value in a tree; tables on the way are made.
+fn put(tree: &mut Value, key: &str, value: Value) {
+    let mut place = tree;
+    for name in key.split('.') {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        let Value::Object(members) = place else {
+            return;
+        };
+        place = members.entry(name).or_insert(Value::Null);
+    }
+    *place = value;
+}
+
+/// Reads relative paths of the file from its folder.
+fn paths_from(folder: &Path, tree: &mut Value) {
+    for setting in schema::settings() {
+        let pointer = format!("/{}", setting.key.replace('.', "/"));
+        let Some(Value::String(text)) = tree.pointer_mut(&pointer) else {
+            continue;
+        };
+        let join = |path: &str| folder.join(path).display().to_string();
+        match setting.path {
+            PathKind::None => {}
+            PathKind::Plain => *text = join(text),
+            PathKind::Scheme => {
+                for scheme in ["sqlite:", "file:"] {
+                    if let Some(path) = text.strip_prefix(scheme) {
+                        *text = format!("{scheme}{}", join(path));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

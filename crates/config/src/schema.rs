@@ -1,0 +1,256 @@
+//! The JSON Schema of the file, and the flat list of its settings that is read from it.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use crate::sections::Config;
+
+mod node;
+mod order;
+
+pub(crate) use node::Node;
+
+/// The JSON Schema of `countersign.toml`.
+///
+/// # Example
+///
+/// ```
+/// let schema = countersign_config::schema::schema();
+/// assert_eq!(schema["title"], "countersign.toml");
+/// ```
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let settings = SchemaSettings::draft2020_12().for_deserialize();
+        let mut schema = settings.into_generator().into_root_schema_for::<Config>();
+        schema.insert("title".to_owned(), "countersign.toml".into());
+        let mut schema = schema.to_value();
+        tidy(&mut schema);
+        schema
+    });
+    &SCHEMA
+}
+
+/// The schema as the file `contracts/config.schema.json`.
+pub fn text() -> String {
+    format!("{:#}\n", sorted(schema()))
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// The key with its tables, such as `server.listen`; `tool[].name` in a list of tables.
+    pub key: String,
+    /// The text about it.
+    pub text: String,
+    /// The form of its value.
+    pub form: String,
+    /// The value that it has where nobody says another.
+    pub default: Option<Value>,
+    /// The variable that overrides the file.
+    pub env: Option<String>,
+    /// The flag of `countersign serve` that overrides both.
+    pub flag: Option<String>,
+    /// True if a running server takes a new value.
+    pub is_live: bool,
+    /// How a relative path in it is read.
+    pub(crate) path: PathKind,
+}
+
+/// The paths in a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathKind {
+    /// There is none.
+    None,
+    /// The whole value is one.
+    Plain,
+    /// It may stand behind `sqlite:` or `file:`.
+    Scheme,
+}
+
+/// A table of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// The name of the table; empty for what stands outside of all.
+    pub key: String,
+    /// The text about it.
+    pub text: String,
+    /// True if there may be several: `[[key]]`.
+    pub is_list: bool,
+    /// Its settings, in the order of the file.
+    pub settings: Vec<Setting>,
+}
+
+/// All sections, in the order in which they are explained.
+pub fn sections() -> &'static [Section] {
+    static SECTIONS: LazyLock<Vec<Section>> = LazyLock::new(|| {
+        let mut sections = Vec::new();
+        let root = Node::new(schema(), schema());
+        let head = Section {
+            key: String::new(),
+            text: String::new(),
+            is_list: false,
+            settings: Vec::new(),
+        };
+        gather(&root, head, &mut sections);
+        // A table of tables has no settings of its own.
+        sections.retain(|section| !section.settings.is_empty());
+        sections
+            .sort_by(|a, b| (order::place(&a.key), &a.key).cmp(&(order::place(&b.key), &b.key)));
+        // What stands outside of all tables has to stand before them.
+        sections.sort_by_key(|section| !section.key.is_empty());
+        sections
+    });
+    &SECTIONS
+}
+
+/// All settings.
+pub fn settings() -> impl Iterator<Item = &'static Setting> {
+    sections().iter().flat_map(|section| &section.settings)
+}
+
+/// The setting of a key, or the one that the key is a part of.
+pub(crate) fn setting_of(key: &str) -> Option<&'static Setting> {
+    let general = general(key);
+    let is_it = |setting: &&Setting| {
+        let rest = general.strip_prefix(setting.key.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    settings()
+        .filter(is_it)
+        .max_by_key(|setting| setting.key.len())
+}
+
+/// A key without the places in lists: `tool[2].name` is `tool[].name`.
+fn general(key: &str) -> String {
+    let mut general = String::with_capacity(key.len());
+    let mut is_inside = false;
+    for character in key.chars() {
+        match character {
+            '[' => {
+                is_inside = true;
+                general.push('[');
+            }
+            ']' => {
+                is_inside = false;
+                general.push(']');
+            }
+            _ if is_inside => {}
+            other => general.push(other),
+        }
+    }
+    general
+}
+
+fn gather(node: &Node<'_>, head: Section, sections: &mut Vec<Section>) {
+    let mut section = head;
+    let mut tables = Vec::new();
+    for (name, child) in node.properties() {
+        let path = match section.key.as_str() {
+            "" => name.to_owned(),
+            key => format!("{key}.{name}"),
+        };
+        let items = child.items().filter(Node::is_table);
+        let text = joined(child.text("description").unwrap_or_default());
+        let below = Section {
+            key: path.clone(),
+            text,
+            is_list: false,
+            settings: Vec::new(),
+        };
+        if child.is_table() {
+            tables.push((child, below));
+        } else if let Some(items) = items.filter(|_| section.key.is_empty()) {
+            let mut list = Section {
+                is_list: true,
+                ..below
+            };
+            let is_live = child.get("x-live") == Some(&Value::Bool(true));
+            entries(&items, &format!("{path}[]"), is_live, &mut list.settings);
+            list.settings.sort_by(|a, b| a.key.cmp(&b.key));
+            sections.push(list);
+        } else {
+            section.settings.push(setting(path, &child));
+        }
+    }
+    section
+        .settings
+        .sort_by(|a, b| (order::place(&a.key), &a.key).cmp(&(order::place(&b.key), &b.key)));
+    sections.push(section);
+    for (child, below) in tables {
+        gather(&child, below, sections);
+    }
+}
+
+/// The settings of an entry in a list of tables; those of tables within it stand among them.
+fn entries(node: &Node<'_>, key: &str, is_live: bool, settings: &mut Vec<Setting>) {
+    for (name, child) in node.properties() {
+        let path = format!("{key}.{name}");
+        if child.is_table() && child.alternatives().is_empty() {
+            entries(&child, &path, is_live, settings);
+            continue;
+        }
+        let one = setting(path, &child);
+        settings.push(Setting {
+            is_live: is_live || one.is_live,
+            ..one
+        });
+    }
+}
+
+fn setting(key: String, node: &Node<'_>) -> Setting {
+    let owned = |keyword| node.text(keyword).map(str::to_owned);
+    Setting {
+        text: joined(node.text("description").unwrap_or_default()),
+        form: node.form(),
+        default: node.get("default").cloned(),
+        env: owned("x-env"),
+        flag: owned("x-flag"),
+        is_live: node.get("x-live") == Some(&Value::Bool(true)),
+        path: match node.get("x-path") {
+            None => PathKind::None,
+            Some(Value::String(_)) => PathKind::Scheme,
+            Some(_) => PathKind::Plain,
+        },
+        key,
+    }
+}
+
+/// One line of a text that was wrapped in the source.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Takes out what says nothing: the defaults of whole tables, and defaults that are none. Joins wrapped texts.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if matches!(members.get("default"), Some(Value::Null | Value::Object(_))) {
+                members.remove("default");
+            }
+            if let Some(Value::String(text)) = members.get_mut("description") {
+                *text = joined(text);
+            }
+            members.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// With members in the order of their names, so that every build writes the same text.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut names: Vec<&String> = members.keys().collect();
+            names.sort();
+            let members = names
+                .into_iter()
+                .filter_map(|name| Some((name.clone(), sorted(members.get(name)?))));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}

@@ -1,0 +1,83 @@
+//! The settings. Each field is one key of `countersign.toml`, and its doc comment is the text that people read
+//! about it.
+//!
+//! What a program needs to know beside the type stands in the attribute `extend`: `x-env` and `x-flag` name the
+//! variable and the flag that override the file, `x-live` says that a running server takes a new value without a
+//! restart, `x-path` that a relative path counts from the folder of the file (`scheme` where it stands behind a
+//! scheme such as `file:`).
+
+use countersign_upstream::{Manifest, ToolEntry, Upstream};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod approvals;
+mod keys;
+mod log;
+mod mcp;
+mod policy;
+mod retention;
+mod rules;
+mod server;
+mod shop;
+mod store;
+mod telemetry;
+
+pub use approvals::Approvals;
+pub use keys::Keys;
+pub use log::Log;
+pub use mcp::Mcp;
+pub use policy::PolicySource;
+pub use retention::Retention;
+pub use rules::RuleFolders;
+pub use server::Server;
+pub use shop::Shop;
+pub use store::{Postgres, Sqlite, Store};
+pub use telemetry::{LogFormat, Semconv, Telemetry};
+
+/// The configuration of Countersign: `countersign.toml`. A key that is not known is an error.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Who may call what: the path of a policy file, or the policy itself as a table, with the members that
+    /// `docs/identity.md` and `docs/limits.md` describe. Left out, every caller may call everything.
+    #[schemars(extend("x-flag" = "--policy", "x-live" = true, "x-path" = true))]
+    pub policy: Option<PolicySource>,
+    /// The address of the server, its name for clients, and the bounds of all that arrives.
+    pub server: Server,
+    /// The data folder and the store.
+    pub store: Store,
+    /// The signed log.
+    pub log: Log,
+    /// How long the sealed arguments and answers of calls are kept, by the class that a tool declares. Records
+    /// themselves are kept for ever.
+    pub retention: Retention,
+    /// The master key, which wraps the keys of the users. Left out, it is a file in the data folder.
+    pub keys: Keys,
+    /// Logs and traces; `docs/telemetry.md` says what is in them.
+    pub telemetry: Telemetry,
+    /// The Model Context Protocol.
+    pub mcp: Mcp,
+    /// Questions that a user has to answer before a call runs.
+    pub approvals: Approvals,
+    /// Rules and texts of one's own for the tools of the shop.
+    pub rules: RuleFolders,
+    /// The reference shop and the sample tools.
+    pub shop: Shop,
+    /// A service that tools call. Each has a name of its own.
+    #[schemars(extend("x-live" = true))]
+    pub upstream: Vec<Upstream>,
+    /// A tool of an upstream, or what is said about a tool that another entry defines. Entries of one name are joined, and what
+    /// a later one says wins.
+    #[schemars(extend("x-live" = true))]
+    pub tool: Vec<ToolEntry>,
+}
+
+impl Config {
+    /// The upstreams and tools, as `countersign-upstream` takes them.
+    pub fn manifest(&self) -> Manifest {
+        Manifest {
+            upstream: self.upstream.clone(),
+            tool: self.tool.clone(),
+        }
+    }
+}

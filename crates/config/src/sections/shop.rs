@@ -1,0 +1,18 @@
+//! `[shop]`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::value::PageUrl;
+
+/// The reference shop and the sample tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shop {
+    /// Offers the tools of the shop and the samples. Without a configuration file they are always there.
+    pub enabled: bool,
+    /// The page on which a user goes on with a draft order, such as `https://shop.example.com/orders/{id}`; `{id}` is
+    /// replaced.
+    #[schemars(extend("x-flag" = "--checkout-url"))]
+    pub checkout_url: Option<PageUrl>,
+}
