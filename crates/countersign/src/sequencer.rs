@@ -23,7 +23,10 @@ use crate::ledger::{self, Durability, Head, Integration, Sequencing, Store, Swep
 use crate::newest::NewestCheckpoint;
 use crate::scribe::{Act, Draft};
 
+mod prompt;
 mod run;
+
+pub use prompt::Prompt;
 
 /// Why nothing was signed.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,7 @@ pub struct SequencerBuilder {
     sequencing: Sequencing,
     newest: NewestCheckpoint,
     keep: Keep,
+    prompt: Prompt,
     is_brief: bool,
 }
 
@@ -175,6 +179,12 @@ impl SequencerBuilder {
         self
     }
 
+    /// Begins a round as soon as somebody asks for one here.
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.prompt = prompt;
+        self
+    }
+
     /// For a process that runs one command: its start is not worth a record, unless the last run was
     /// lost.
     pub fn briefly(mut self) -> Self {
@@ -230,6 +240,7 @@ impl Sequencer {
             sequencing,
             newest: NewestCheckpoint::new(),
             keep: Box::new(|_| Ok(())),
+            prompt: Prompt::default(),
             is_brief: false,
         }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use countersign_evidence::seal::{Kms, KmsError, MasterKey, UserKey};
+use tokio::sync::RwLock;
 
 use crate::clock::Clock;
 use crate::ids::IdSource;
@@ -17,11 +18,18 @@ use crate::unavailable::Unavailable;
 
 /// Hands out users' keys.
 pub struct Vault {
-    kms: Arc<dyn Kms>,
+    masters: RwLock<Masters>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     cache: Mutex<HashMap<String, Cached>>,
+}
+
+/// What the keys are wrapped with.
+struct Masters {
+    current: Arc<dyn Kms>,
+    /// What it was before, as long as a key may still be wrapped by it.
+    former: Option<Arc<dyn Kms>>,
 }
 
 struct Cached {
@@ -48,8 +56,12 @@ impl Vault {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
+        let masters = Masters {
+            current: kms,
+            former: None,
+        };
         Self {
-            kms,
+            masters: RwLock::new(masters),
             store,
             clock,
             ids,
@@ -86,6 +98,25 @@ impl Vault {
         }
     }
 
+    /// Also reads keys that this master key wraps: those that a rotation has not come to yet.
+    pub fn also_reading(mut self, former: Arc<dyn Kms>) -> Self {
+        self.masters.get_mut().former = Some(former);
+        self
+    }
+
+    /// Wraps with another master key from now on. Keys that the one before wraps are still read, until
+    /// [`forget_former`](Self::forget_former). When this returns, nothing is being wrapped by the one before any more.
+    pub async fn change_master(&self, kms: Arc<dyn Kms>) {
+        let mut masters = self.masters.write().await;
+        let former = std::mem::replace(&mut masters.current, kms);
+        masters.former = Some(former);
+    }
+
+    /// Stops reading keys that the master key before wraps. To be called when there are none.
+    pub async fn forget_former(&self) {
+        self.masters.write().await.former = None;
+    }
+
     /// Wraps every key that another master key wraps with ours; answers how many there were. `old` is
     /// what they are wrapped with.
     pub async fn rewrap_all(
@@ -95,7 +126,8 @@ impl Vault {
     ) -> Result<usize, Error> {
         let mut done = 0;
         loop {
-            let batch = self.store.user_keys_not_under(self.kms.id(), 256).await?;
+            let master = self.masters.read().await.current.clone();
+            let batch = self.store.user_keys_not_under(master.id(), 256).await?;
             if batch.is_empty() {
                 return Ok(done);
             }
@@ -104,7 +136,7 @@ impl Vault {
                     .unwrap(&wrapped.bytes, context(&user_id).as_slice())
                     .await;
                 let key = key.map_err(|error| kms_failed(&error))?;
-                let new = self.wrap(&user_id, &key).await?;
+                let new = self.wrap(&*master, &user_id, &key).await?;
                 self.store.rewrap(&user_id, &wrapped, new).await?;
                 done += 1;
             }
@@ -155,29 +187,31 @@ impl Vault {
     async fn make(&self, user_id: &str) -> Result<WrappedKey, Error> {
         let mut bytes = [0; 32];
         self.ids.fill(&mut bytes);
-        let wrapped = self.wrap(user_id, &UserKey::from_bytes(&bytes)).await?;
+        // Held until the key is kept: a rotation that has begun by then sees it, and one that begins later waits.
+        let masters = self.masters.read().await;
+        let key = UserKey::from_bytes(&bytes);
+        let wrapped = self.wrap(&*masters.current, user_id, &key).await?;
         self.store.add_user_key(user_id, wrapped).await
     }
 
-    async fn wrap(&self, user_id: &str, key: &UserKey) -> Result<WrappedKey, Error> {
+    async fn wrap(
+        &self,
+        master: &dyn Kms,
+        user_id: &str,
+        key: &UserKey,
+    ) -> Result<WrappedKey, Error> {
         let mut nonce = [0; 12];
         self.ids.fill(&mut nonce);
-        let wrapped = self.kms.wrap(key, nonce, &context(user_id)).await;
+        let wrapped = master.wrap(key, nonce, &context(user_id)).await;
         Ok(WrappedKey {
-            master: self.kms.id().to_owned(),
+            master: master.id().to_owned(),
             bytes: wrapped.map_err(|error| kms_failed(&error))?,
         })
     }
 
     async fn unwrap(&self, user_id: &str, wrapped: &WrappedKey) -> Result<Arc<UserKey>, Error> {
-        if wrapped.master != self.kms.id() {
-            let source = WrongMaster {
-                wrapped_by: wrapped.master.clone(),
-                ours: self.kms.id().to_owned(),
-            };
-            return Err(Unavailable::new("master key", source).into());
-        }
-        let key = self.kms.unwrap(&wrapped.bytes, &context(user_id)).await;
+        let master = self.master_of(wrapped).await?;
+        let key = master.unwrap(&wrapped.bytes, &context(user_id)).await;
         let key = Arc::new(key.map_err(|error| kms_failed(&error))?);
         let until = self.clock.monotonic().saturating_add(CACHED_FOR);
         let mut cache = self.cache();
@@ -192,6 +226,21 @@ impl Vault {
         Ok(key)
     }
 
+    /// The master key that wraps a key.
+    async fn master_of(&self, wrapped: &WrappedKey) -> Result<Arc<dyn Kms>, Error> {
+        let masters = self.masters.read().await;
+        let known = [Some(&masters.current), masters.former.as_ref()];
+        let mut known = known.into_iter().flatten();
+        let master = known.find(|master| master.id() == wrapped.master);
+        master.cloned().ok_or_else(|| {
+            let source = WrongMaster {
+                wrapped_by: wrapped.master.clone(),
+                ours: masters.current.id().to_owned(),
+            };
+            Unavailable::new("master key", source).into()
+        })
+    }
+
     fn cache(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,7 +248,10 @@ impl Vault {
 
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Vault(master {})", self.kms.id())
+        match self.masters.try_read() {
+            Ok(masters) => write!(f, "Vault(master {})", masters.current.id()),
+            Err(_) => f.write_str("Vault"),
+        }
     }
 }
 

@@ -155,6 +155,7 @@ impl Executor {
             clock: None,
             ids: None,
             kms: None,
+            vault: None,
             rules: Rules::default(),
             retention: RetentionPlan::default(),
             build: None,
@@ -318,6 +319,7 @@ pub struct ExecutorBuilder {
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn IdSource>>,
     kms: Option<Arc<dyn Kms>>,
+    vault: Option<Arc<Vault>>,
     rules: Rules,
     retention: RetentionPlan,
     build: Option<Build>,
@@ -388,6 +390,13 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Takes users' keys from this vault, which others use as well. It goes before [`kms`](Self::kms), and has to be of
+    /// the same store.
+    pub fn vault(mut self, vault: Arc<Vault>) -> Self {
+        self.vault = Some(vault);
+        self
+    }
+
     /// The rule sets that tools may ask for.
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
@@ -433,9 +442,10 @@ impl ExecutorBuilder {
         let store = self
             .store
             .unwrap_or_else(|| Arc::new(MemoryStore::with_clock(clock.clone())));
-        let kms = self.kms.unwrap_or_else(|| Vault::ephemeral_master(&*ids));
-        let vault = Vault::new(store.clone(), kms, clock.clone(), ids.clone());
-        let vault = Arc::new(vault);
+        let vault = self.vault.unwrap_or_else(|| {
+            let kms = self.kms.unwrap_or_else(|| Vault::ephemeral_master(&*ids));
+            Arc::new(Vault::new(store.clone(), kms, clock.clone(), ids.clone()))
+        });
         let approvals =
             StoredApprovals::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
         let approvals = approvals.limits(self.approval_limits);

@@ -1,5 +1,7 @@
 //! The loop around a sequencer.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::{Error, Sequencer, Tick};
@@ -23,11 +25,18 @@ impl Sequencer {
         let mut maintained = self.parts.clock.monotonic();
         self.parts.newest.works(maintained);
         let mut is_failing = false;
+        let prompt = self.parts.prompt.clone();
+        let mut answered = 0;
         loop {
-            let slept = tokio::time::timeout(wait, stop.as_mut()).await;
-            if slept.is_ok() {
+            let mut asked = std::pin::pin!(prompt.asked(answered));
+            let is_stopped = poll_fn(|cx| match stop.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => asked.as_mut().poll(cx).map(|()| false),
+            });
+            if let Ok(true) = tokio::time::timeout(wait, is_stopped).await {
                 break;
             }
+            answered = prompt.begin();
             wait = match self.tick().await {
                 Ok(tick) => {
                     if is_failing {
@@ -35,6 +44,7 @@ impl Sequencer {
                     }
                     is_failing = false;
                     self.tell_works(&tick).await;
+                    prompt.done(answered);
                     match tick {
                         Tick::Grown { .. } => BUSY,
                         Tick::Idle | Tick::NotOurs => {
