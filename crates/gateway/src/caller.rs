@@ -23,7 +23,7 @@ pub enum Proof {
     ApiKey,
     /// By a token that somebody else has signed.
     Token,
-    /// By the operator's token of this run.
+    /// By the operator's socket, or by the secret of the data folder.
     Operator,
 }
 

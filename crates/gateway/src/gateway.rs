@@ -15,6 +15,7 @@ use countersign::denials::Denials;
 use countersign::ids::IdSource;
 use countersign::{Executor, ToolCall};
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 
 use crate::cached::Cached;
 use crate::detach::{Detach, Panicked};
@@ -22,6 +23,7 @@ use crate::health::Health;
 use crate::http::interop::View;
 use crate::identity::{ApiKeys, Identity};
 use crate::metrics::{Metrics, Refusal};
+use crate::operator::Operations;
 use crate::quota::{Full, Quotas};
 use crate::settings::Settings;
 use crate::words::Say;
@@ -41,6 +43,8 @@ struct Parts {
     quotas: Arc<Quotas>,
     metrics: OnceLock<Arc<Metrics>>,
     views: OnceLock<Vec<View>>,
+    operations: OnceLock<Arc<dyn Operations>>,
+    operation_slots: Arc<Semaphore>,
     health: Health,
     /// What the store takes on its disk, as it has said last.
     size: Cached<u64>,
@@ -55,6 +59,9 @@ const SIZE_WAIT: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether counted denials are due.
 const DENIALS_LOOK: Duration = Duration::from_mins(1);
+
+/// How many operations of the operator are carried out at once.
+const OPERATIONS_MAX: usize = 8;
 
 /// When a caller who found no room should come back.
 const OVERLOAD_RETRY_MS: u64 = 250;
@@ -85,6 +92,8 @@ impl Gateway {
                 quotas,
                 metrics: OnceLock::new(),
                 views: OnceLock::new(),
+                operations: OnceLock::new(),
+                operation_slots: Arc::new(Semaphore::new(OPERATIONS_MAX)),
                 health: Health::default(),
                 size: Cached::default(),
                 started_at,
@@ -108,6 +117,22 @@ impl Gateway {
     /// The pages in the words of a standard.
     pub fn views(&self) -> &[View] {
         self.parts.views.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Also carries out what the operator asks for. To be given once, before anything is asked for.
+    pub fn with_operations(self, operations: Arc<dyn Operations>) -> Self {
+        self.parts.operations.get_or_init(|| operations);
+        self
+    }
+
+    /// What the operator can ask for.
+    pub(crate) fn operations(&self) -> Option<&Arc<dyn Operations>> {
+        self.parts.operations.get()
+    }
+
+    /// Room for what the operator asks for.
+    pub(crate) fn operation_slots(&self) -> Arc<Semaphore> {
+        self.parts.operation_slots.clone()
     }
 
     /// What is counted.

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use crate::caller::{Caller, Proof};
-use crate::operator::Operator;
+use crate::operator::{Operator, Prover};
 use crate::policy::{LivePolicy, Policy};
 
 mod api_key;
@@ -103,8 +103,8 @@ impl Identity {
         }
     }
 
-    /// Accepts the operator's token of this run as well. It counts as no set up credential.
-    pub fn with_operator_token(mut self, operator: Operator) -> Self {
+    /// Accepts the operator of this machine as well. That counts as no set up credential.
+    pub fn with_operator(mut self, operator: Operator) -> Self {
         self.operator = Some(operator);
         self
     }
@@ -120,6 +120,16 @@ impl Identity {
     pub fn operators_only(mut self) -> Self {
         self.is_operators_only = true;
         self
+    }
+
+    /// Who comes by the operator's socket.
+    pub(crate) fn at_socket(&self) -> Option<Caller> {
+        self.operator.as_ref().map(Operator::at_socket)
+    }
+
+    /// How the server proves itself to commands; none where they come by the socket.
+    pub fn prover(&self) -> Option<&Prover> {
+        self.operator.as_ref().and_then(Operator::prover)
     }
 
     /// The keys of this installation.

@@ -11,7 +11,7 @@
 //! | [`http`] | the routes of plain HTTP: calls, tools, records, evidence, the log |
 //! | [`identity`] | credentials: what they prove, and how a missing one is answered |
 //! | [`limits`] | the limits and budgets of the policy, in force |
-//! | [`operator`] | the operator's token: how commands talk to a server that holds the store |
+//! | [`operator`] | the operator: how commands of this machine talk to a server that holds the store |
 //! | [`policy`] | who may call what: the policy file |
 //! | [`recorder`] | records of what the operator changes |
 //! | [`metrics`] | what is counted, and `GET /metrics` |

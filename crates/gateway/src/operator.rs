@@ -1,7 +1,9 @@
-//! The operator's token: how commands on this machine talk to a server that holds the store.
+//! The operator: whoever works on this machine with the account that the server runs as.
 //!
-//! It is drawn when the server starts, stands in a file that only the server's account can read, and ends
-//! with the server.
+//! The operator comes in by a socket in the data folder ([`socket`]), where the system says which account is on the
+//! other side. Where there is no such socket, both sides prove over TCP that they know a secret in the data folder
+//! ([`proof`]); the secret itself is never sent. What only the operator may ask for is under `/v1/operator`
+//! ([`desk`]), and does not exist for anybody else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +11,20 @@ use std::sync::Arc;
 use countersign::Principal;
 use countersign::approve::SCOPE_ANSWER;
 use countersign::archive::{SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
-use countersign::ids::IdSource;
-use countersign_evidence::hex;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
-use zeroize::Zeroizing;
 
 use crate::caller::{Caller, Proof};
 use crate::http::SCOPE_CALLS;
 use crate::identity::SCOPE_KEYS;
+
+pub mod desk;
+pub mod proof;
+pub(crate) mod routes;
+pub mod socket;
+
+pub use desk::{Asked, Lines, Operations};
+pub use proof::{Prover, Secret};
+pub use socket::{OperatorSocket, SocketError};
 
 /// What the operator of the machine may do over the wire.
 pub const OPERATOR_SCOPES: [&str; 7] = [
@@ -30,19 +37,19 @@ pub const OPERATOR_SCOPES: [&str; 7] = [
     SCOPE_ANSWER,
 ];
 
-/// A token, and who has it.
+/// In the extensions of a request that came by the operator's socket. Nothing on the wire can put it there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtSocket;
+
+/// The operator, and how they are known where there is no socket.
 pub struct Operator {
-    token: Zeroizing<String>,
     caller: Caller,
+    prover: Option<Prover>,
 }
 
 impl Operator {
-    /// Draws a token for this principal, who gets [`OPERATOR_SCOPES`].
-    pub fn draw(ids: &dyn IdSource, mut principal: Principal) -> Self {
-        let mut secret = Zeroizing::new([0; 32]);
-        ids.fill(&mut *secret);
-        let mut token = Zeroizing::new(String::from("cs_operator_"));
-        token.push_str(&Zeroizing::new(hex::encode(&*secret)));
+    /// This principal, who gets [`OPERATOR_SCOPES`]. They come in by the socket only.
+    pub fn new(mut principal: Principal) -> Self {
         for scope in OPERATOR_SCOPES {
             if !principal.holds(scope) {
                 principal = principal.scope(scope);
@@ -52,25 +59,32 @@ impl Operator {
             principal: Arc::new(principal),
             proof: Proof::Operator,
         };
-        Self { token, caller }
+        Self {
+            caller,
+            prover: None,
+        }
     }
 
-    /// The token, for the file.
-    pub fn token(&self) -> &str {
-        &self.token
+    /// Lets them in over TCP as well, where they prove that they know a secret.
+    pub fn or_proved_by(mut self, prover: Prover) -> Self {
+        self.prover = Some(prover);
+        self
     }
 
-    /// The operator, where these headers bring the token, and no other credential.
-    pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let (Some(given), None) = (values.next(), values.next()) else {
-            return None;
-        };
-        let given = given.as_bytes();
-        let given = given.strip_prefix(b"Bearer ")?;
-        let is_same =
-            aws_lc_rs::constant_time::verify_slices_are_equal(given, self.token.as_bytes());
-        is_same.ok().map(|()| self.caller.clone())
+    /// Who comes by the socket.
+    pub(crate) fn at_socket(&self) -> Caller {
+        self.caller.clone()
+    }
+
+    /// The operator, where these headers bring a proof.
+    pub(crate) fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        let prover = self.prover.as_ref()?;
+        prover.is_proved(headers).then(|| self.caller.clone())
+    }
+
+    /// How the server proves itself; none where the socket is the only way in.
+    pub fn prover(&self) -> Option<&Prover> {
+        self.prover.as_ref()
     }
 }
 

@@ -6,22 +6,25 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::gateway::Gateway;
 use crate::kept::Kept;
 use crate::metrics::Metrics;
+use crate::operator::{AtSocket, OperatorSocket};
 use crate::routes;
 use crate::settings::Settings;
 
@@ -30,12 +33,13 @@ mod roster;
 mod stall;
 
 use peers::{PeerSlot, Peers};
-use roster::Roster;
+use roster::{Entry, Roster};
 use stall::Stall;
 
-/// A socket that listens, and what answers on it.
+/// Sockets that listen, and what answers on them.
 pub struct Server {
-    listener: TcpListener,
+    listener: Option<TcpListener>,
+    operators: Option<OperatorSocket>,
     gateway: Gateway,
 }
 
@@ -57,6 +61,9 @@ const LAST_RECORDS: Duration = Duration::from_secs(5);
 /// How often it is looked for a connection that can make room.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
+/// How many connections of the operator there may be.
+const OPERATORS_MAX: usize = 32;
+
 /// The least that a connection needs to read a head.
 const HEAD_BYTES_MIN: usize = 8192;
 
@@ -64,17 +71,43 @@ impl Server {
     /// Listens.
     pub async fn bind(gateway: Gateway, address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
-        Ok(Self { listener, gateway })
+        Ok(Self {
+            listener: Some(listener),
+            operators: None,
+            gateway,
+        })
+    }
+
+    /// Listens for nobody but, where it is given their socket, the operator.
+    pub fn without_callers(gateway: Gateway) -> Self {
+        Self {
+            listener: None,
+            operators: None,
+            gateway,
+        }
+    }
+
+    /// Listens at the operator's socket as well.
+    pub fn with_operators(mut self, socket: Option<OperatorSocket>) -> Self {
+        self.operators = socket;
+        self
     }
 
     /// Where it listens; the port is known also where the system has chosen it.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        match &self.listener {
+            Some(listener) => listener.local_addr(),
+            None => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
     }
 
     /// Answers until `stop` is done, then finishes what has begun, as long as the settings allow.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Stopped {
-        let Self { listener, gateway } = self;
+        let Self {
+            listener,
+            operators,
+            gateway,
+        } = self;
         let settings = gateway.settings();
         let connections = Connections {
             router: routes::router(&gateway),
@@ -84,28 +117,19 @@ impl Server {
             roster: Arc::new(Roster::new()),
             patience: settings.read_timeout,
         };
-        let mut door = Door::new(listener, settings, connections.roster.clone());
+        let door = listener
+            .map(|listener| Door::new(listener, settings, connections.roster.clone()));
         let approvals = gateway.executor().approvals().clone();
         let tidying = tokio::spawn(async move { approvals.keep_tidy().await });
         let executor = gateway.executor().clone();
         let counting = tokio::spawn(async move { executor.keep_counting_refusals().await });
         let denying = tokio::spawn(gateway.clone().count_denials());
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accepted = tokio::select! {
-                () = stop.as_mut() => break,
-                accepted = door.accept() => accepted,
-            };
-            match accepted {
-                Ok(accepted) => connections.serve(accepted),
-                Err(error) => {
-                    // The other connections need the time more than the next one.
-                    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+        // Each closes what it listens on when it ends.
+        tokio::select! {
+            () = stop => {}
+            () = connections.take_callers(door) => {}
+            () = connections.take_operators(operators) => {}
         }
-        drop(door);
         tidying.abort();
         counting.abort();
         denying.abort();
@@ -175,16 +199,7 @@ impl Door {
             }
             self.park(stream, from.ip());
         };
-        let slot = loop {
-            if let Ok(slot) = self.slots.clone().try_acquire_owned() {
-                break slot;
-            }
-            self.roster.make_room(None);
-            let slot = self.slots.clone().acquire_owned();
-            if let Ok(slot) = tokio::time::timeout(ROOM_LOOK, slot).await {
-                break slot.map_err(|_| io::Error::other("the server has stopped"))?;
-            }
-        };
+        let slot = room(&self.slots, &self.roster).await?;
         Ok(Accepted { stream, slot, peer })
     }
 
@@ -204,6 +219,26 @@ impl Door {
     }
 }
 
+/// Room for one more; whoever waits longest without a request makes it.
+async fn room(slots: &Arc<Semaphore>, roster: &Roster) -> io::Result<OwnedSemaphorePermit> {
+    loop {
+        if let Ok(slot) = slots.clone().try_acquire_owned() {
+            return Ok(slot);
+        }
+        roster.make_room(None);
+        let slot = slots.clone().acquire_owned();
+        if let Ok(slot) = tokio::time::timeout(ROOM_LOOK, slot).await {
+            return slot.map_err(|_| io::Error::other("the server has stopped"));
+        }
+    }
+}
+
+/// The other connections need the time more than the next one.
+async fn pause(error: &io::Error) {
+    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
 struct Connections {
     router: Router,
     builder: http1::Builder,
@@ -214,12 +249,58 @@ struct Connections {
 }
 
 impl Connections {
-    fn serve(&self, accepted: Accepted) {
-        let Accepted { stream, slot, peer } = accepted;
-        let entry = self.roster.enter(peer.peer);
+    /// Takes connections, as many as there is room for; never ends.
+    async fn take_callers(&self, door: Option<Door>) {
+        let Some(mut door) = door else {
+            return std::future::pending().await;
+        };
+        loop {
+            match door.accept().await {
+                Ok(Accepted { stream, slot, peer }) => {
+                    let entry = self.roster.enter(peer.peer);
+                    self.serve(stream, (slot, peer), entry, None);
+                }
+                Err(error) => pause(&error).await,
+            }
+        }
+    }
+
+    /// The same at the operator's socket, with room of its own: whoever takes all of the other does not keep the
+    /// operator out.
+    async fn take_operators(&self, socket: Option<OperatorSocket>) {
+        let Some(socket) = socket else {
+            return std::future::pending().await;
+        };
+        let slots = Arc::new(Semaphore::new(OPERATORS_MAX));
+        let roster = Arc::new(Roster::new());
+        loop {
+            let accepted = async { Ok((socket.accept().await?, room(&slots, &roster).await?)) };
+            match accepted.await {
+                Ok((stream, slot)) => {
+                    let entry = roster.enter(Ipv4Addr::LOCALHOST.into());
+                    self.serve(stream, slot, entry, Some(AtSocket));
+                }
+                Err(error) => pause(&error).await,
+            }
+        }
+    }
+
+    /// Answers on a connection; its room is given back when it ends.
+    fn serve<S>(
+        &self,
+        stream: S,
+        room: impl Send + 'static,
+        entry: Entry,
+        by_socket: Option<AtSocket>,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let presence = entry.presence.clone();
         let routes = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(move |request| {
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            if let Some(at_socket) = by_socket {
+                request.extensions_mut().insert(at_socket);
+            }
             let busy = presence.begin();
             let routes = routes.clone();
             async move {
@@ -244,7 +325,7 @@ impl Connections {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop((counted, slot, peer, entry));
+            drop((counted, room, entry));
         });
     }
 }

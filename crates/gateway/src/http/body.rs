@@ -74,14 +74,14 @@ pub(super) enum Unread {
 
 impl Bounded {
     /// The same body, bounded; one that is already there needs no bound.
-    pub(super) fn wrap(body: Body, gateway: &Gateway) -> Body {
+    pub(super) fn wrap(body: Body, gateway: &Gateway, bytes_max: usize) -> Body {
         let settings = gateway.settings();
         if body.is_end_stream() {
             return body;
         }
         Body::new(Self {
             inner: body,
-            bytes_left: settings.body_bytes_max,
+            bytes_left: bytes_max,
             held: 0,
             held_by_all: gateway.arriving_bytes().clone(),
             held_max: settings.arriving_bytes_max,

@@ -13,6 +13,10 @@ use super::headers;
 use super::interop::{self, Profile};
 use super::origin;
 use crate::gateway::Gateway;
+use crate::operator::AtSocket;
+
+/// The longest body of the operator, who also sends files of rules.
+const OPERATOR_BODY_BYTES_MAX: usize = 16 << 20;
 
 /// Bounds the request, keeps other people's web pages out, and gives every refusal its one form.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
@@ -23,7 +27,13 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
     let is_rpc = request.uri().path() == crate::mcp::PATH;
     let mut response = match check(&gateway, &request) {
         Ok(()) => {
-            let request = request.map(|body| Bounded::wrap(body, &gateway));
+            let is_operator = request.extensions().get::<AtSocket>().is_some();
+            let bytes_max = if is_operator {
+                OPERATOR_BODY_BYTES_MAX
+            } else {
+                gateway.settings().body_bytes_max
+            };
+            let request = request.map(|body| Bounded::wrap(body, &gateway, bytes_max));
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),

@@ -14,12 +14,18 @@ use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
 use crate::kept::Kept;
+use crate::operator::AtSocket;
 use crate::words::Say;
 
 /// Puts the [`Caller`] into the extensions of a request, or answers in its place.
 pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
     let identity = gateway.identity();
-    match identity.caller(request.headers()).await {
+    let by_socket = request.extensions().get::<AtSocket>();
+    let caller = match by_socket.and_then(|AtSocket| identity.at_socket()) {
+        Some(operator) => Ok(operator),
+        None => identity.caller(request.headers()).await,
+    };
+    match caller {
         Ok(caller) => {
             let Some(open) = gateway.quotas().request(&caller.principal) else {
                 return too_many().into_response();

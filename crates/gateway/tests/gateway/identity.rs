@@ -12,7 +12,7 @@ use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::{
     ApiKeys, Identity, KeyState, KeysError, MayNotListen, NewKey, Reason, SCOPE_KEYS, may_listen,
 };
-use countersign_gateway::operator::Operator;
+use countersign_gateway::operator::Secret;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_testkit::faulty::{FaultyStore, Op, When};
 use countersign_testkit::postgres::shared_postgres;
@@ -20,6 +20,7 @@ use http::{HeaderMap, HeaderValue};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
+use crate::operator::{credential, proved_by};
 use crate::parts::Parts;
 
 pub(crate) fn actor(kind: ActorType, id: &str) -> Actor {
@@ -460,20 +461,6 @@ async fn issuers_that_vanish_open_nothing() {
     }
 }
 
-/// The operator's token is accepted as it is, and counts as no set up credential.
-#[tokio::test]
-async fn the_operators_token_is_accepted() {
-    let parts = Parts::new();
-    let token = Operator::draw(&*parts.ids, operator());
-    let secret = token.token().to_owned();
-    let identity =
-        Identity::new(parts.clock(), policy("revision = \"none\"")).with_operator_token(token);
-    let proof = caller(&identity, &secret).await.unwrap().proof;
-    assert_eq!(proof, Proof::Operator);
-    assert!(caller(&identity, &secret.to_uppercase()).await.is_err());
-    assert!(identity.caller(&HeaderMap::new()).await.is_ok());
-}
-
 /// Refusals are counted, and say nothing of the credential.
 #[tokio::test]
 async fn a_refusal_is_an_envelope_with_a_challenge() {
@@ -557,13 +544,18 @@ async fn keys_are_managed_over_http() {
     let parts = Parts::new();
     let identity =
         Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(parts.api_keys());
-    let token = Operator::draw(&*parts.ids, operator());
-    let secret = token.token().to_owned();
-    let server = parts.serve(identity.with_operator_token(token)).await;
-    let operator = Some(secret.as_str());
+    let known = Secret::draw(&*parts.ids);
+    let operator = proved_by(&parts, &known);
+    let server = parts.serve(identity.with_operator(operator)).await;
+    let operator = async || credential(&parts, &server, &known).await;
     let new = json!({"actor": {"type": "agent", "id": "a_1"}, "user_id": "u_1", "scopes": ["x"]});
     let (status, _, made) = server
-        .send("POST", "/v1/keys", operator, Some(new.clone()))
+        .send(
+            "POST",
+            "/v1/keys",
+            Some(&operator().await),
+            Some(new.clone()),
+        )
         .await;
     assert_eq!(status, 201);
     let (id, secret) = (
@@ -579,19 +571,27 @@ async fn keys_are_managed_over_http() {
         (403, &json!("FORBIDDEN"))
     );
     let path = format!("/v1/keys/{id}/rotate");
-    let (status, _, rotated) = server.send("POST", &path, operator, None).await;
+    let (status, _, rotated) = server
+        .send("POST", &path, Some(&operator().await), None)
+        .await;
     assert_eq!((status, &rotated["key"]["rotated_from"]), (201, &json!(id)));
     let second = format!("/v1/keys/{}", rotated["key"]["id"].as_str().unwrap());
-    let (status, _, _) = server.send("DELETE", &second, operator, None).await;
+    let (status, _, _) = server
+        .send("DELETE", &second, Some(&operator().await), None)
+        .await;
     assert_eq!(status, 200);
-    let (_, _, listed) = server.send("GET", "/v1/keys", operator, None).await;
+    let (_, _, listed) = server
+        .send("GET", "/v1/keys", Some(&operator().await), None)
+        .await;
     let listed_keys = listed["keys"].as_array().unwrap();
     assert!(listed_keys.len() == 2 && listed_keys.iter().all(|key| key["state"] == "revoked"));
     assert!(!listed.to_string().contains("secret"));
 
     let (status, _, _) = server.send("GET", "/v1/keys", Some(secret), None).await;
     assert_eq!(status, 401);
-    let (status, _, _) = server.send("DELETE", "/v1/keys/0000", operator, None).await;
+    let (status, _, _) = server
+        .send("DELETE", "/v1/keys/0000", Some(&operator().await), None)
+        .await;
     assert_eq!(status, 404);
     for wrong in [
         json!({"actor": {"type": "robot", "id": "a"}}),
@@ -600,7 +600,9 @@ async fn keys_are_managed_over_http() {
         json!(["label", {"type": "agent", "id": "a"}, null, false, [], null]),
     ] {
         let shown = wrong.to_string();
-        let (status, _, _) = server.send("POST", "/v1/keys", operator, Some(wrong)).await;
+        let (status, _, _) = server
+            .send("POST", "/v1/keys", Some(&operator().await), Some(wrong))
+            .await;
         assert_eq!(status, 400, "{shown}");
     }
 }

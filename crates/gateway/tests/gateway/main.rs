@@ -32,6 +32,7 @@ mod limits;
 mod logs;
 mod mcp;
 mod metrics;
+mod operator;
 mod panics;
 mod parts;
 mod policy;

@@ -48,7 +48,13 @@ impl Server {
         let method = method.parse().unwrap();
         let mut request = reqwest::Client::new().request(method, url);
         if let Some(credential) = credential {
-            request = request.header("authorization", format!("Bearer {credential}"));
+            // A token, or a header as it is.
+            let header = if credential.starts_with("Operator ") {
+                credential.to_owned()
+            } else {
+                format!("Bearer {credential}")
+            };
+            request = request.header("authorization", header);
         }
         if let Some(body) = body {
             request = request.json(&body);

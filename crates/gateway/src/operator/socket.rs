@@ -1,0 +1,203 @@
+//! The operator's socket: `countersign.sock` in the data folder, for the account of the server and for root.
+//!
+//! Two things keep others out: the file has mode 0600, and the system says which account has connected. The socket is
+//! made under a name of its own and gets the real one when the server is ready, in one step; what a killed
+//! server left behind is replaced by that.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// The name of the socket in the data folder.
+pub const NAME: &str = "countersign.sock";
+
+/// The longest path that a socket can have on every system that we know; Linux has 107.
+pub const PATH_BYTES_MAX: usize = 103;
+
+/// Root, who may read everything anyway.
+const ROOT: u32 = 0;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The system cannot have a socket there.
+    #[error("the path {path} is longer than the {PATH_BYTES_MAX} bytes that a socket can have")]
+    TooLong {
+        /// Where it was to be.
+        path: PathBuf,
+    },
+    /// It cannot be made.
+    #[error("cannot make the socket {path}")]
+    Io {
+        /// Where it was to be.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A socket that listens.
+pub struct OperatorSocket {
+    listener: UnixListener,
+    /// Where it is now.
+    at: PathBuf,
+    /// Where commands look for it.
+    path: PathBuf,
+    /// Which file it is, whatever its name.
+    file: (u64, u64),
+    /// The account of this process.
+    account: u32,
+}
+
+impl OperatorSocket {
+    /// Makes it in a folder, under a name that nobody looks for yet. To be called within a runtime.
+    pub fn make(folder: &Path) -> Result<Self, SocketError> {
+        let path = folder.join(NAME);
+        // As long as the real name, or shorter.
+        let at = folder.join(format!(".{}.sock", std::process::id()));
+        if path.as_os_str().len().max(at.as_os_str().len()) > PATH_BYTES_MAX {
+            return Err(SocketError::TooLong { path });
+        }
+        let made = || -> io::Result<Self> {
+            // Only a process of the same number that was killed can have left it.
+            remove(&at)?;
+            let listener = UnixListener::bind(&at)?;
+            fs::set_permissions(&at, fs::Permissions::from_mode(0o600))?;
+            let metadata = fs::symlink_metadata(&at)?;
+            Ok(Self {
+                listener,
+                at: at.clone(),
+                path: path.clone(),
+                file: (metadata.dev(), metadata.ino()),
+                account: account()?,
+            })
+        };
+        made().map_err(|source| SocketError::Io {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// Gives it the name that commands look for.
+    pub fn announce(&mut self) -> Result<(), SocketError> {
+        let renamed = fs::rename(&self.at, &self.path);
+        renamed.map_err(|source| SocketError::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.at.clone_from(&self.path);
+        Ok(())
+    }
+
+    /// The next connection of the operator. Others are hung up on.
+    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            match stream.peer_cred() {
+                Ok(peer) if is_operator(peer.uid(), self.account) => return Ok(stream),
+                Ok(peer) => {
+                    tracing::warn!(
+                        uid = peer.uid(),
+                        "another account was refused at the socket"
+                    );
+                }
+                Err(error) => {
+                    tracing::warn!(kind = ?error.kind(), "it is not known who connected to the socket");
+                }
+            }
+        }
+    }
+}
+
+/// Whether an account may do what the operator may.
+const fn is_operator(uid: u32, account: u32) -> bool {
+    uid == account || uid == ROOT
+}
+
+/// The account of this process, as others see it at a socket.
+pub fn account() -> io::Result<u32> {
+    let (one, _other) = UnixStream::pair()?;
+    Ok(one.peer_cred()?.uid())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+impl Drop for OperatorSocket {
+    /// Takes the name away, unless another server has taken it over.
+    fn drop(&mut self) {
+        let is_ours = fs::symlink_metadata(&self.at)
+            .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.file);
+        if is_ours {
+            // What stays behind is recognised by that nobody answers.
+            let _ = fs::remove_file(&self.at);
+        }
+    }
+}
+
+impl std::fmt::Debug for OperatorSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OperatorSocket")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// U8: the account of the server and root, nobody else.
+    #[test]
+    fn only_the_same_account_and_root_are_the_operator() {
+        for (uid, account, expected) in [
+            (1000, 1000, true),
+            (0, 1000, true),
+            (0, 0, true),
+            (1001, 1000, false),
+            (1000, 0, false),
+        ] {
+            assert_eq!(is_operator(uid, account), expected, "{uid} {account}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_its_name_only_while_it_listens() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        // What a killed server left behind.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let left = fs::symlink_metadata(&path).unwrap().ino();
+        let mut socket = OperatorSocket::make(folder.path()).unwrap();
+        assert_eq!(fs::symlink_metadata(&path).unwrap().ino(), left);
+        socket.announce().unwrap();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        assert_eq!(metadata.mode() & 0o7777, 0o600);
+        assert_eq!(metadata.ino(), socket.file.1);
+
+        let mut second = OperatorSocket::make(folder.path()).unwrap();
+        second.announce().unwrap();
+        drop(socket);
+        assert!(path.exists(), "it is the second one's");
+        drop(second);
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_path_that_is_too_long_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("d".repeat(PATH_BYTES_MAX));
+        fs::create_dir(&deep).unwrap();
+        let error = OperatorSocket::make(&deep).unwrap_err();
+        assert!(matches!(error, SocketError::TooLong { .. }), "{error}");
+    }
+}
