@@ -202,3 +202,35 @@ async fn a_new_master_key_keeps_everything_readable() {
         assert!(matches!(opened, Err(Error::Store(_))), "{opened:?}");
     }
 }
+
+/// A master key is replaced while it is used: keys of the one before are read until all of them are wrapped anew, and
+/// nothing new is wrapped by it.
+#[tokio::test]
+async fn a_master_key_is_replaced_in_use() {
+    let (shop, _) = Shop::busy().await;
+    let master = |byte: u8| Arc::new(MasterKey::from_bytes(&[byte; 32]));
+    let vault = |byte: u8| {
+        let (clock, ids) = (shop.clock.clone(), shop.ids.clone());
+        Vault::new(shop.store.clone(), master(byte), clock, ids)
+    };
+    let used = vault(9);
+    let user = "u_1";
+    let before = used.existing_key(user).await.unwrap().unwrap();
+    used.change_master(master(10)).await;
+    let still = used.existing_key(user).await.unwrap().unwrap();
+    assert_eq!(still.secret_bytes(), before.secret_bytes());
+    used.key("u_new").await.unwrap();
+    assert!(vault(10).existing_key("u_new").await.is_ok());
+    assert!(vault(9).existing_key("u_new").await.is_err());
+    // One that has begun anew in between reads both as well.
+    let anew = vault(10).also_reading(master(9));
+    assert!(anew.existing_key(user).await.unwrap().is_some());
+
+    let wrapped = used.rewrap_all(&*master(9), |_| {}).await;
+    assert_eq!(wrapped.unwrap(), 1);
+    used.forget_former().await;
+    for user in [user, "u_new"] {
+        assert!(used.existing_key(user).await.unwrap().is_some());
+        assert!(vault(10).existing_key(user).await.unwrap().is_some());
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use countersign::archive::NotGrown;
 use countersign::contract::RecordKind;
 use countersign::ledger::LogQuery;
-use countersign::sequencer::{Error, LastStop, Sequencer, Tick};
+use countersign::sequencer::{Error, LastStop, Prompt, Sequencer, Tick};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::note::SigningKey;
 use serde_json::{Value, json};
@@ -258,6 +258,33 @@ async fn no_call_is_answered_while_nothing_can_be_signed() {
     rounds().await;
     assert_eq!(said("price.quote", "").await, "OK");
     assert!(!shop.executor.is_unsigned());
+    end.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
+
+/// Whoever asks for a round does not wait for the next one that would come by itself, and finds what was committed signed.
+#[tokio::test(start_paused = true)]
+async fn a_round_that_is_asked_for_comes_at_once() {
+    let shop = Shop::new();
+    let prompt = Prompt::default();
+    let sequencer = Sequencer::builder(shop.store.clone(), signing_key())
+        .clock(shop.clock.clone())
+        .newest(shop.newest.clone())
+        .prompt(prompt.clone());
+    let sequencer = sequencer.start(LastStop::default()).await.unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(sequencer.run(async {
+        ended.await.ok();
+    }));
+    // By now it looks once a second only.
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    for size in 1..=3 {
+        shop.send("price.quote", &json!({}), "").await;
+        let asked = tokio::time::Instant::now();
+        prompt.round().await;
+        assert!(asked.elapsed() < std::time::Duration::from_millis(50));
+        assert_eq!(shop.newest.get().unwrap().size, size);
+    }
     end.send(()).unwrap();
     running.await.unwrap().unwrap();
 }
