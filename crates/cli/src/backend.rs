@@ -20,7 +20,8 @@ pub(crate) enum StoreName {
     Postgres(String),
 }
 
-/// A store that is open.
+/// A store that is open. Clones share it.
+#[derive(Clone)]
 pub(crate) enum Backend {
     Memory(Arc<MemoryStore>),
     Sqlite(Arc<SqliteStore>),

@@ -63,6 +63,12 @@ impl Failure {
         }
     }
 
+    /// Whether another process has the file of the store.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let open = self.error.downcast_ref::<OpenError>();
+        matches!(open, Some(OpenError::InUse { .. }))
+    }
+
     /// Everything was in order, and the answer is no.
     pub(crate) fn refused(mut self) -> Self {
         self.exit = Exit::Refused;

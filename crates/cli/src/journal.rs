@@ -1,5 +1,7 @@
 //! The log of a place while a command works: what it commits is in the signed tree when it ends.
 
+use std::time::Duration;
+
 use countersign::sequencer::{self, LastStop, Sequencer, SequencerBuilder};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::note::VerifyingKey;
@@ -32,20 +34,40 @@ pub(crate) fn held(folder: &Folder, key: &VerifyingKey) -> Result<Option<String>
 }
 
 /// Signs what a command commits.
-pub(crate) struct Journal {
-    sequencer: Sequencer,
+pub(crate) enum Journal {
+    /// By itself.
+    Own(Box<Sequencer>),
+    /// The server does, in which it is carried out.
+    Server,
 }
+
+/// How long a server may take to sign what was committed.
+const SIGNED_MAX: Duration = Duration::from_secs(30);
 
 impl Journal {
     /// Nothing is signed for a log that is not the continuation of the checkpoint in the folder.
     pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
+        if let Some(served) = &place.served {
+            if served.gateway.health().is_log_stopped() {
+                return Err(Failure::new("nothing is signed any more")
+                    .hint("the server's log says why; `countersign verify --all` says more")
+                    .not_verified());
+            }
+            return Ok(Self::Server);
+        }
         let sequencer = sequencer(place, SequencerBuilder::briefly)?;
-        Ok(Self { sequencer })
+        Ok(Self::Own(Box::new(sequencer)))
     }
 
     /// Signs what is committed until `stop` is done, and then everything that is left.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
-        self.sequencer.run(stop).await.map_err(failed)
+        match self {
+            Self::Own(sequencer) => sequencer.run(stop).await.map_err(failed),
+            Self::Server => {
+                stop.await;
+                Ok(())
+            }
+        }
     }
 
     /// Everything that was committed is in the tree and signed after this.
@@ -53,10 +75,20 @@ impl Journal {
         let store = place.store();
         place.runtime.block_on(async {
             store.flush().await.map_err(store_failed)?;
-            self.sequencer.tick().await.map_err(failed)?;
-            Ok(())
+            match self {
+                Self::Own(sequencer) => sequencer.tick().await.map(|_| ()).map_err(failed),
+                Self::Server => tokio::time::timeout(SIGNED_MAX, place.prompt.round())
+                    .await
+                    .map_err(|_| not_signed_yet()),
+            }
         })
     }
+}
+
+fn not_signed_yet() -> Failure {
+    let seconds = SIGNED_MAX.as_secs();
+    let message = format!("it is done and recorded, and was not signed within {seconds} s");
+    Failure::new(message).hint("the server's log says why; do not do it again")
 }
 
 /// What signs the log of a place, for a command or for a server.
@@ -69,7 +101,7 @@ pub(crate) fn sequencer(
     if place.file.is_some()
         && let Some(running) = Running::find(&place.folder)?
     {
-        return Err(running.in_the_way());
+        return Err(running.in_the_way("one folder can sign for one store only"));
     }
     let key = keys::log(&place.folder)?;
     let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
@@ -79,6 +111,7 @@ pub(crate) fn sequencer(
         .clock(place.clock.clone())
         .ids(place.ids.clone())
         .newest(place.newest.clone())
+        .prompt(place.prompt.clone())
         .on_checkpoint(move |note| {
             let written = folder
                 .write(CHECKPOINT, note, 0o644)

@@ -3,9 +3,10 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// A time on the command line: RFC 3339, a date in UTC, or a number with s, m, h, d or w for "ago".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Moment {
     At(Timestamp),
     Ago(SignedDuration),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use countersign::approve::{SCOPE_ANSWER, StoredApprovals};
 use countersign::archive::{self, Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
@@ -16,19 +16,23 @@ use countersign::ledger::{self, Binding, Store};
 use countersign::newest::NewestCheckpoint;
 use countersign::rules::Rules;
 use countersign::scribe::Build;
+use countersign::sequencer::Prompt;
 use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::VerifyingKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, SCOPE_KEYS};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::backend::{Backend, StoreName, bound_log};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
 use crate::keys::{self, MasterSource};
+use crate::operations::Operation;
 use crate::running::Running;
+use crate::served::Served;
 use crate::terminal::Terminal;
 
 /// Where data is, for every command.
@@ -47,19 +51,49 @@ pub(crate) struct PlaceOptions {
     origin: Option<String>,
 }
 
-/// A store with everything that belongs to it.
+/// A store with everything that belongs to it: opened by this command, or by the server that carries out an operation.
 pub(crate) struct Place {
     pub(crate) folder: Folder,
     /// The file of the store, where it is one.
     pub(crate) file: Option<PathBuf>,
     pub(crate) backend: Backend,
-    pub(crate) master: Arc<MasterKey>,
+    pub(crate) master: Master,
     pub(crate) master_source: MasterSource,
     pub(crate) log_key: VerifyingKey,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) newest: NewestCheckpoint,
-    pub(crate) runtime: Runtime,
+    /// Asks whoever signs the log of this place to do it now.
+    pub(crate) prompt: Prompt,
+    pub(crate) runtime: Handle,
+    /// Who works here.
+    pub(crate) by: Principal,
+    /// There where a server carries out an operation.
+    pub(crate) served: Option<Served>,
+    /// The name of the store.
+    pub(crate) store_name: StoreName,
+    vault: Arc<Vault>,
+    /// What runs everything; there where this command has opened the place.
+    pub(super) owned: Option<Runtime>,
+}
+
+/// The master key that is in use. Clones share it: a rotation changes it for all of them.
+#[derive(Clone)]
+pub(crate) struct Master(Arc<RwLock<Arc<MasterKey>>>);
+
+impl Master {
+    fn new(key: Arc<MasterKey>) -> Self {
+        Self(Arc::new(RwLock::new(key)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<MasterKey> {
+        let key = self.0.read();
+        key.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, key: Arc<MasterKey>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
+    }
 }
 
 impl PlaceOptions {
@@ -181,10 +215,55 @@ impl PlaceOptions {
         Place::open(folder, &store)
     }
 
+    /// Carries out an operation: by the server that works on this store, or here where none does.
+    pub(crate) fn perform<O: Operation>(
+        &self,
+        operation: &O,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        if let Some(running) = self.running()? {
+            return running.perform(operation, terminal);
+        }
+        let opened = self.open();
+        self.perform_on(opened, operation, terminal)
+    }
+
+    /// The same where a place that is missing is made.
+    pub(crate) fn make_and_perform<O: Operation>(
+        &self,
+        operation: &O,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        if let Some(running) = self.running()? {
+            return running.perform(operation, terminal);
+        }
+        let opened = self.open_or_make(terminal);
+        self.perform_on(opened, operation, terminal)
+    }
+
+    /// Carries it out here, unless a server has come and taken the file meanwhile.
+    fn perform_on<O: Operation>(
+        &self,
+        opened: Result<Place, Failure>,
+        operation: &O,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        match opened {
+            Ok(place) => operation.perform(&place, terminal),
+            Err(failure) if failure.is_in_use() => match self.running()? {
+                Some(running) => running.perform(operation, terminal),
+                None => Err(failure),
+            },
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// A file has one owner; one that serves does not go away by waiting.
     fn check_owner(&self, store: &StoreName) -> Result<(), Failure> {
         match (store, self.running()?) {
-            (StoreName::Sqlite(_), Some(running)) => Err(running.in_the_way()),
+            (StoreName::Sqlite(_), Some(running)) => {
+                Err(running.in_the_way("this needs its file for itself"))
+            }
             (StoreName::Sqlite(_), None) | (StoreName::Postgres(_) | StoreName::Memory, _) => {
                 Ok(())
             }
@@ -226,6 +305,13 @@ impl Place {
             }
             Ok(backend) => backend,
         };
+        let former = keys::master_in(&folder, keys::MASTER_OLD)?;
+        let vault = Vault::new(backend.store(), master.clone(), clock.clone(), ids.clone());
+        // A rotation that was broken off has left keys that the old one wraps.
+        let vault = match former.filter(|former| former.id() != master.id()) {
+            Some(former) => vault.also_reading(former),
+            None => vault,
+        };
         let file = match store {
             StoreName::Sqlite(path) => Some(path.canonicalize()?),
             StoreName::Memory | StoreName::Postgres(_) => None,
@@ -234,13 +320,64 @@ impl Place {
             folder,
             file,
             backend,
-            master,
+            master: Master::new(master),
             master_source,
             log_key: log_key.verifying_key(),
             clock,
             ids,
             newest: NewestCheckpoint::new(),
-            runtime,
+            prompt: Prompt::default(),
+            runtime: runtime.handle().clone(),
+            by: operator(&operator_name()),
+            served: None,
+            store_name: store.clone(),
+            vault: Arc::new(vault),
+            owned: Some(runtime),
+        })
+    }
+
+    /// The same place for whoever does not own it.
+    pub(crate) fn shared(&self) -> Self {
+        Self {
+            folder: self.folder.clone(),
+            file: self.file.clone(),
+            backend: self.backend.clone(),
+            master: self.master.clone(),
+            master_source: self.master_source,
+            log_key: self.log_key.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            newest: self.newest.clone(),
+            prompt: self.prompt.clone(),
+            runtime: self.runtime.clone(),
+            by: self.by.clone(),
+            served: None,
+            store_name: self.store_name.clone(),
+            vault: self.vault.clone(),
+            owned: None,
+        }
+    }
+
+    /// The same place for an operation that a server carries out for somebody.
+    pub(crate) fn serving(&self, operator_name: &str, served: Served) -> Self {
+        Self {
+            by: operator(operator_name),
+            served: Some(served),
+            ..self.shared()
+        }
+    }
+
+    /// Waits for something that may take long and changes nothing. It is given up when nobody waits for it any more.
+    pub(crate) fn wait<T>(&self, awaited: impl Future<Output = T>) -> Result<T, Failure> {
+        let Some(served) = &self.served else {
+            return Ok(self.runtime.block_on(awaited));
+        };
+        self.runtime.block_on(async {
+            tokio::select! {
+                done = awaited => Ok(done),
+                () = served.lines.given_up() => Err(Failure::new("it was broken off")
+                    .hint("the server was told to stop, or nobody waited for it any more")),
+            }
         })
     }
 
@@ -253,7 +390,11 @@ impl Place {
         let store = self.store();
         let found = store.installation().await.map_err(store_failed)?;
         let id = found.map_or_else(String::new, |found| found.id);
-        Ok(Binding::new(id, self.master.id(), self.log_key.clone()))
+        Ok(Binding::new(
+            id,
+            self.master.get().id(),
+            self.log_key.clone(),
+        ))
     }
 
     /// Runs calls on this store.
@@ -265,7 +406,7 @@ impl Place {
     pub(crate) fn executor_builder(&self, catalog: Catalog, rules: Rules) -> ExecutorBuilder {
         Executor::builder(catalog)
             .store(self.store())
-            .kms(self.master.clone())
+            .vault(self.vault.clone())
             .clock(self.clock.clone())
             .ids(self.ids.clone())
             .rules(rules)
@@ -273,44 +414,48 @@ impl Place {
             .newest_checkpoint(self.newest.clone())
     }
 
-    pub(crate) fn vault(&self) -> Vault {
-        Vault::new(
-            self.store(),
-            self.master.clone(),
-            self.clock.clone(),
-            self.ids.clone(),
-        )
+    /// The keys of the users; everything here uses the same ones.
+    pub(crate) fn vault(&self) -> Arc<Vault> {
+        self.vault.clone()
     }
 
     /// What users are asked to confirm.
-    pub(crate) fn approvals(&self) -> StoredApprovals {
-        StoredApprovals::new(
+    pub(crate) fn approvals(&self) -> Arc<StoredApprovals> {
+        // Calls of the server wait at its own.
+        if let Some(served) = &self.served {
+            return served.gateway.executor().approvals().clone();
+        }
+        Arc::new(StoredApprovals::new(
             self.store(),
-            Arc::new(self.vault()),
+            self.vault(),
             self.clock.clone(),
             self.ids.clone(),
-        )
+        ))
     }
 
     /// The keys of callers.
     pub(crate) fn api_keys(&self) -> ApiKeys {
+        let served = self.served.as_ref();
+        if let Some(keys) = served.and_then(|served| served.gateway.identity().keys()) {
+            return keys.clone();
+        }
         let (clock, ids) = (self.clock.clone(), self.ids.clone());
-        ApiKeys::new(self.store(), Arc::new(self.vault()), clock, ids)
+        ApiKeys::new(self.store(), self.vault(), clock, ids)
     }
 
     /// What operators do with the log.
     pub(crate) fn archive(&self) -> Archive {
-        self.archive_with(Arc::new(self.vault()))
+        self.archive_by(self.log_key.clone())
     }
 
-    /// The same beside an executor: who is erased has to be forgotten by its vault.
-    pub(crate) fn archive_with(&self, vault: Arc<Vault>) -> Archive {
+    /// The same by another key of the log.
+    pub(crate) fn archive_by(&self, log_key: VerifyingKey) -> Archive {
         Archive::new(
             self.store(),
-            vault,
+            self.vault(),
             self.clock.clone(),
             self.ids.clone(),
-            self.log_key.clone(),
+            log_key,
         )
         .knowing(&countersign_commerce::KNOWN_THINGS)
         .with_belongings(Arc::new(self.api_keys()))
@@ -323,8 +468,16 @@ pub(crate) fn missing(folder: &Folder, name: &str) -> Failure {
         .hint("restore it from a backup: nothing can be read or signed without it")
 }
 
-/// Who works at this command: the account's name, as the log names programs and operators.
-pub(crate) fn operator() -> Principal {
+/// The name of whoever works at this command: the account's.
+pub(crate) fn operator_name() -> String {
+    let name = ["COUNTERSIGN_OPERATOR", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    name.unwrap_or_else(|| "local".to_owned())
+}
+
+/// Who works under this name, as the log names programs and operators.
+pub(crate) fn operator(name: &str) -> Principal {
     let scopes = [
         SCOPE_OPEN,
         SCOPE_ERASE,
@@ -333,12 +486,9 @@ pub(crate) fn operator() -> Principal {
         SCOPE_ANSWER,
         SCOPE_KEYS,
     ];
-    let name = ["COUNTERSIGN_OPERATOR", "USER", "LOGNAME"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let actor = Actor {
         kind: ActorType::System,
-        id: format!("operator/{}", name.as_deref().unwrap_or("local")),
+        id: format!("operator/{name}"),
     };
     scopes
         .into_iter()

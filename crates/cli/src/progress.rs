@@ -1,22 +1,108 @@
 //! How far something is that takes time: a bar on stderr, for people only.
 
 use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use countersign_gateway::operator::Lines;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar up to `total`; nothing at all where stderr is no terminal.
-pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(total), target);
-    let style =
-        ProgressStyle::with_template("{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}");
-    if let Ok(style) = style {
-        bar.set_style(style);
+use crate::running::wire::{self, Far};
+
+/// How often a bar elsewhere is told.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
+
+/// A bar in this process, or at the command that waits for us.
+pub(crate) enum Bar {
+    Here(ProgressBar),
+    Far(Mutex<Telling>),
+}
+
+/// What a bar elsewhere is told, and when it was told last.
+pub(crate) struct Telling {
+    lines: Lines,
+    far: Far,
+    at: Option<Instant>,
+}
+
+impl Bar {
+    /// A bar up to `total`; nothing at all where stderr is no terminal.
+    pub(crate) fn here(total: u64, what: &str) -> Self {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let style =
+            ProgressStyle::with_template("{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        Self::Here(bar)
     }
-    bar.set_message(what);
-    bar
+
+    /// The same at the other end of a connection.
+    pub(crate) fn far(total: u64, what: &str, lines: Lines) -> Self {
+        let far = Far {
+            what: what.to_owned(),
+            done: 0,
+            total,
+        };
+        Self::Far(Mutex::new(Telling {
+            lines,
+            far,
+            at: None,
+        }))
+    }
+
+    pub(crate) fn set_message(&self, what: &str) {
+        match self {
+            Self::Here(bar) => bar.set_message(what.to_owned()),
+            Self::Far(telling) => tell(telling, |far| what.clone_into(&mut far.what)),
+        }
+    }
+
+    pub(crate) fn set_length(&self, total: u64) {
+        match self {
+            Self::Here(bar) => bar.set_length(total),
+            Self::Far(telling) => tell(telling, |far| far.total = total),
+        }
+    }
+
+    pub(crate) fn set_position(&self, done: u64) {
+        match self {
+            Self::Here(bar) => bar.set_position(done),
+            Self::Far(telling) => tell(telling, |far| far.done = done),
+        }
+    }
+
+    pub(crate) fn inc(&self, more: u64) {
+        match self {
+            Self::Here(bar) => bar.inc(more),
+            Self::Far(telling) => tell(telling, |far| far.done = far.done.saturating_add(more)),
+        }
+    }
+
+    pub(crate) fn finish_and_clear(&self) {
+        match self {
+            Self::Here(bar) => bar.finish_and_clear(),
+            // The end of the answer is its end, too.
+            Self::Far(_) => {}
+        }
+    }
+}
+
+/// Tells the other end, not too often: what is left out here is not missed.
+fn tell(telling: &Mutex<Telling>, change: impl FnOnce(&mut Far)) {
+    let mut telling = telling.lock().unwrap_or_else(PoisonError::into_inner);
+    change(&mut telling.far);
+    let is_due = telling.at.is_none_or(|at| at.elapsed() >= TOLD_EVERY);
+    if is_due {
+        telling.at = Some(Instant::now());
+        telling
+            .lines
+            .try_send(&wire::Line::Progress(telling.far.clone()));
+    }
 }

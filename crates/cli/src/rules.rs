@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::terminal::Terminal;
 
+pub(crate) mod brought;
 pub(crate) mod kept;
 
 /// More rules than those of the program.
@@ -145,18 +146,7 @@ impl RuleOptions {
 
     /// The same where nobody is told.
     pub(crate) fn kept_in(&self, data: &Folder) -> Result<Known, Failure> {
-        let mut known = self.known(Some(data))?;
-        let mut problems = Vec::new();
-        for version in known.versions.iter().filter(|one| one.is_in_force) {
-            if kept::keep(data, version, &known)? == kept::Kept::Anew {
-                problems.push(format!(
-                    "the kept rules {} were damaged; they are written anew",
-                    version.name
-                ));
-            }
-        }
-        known.problems.extend(problems);
-        Ok(known)
+        self.known(Some(data))?.keep(data)
     }
 }
 
@@ -175,6 +165,21 @@ impl Version {
 }
 
 impl Known {
+    /// Keeps what is in force, durably: calls are about to rest on it.
+    pub(crate) fn keep(mut self, data: &Folder) -> Result<Self, Failure> {
+        let mut problems = Vec::new();
+        for version in self.versions.iter().filter(|one| one.is_in_force) {
+            if kept::keep(data, version, &self)? == kept::Kept::Anew {
+                problems.push(format!(
+                    "the kept rules {} were damaged; they are written anew",
+                    version.name
+                ));
+            }
+        }
+        self.problems.extend(problems);
+        Ok(self)
+    }
+
     fn has(&self, name: &str, digest: Digest) -> bool {
         let mut versions = self.versions.iter();
         versions.any(|known| known.name == name && known.digest == digest)

@@ -1,177 +1,167 @@
-//! A server that runs on a data folder: where it is, and how commands talk to it while it holds the store.
+//! A server that runs on a data folder: how commands find it, make sure that it is the one, and talk to it.
+//!
+//! It is asked at the socket in the folder. Whoever listens there has to be of the account that owns the folder, or of
+//! root, and has to work in this very folder. Where a folder can have no socket, the server is asked over TCP, and has to
+//! prove first that it knows the secret that stands in the folder.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use countersign::contract::ErrorBody;
+use countersign::contract::Digest;
+use countersign_gateway::operator::socket::{self, PATH_BYTES_MAX};
+use countersign_gateway::operator::{OperatorSocket, Secret, SocketError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::backend::StoreName;
 use crate::failure::Failure;
 use crate::folder::Folder;
 
+mod client;
+pub(crate) mod wire;
+
 /// Where a server says how it is reached; only its own account can read it.
 const FILE: &str = "server.json";
 
-/// How long a server may take that does not answer.
-const ANSWER_MAX: Duration = Duration::from_mins(1);
+/// Root, who may do everything here anyway.
+const ROOT: u32 = 0;
 
-/// How long a server may take that does not live.
-const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// A server that has shown that it is the one of this folder.
+pub(crate) struct Running {
+    way: Way,
+    pub(crate) about: About,
+}
+
+/// How it is reached.
+#[derive(Debug)]
+enum Way {
+    /// At the socket in the folder.
+    Socket(PathBuf),
+    /// Over TCP, with a proof both ways.
+    Tcp { url: String, secret: Secret },
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct About {
+    /// Which program it is.
+    pub(crate) version: String,
+    /// The process.
+    pub(crate) pid: u32,
+    /// Where it listens for callers; none where it is there for commands only.
+    pub(crate) url: Option<String>,
+    /// Which folder it works in, whatever its name: device and number.
+    folder: (u64, u64),
+    /// The file of its store; none where that is no file.
+    file: Option<PathBuf>,
+    /// The digest of the store's address, where it has one. The address may hold a password.
+    address: Option<Digest>,
+}
 
 /// What a server writes down while it runs.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Running {
-    /// Where it listens.
-    pub(crate) url: String,
-    /// Proves that we are its operator.
-    token: String,
-    /// The process.
-    pub(crate) pid: u32,
-    /// The file of its store; none where that is no file.
-    #[serde(default)]
-    file: Option<PathBuf>,
+struct Announced {
+    url: Option<String>,
+    pid: u32,
+    /// There where the folder has no socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
 }
 
-impl Running {
-    /// This process.
-    pub(crate) fn here(url: String, token: &str, file: Option<PathBuf>) -> Self {
-        Self {
-            url,
-            token: token.to_owned(),
+impl About {
+    /// This process, on this store.
+    pub(crate) fn here(
+        folder: &Folder,
+        store: &StoreName,
+        url: Option<String>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            file,
-        }
+            url,
+            folder: identity(folder.path())
+                .ok_or_else(|| Failure::new("the data folder cannot be looked at"))?,
+            file: match store {
+                StoreName::Sqlite(path) => Some(path.canonicalize()?),
+                StoreName::Memory | StoreName::Postgres(_) => None,
+            },
+            address: address(store),
+        })
     }
 
-    /// Whether a store that somebody names is the one that it works with.
-    pub(crate) fn is_on(&self, store: &StoreName) -> bool {
-        match (&self.file, store) {
-            (Some(ours), StoreName::Sqlite(theirs)) => is_same_file(ours, theirs),
-            (Some(_), StoreName::Postgres(_) | StoreName::Memory)
-            | (None, StoreName::Sqlite(_)) => false,
-            // An address is not written down, because it may hold a password.
-            (None, StoreName::Postgres(_) | StoreName::Memory) => true,
-        }
-    }
-
-    /// What whoever needs the store for themselves is told.
-    pub(crate) fn in_the_way(&self) -> Failure {
-        let message = format!("the server at {} works in this folder", self.url);
-        Failure::new(message).hint(format!(
-            "stop it first (process {}); approvals, calls and keys ask it meanwhile",
-            self.pid
-        ))
-    }
-
-    /// Tells the commands of this machine.
-    pub(crate) fn announce(&self, folder: &Folder) -> Result<(), Failure> {
-        let text = Zeroizing::new(serde_json::to_string(self)?);
+    /// Tells the commands of this machine. A secret is told where there is no socket.
+    pub(crate) fn announce(&self, folder: &Folder, secret: Option<&Secret>) -> Result<(), Failure> {
+        let announced = Announced {
+            url: self.url.clone(),
+            pid: self.pid,
+            secret: secret.map(|secret| secret.text().to_string()),
+        };
+        let text = Zeroizing::new(serde_json::to_string(&announced)?);
         folder.write_secret(FILE, &text)
     }
 
     /// Takes it back, unless another server has taken over meanwhile.
     pub(crate) fn withdraw(&self, folder: &Folder) -> Result<(), Failure> {
-        match read(folder)? {
+        match announced(folder)? {
             Some(known) if known.pid == self.pid => folder.remove(FILE),
             Some(_) | None => Ok(()),
         }
     }
-
-    /// The server that runs on a folder. A file that a crash left behind names none.
-    pub(crate) fn find(folder: &Folder) -> Result<Option<Self>, Failure> {
-        let Some(running) = read(folder)? else {
-            return Ok(None);
-        };
-        let is_alive = match running.send("GET", "/healthz", None) {
-            Ok((status, _)) => status == 200,
-            Err(_) => false,
-        };
-        Ok(is_alive.then_some(running))
-    }
-
-    /// Asks it for something; what it answers where that is no error.
-    pub(crate) fn ask(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, Failure> {
-        self.ask_or(method, path, body, as_it_was_said)
-    }
-
-    /// The same with words for a refusal: those of the server are for whoever speaks HTTP.
-    pub(crate) fn ask_or(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-        refused: impl FnOnce(ErrorBody) -> Failure,
-    ) -> Result<Value, Failure> {
-        let (status, text) = self.send(method, path, body)?;
-        let answer: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        if status < 400 {
-            return Ok(answer);
-        }
-        let error = answer.get("error").unwrap_or(&answer);
-        Err(match serde_json::from_value::<ErrorBody>(error.clone()) {
-            Ok(error) => refused(error),
-            Err(_) => Failure::new(format!("the server at {} answered {status}", self.url)),
-        })
-    }
-
-    fn send(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<(u16, String), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on(async {
-            // The address is this machine's own: no proxy stands in between.
-            let client = reqwest::Client::builder()
-                .no_proxy()
-                .connect_timeout(CONNECT_MAX)
-                .timeout(ANSWER_MAX)
-                .build()?;
-            let method = reqwest::Method::from_bytes(method.as_bytes())?;
-            let mut request = client
-                .request(method, format!("{}{path}", self.url))
-                .bearer_auth(&self.token);
-            if let Some(body) = body {
-                request = request.json(body);
-            }
-            let answer = request
-                .send()
-                .await
-                .map_err(|error| self.unreachable(error))?;
-            let status = answer.status().as_u16();
-            let text = answer
-                .text()
-                .await
-                .map_err(|error| self.unreachable(error))?;
-            Ok((status, text))
-        })
-    }
-
-    fn unreachable(&self, error: reqwest::Error) -> Failure {
-        let context = format!("the server at {} does not answer", self.url);
-        Failure::from(anyhow::Error::new(error).context(context))
-            .hint("look whether `countersign serve` still runs")
-    }
 }
 
-fn as_it_was_said(error: ErrorBody) -> Failure {
-    let failure = Failure::new(error.to_string()).refused();
-    match error.details.hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+impl Running {
+    /// The server that runs on a folder. What a crash left behind names none; a listener that is not the server of this
+    /// folder is an error.
+    pub(crate) fn find(folder: &Folder) -> Result<Option<Self>, Failure> {
+        let way = match at_socket(folder)? {
+            Some(way) => Some(way),
+            None => over_tcp(folder)?,
+        };
+        let Some(way) = way else { return Ok(None) };
+        let Some(about) = client::about(&way, folder)? else {
+            return Ok(None);
+        };
+        if identity(folder.path()) != Some(about.folder) {
+            let message = format!("{way} is the server of another folder; it is not asked");
+            return Err(Failure::new(message).hint(format!(
+                "remove {} and what it leads to, if no server runs here",
+                folder.file(socket::NAME).display()
+            )));
+        }
+        Ok(Some(Self { way, about }))
+    }
+
+    /// Whether a store that somebody names is the one that it works with.
+    pub(crate) fn is_on(&self, store: &StoreName) -> bool {
+        match (&self.about.file, store) {
+            (Some(ours), StoreName::Sqlite(theirs)) => {
+                identity(ours).is_some_and(|ours| identity(theirs) == Some(ours))
+            }
+            (Some(_), StoreName::Postgres(_) | StoreName::Memory)
+            | (None, StoreName::Sqlite(_)) => false,
+            (None, StoreName::Postgres(_) | StoreName::Memory) => {
+                self.about.address == address(store)
+            }
+        }
+    }
+
+    /// Where it is, for people.
+    pub(crate) fn place(&self) -> String {
+        match &self.about.url {
+            Some(url) => url.clone(),
+            None => self.way.to_string(),
+        }
+    }
+
+    /// What whoever needs the store for themselves is told, with why they do.
+    pub(crate) fn in_the_way(&self, why: &str) -> Failure {
+        let message = format!(
+            "the server at {} works in this folder, and {why}",
+            self.place()
+        );
+        Failure::new(message).hint(format!("stop it first (process {})", self.about.pid))
     }
 }
 
@@ -194,19 +184,148 @@ pub(crate) fn query(path: &str, options: &[(&str, Option<String>)]) -> String {
     address
 }
 
-/// One file may have many names.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    identity(one).is_some_and(|one| identity(other) == Some(one))
+/// The socket of a folder, or why it cannot be there.
+pub(crate) fn make_socket(folder: &Folder) -> Result<Option<OperatorSocket>, Failure> {
+    match OperatorSocket::make(folder.path()) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error @ SocketError::TooLong { .. }) => {
+            tracing::info!(%error, "commands are answered over TCP");
+            Ok(None)
+        }
+        // Some file systems have no sockets.
+        Err(SocketError::Io { path, source })
+            if matches!(
+                source.kind(),
+                ErrorKind::Unsupported | ErrorKind::InvalidInput
+            ) =>
+        {
+            tracing::info!(error = %source, path = %path.display(), "commands are answered over TCP");
+            Ok(None)
+        }
+        Err(error @ SocketError::Io { .. }) => Err(anyhow::Error::new(error).into()),
+    }
 }
 
-fn read(folder: &Folder) -> Result<Option<Running>, Failure> {
+/// Somebody who listens at the folder's socket and may be its server.
+fn at_socket(folder: &Folder) -> Result<Option<Way>, Failure> {
+    let path = folder.file(socket::NAME);
+    let file = match std::fs::symlink_metadata(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Failure::unreadable(path.display(), error)),
+    };
+    if path.as_os_str().len() > PATH_BYTES_MAX {
+        return Ok(None);
+    }
+    let trusted = Trusted::of(folder)?;
+    let refuse = |why: String| {
+        let message = format!("{}: {why}; it is not asked", path.display());
+        Failure::new(message).hint(format!(
+            "if no server of yours runs here: chmod 700 {} && rm {}",
+            folder.path().display(),
+            path.display()
+        ))
+    };
+    if !file.file_type().is_socket() {
+        return Err(refuse("this is no socket of a server".to_owned()));
+    }
+    if !trusted.has(file.uid()) {
+        return Err(refuse(format!("it belongs to account {}", file.uid())));
+    }
+    if file.mode() & 0o077 != 0 {
+        let mode = file.mode() & 0o7777;
+        return Err(refuse(format!("others may use it (mode {mode:04o})")));
+    }
+    if trusted.is_open {
+        return Err(refuse("others may write into its folder".to_owned()));
+    }
+    match client::peer(&path) {
+        Ok(uid) if trusted.has(uid) => Ok(Some(Way::Socket(path))),
+        Ok(uid) => Err(refuse(format!("account {uid} listens there"))),
+        // A server that was killed has left it behind.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(Failure::from(
+            anyhow::Error::new(error).context(format!("cannot connect to {}", path.display())),
+        )
+        .hint("a server is reached by its own account and by root")),
+    }
+}
+
+/// The accounts whose server may be talked to.
+struct Trusted {
+    owner: u32,
+    ours: u32,
+    /// Whether others could put a socket of theirs into the folder.
+    is_open: bool,
+}
+
+impl Trusted {
+    fn of(folder: &Folder) -> Result<Self, Failure> {
+        let path = folder.path();
+        let metadata = std::fs::metadata(path);
+        let metadata = metadata.map_err(|error| Failure::unreadable(path.display(), error))?;
+        Ok(Self {
+            owner: metadata.uid(),
+            ours: client::account()?,
+            is_open: metadata.mode() & 0o022 != 0,
+        })
+    }
+
+    fn has(&self, uid: u32) -> bool {
+        [self.owner, self.ours, ROOT].contains(&uid)
+    }
+}
+
+/// A server that has written down where it listens, because its folder can have no socket.
+fn over_tcp(folder: &Folder) -> Result<Option<Way>, Failure> {
+    let Some(announced) = announced(folder)? else {
+        return Ok(None);
+    };
+    let (Some(url), Some(secret)) = (announced.url, announced.secret) else {
+        return Ok(None);
+    };
+    // A process that is gone cannot be the one that listens, whoever has its port now.
+    if Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{}", announced.pid)).exists()
+    {
+        return Ok(None);
+    }
+    Ok(Secret::parse(&secret).map(|secret| Way::Tcp { url, secret }))
+}
+
+fn announced(folder: &Folder) -> Result<Option<Announced>, Failure> {
     let Some(text) = folder.read_secret(FILE)? else {
         return Ok(None);
     };
     // What cannot be read was written by another version, or by nobody: it names no server of ours.
     Ok(serde_json::from_str(&text).ok())
+}
+
+/// One file, or folder, may have many names.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// The address of a store that has one, as a digest.
+fn address(store: &StoreName) -> Option<Digest> {
+    match store {
+        StoreName::Postgres(address) => Some(Digest::of_bytes(address.as_bytes())),
+        StoreName::Memory | StoreName::Sqlite(_) => None,
+    }
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Tcp { url, .. } => f.write_str(url),
+        }
+    }
 }

@@ -8,7 +8,7 @@ use countersign::clock::Clock;
 use countersign_gateway::telemetry::{
     Convention, LogFormat, Options, Telemetry, install_panic_hook,
 };
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 
 use crate::failure::Failure;
 use crate::terminal::Terminal;
@@ -62,7 +62,7 @@ impl TelemetryOptions {
     /// does, and nothing of what it is sent.
     pub(crate) fn start(
         &self,
-        runtime: &Runtime,
+        runtime: &Handle,
         terminal: &Terminal,
         clock: Arc<dyn Clock>,
         spans_dropped: Arc<AtomicU64>,

@@ -157,10 +157,11 @@ impl Vault {
             return true;
         }
         let context = context(user_id);
+        let ours = self.masters.read().await.current.clone();
         let mut secrets = Vec::new();
         for wrapped in [one, other] {
             let before = before.filter(|before| before.id() == wrapped.master);
-            let kms = before.unwrap_or(&*self.kms);
+            let kms = before.unwrap_or(&*ours);
             let Ok(key) = kms.unwrap(&wrapped.bytes, &context).await else {
                 return false;
             };

@@ -117,8 +117,8 @@ impl Server {
             roster: Arc::new(Roster::new()),
             patience: settings.read_timeout,
         };
-        let door = listener
-            .map(|listener| Door::new(listener, settings, connections.roster.clone()));
+        let door =
+            listener.map(|listener| Door::new(listener, settings, connections.roster.clone()));
         let approvals = gateway.executor().approvals().clone();
         let tidying = tokio::spawn(async move { approvals.keep_tidy().await });
         let executor = gateway.executor().clone();

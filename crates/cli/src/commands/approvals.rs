@@ -1,19 +1,19 @@
 //! `countersign approvals`: what users are asked to confirm, and the answers.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use countersign::approve::{self, Response, StoredApprovals, Wanted};
 use countersign::contract::{Actor, Approval, ApprovalDecision, ApprovalState};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, operator, store_failed};
-use crate::running::{Running, query};
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
@@ -25,7 +25,7 @@ pub(crate) struct Approvals {
     command: Command,
 }
 
-#[derive(Debug, clap::Subcommand)]
+#[derive(Debug, Clone, clap::Subcommand, Serialize, Deserialize)]
 enum Command {
     List(List),
     Show(Show),
@@ -34,7 +34,7 @@ enum Command {
 }
 
 /// List questions, newest first: those that wait for an answer, or those in another state
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign approvals list
@@ -54,14 +54,14 @@ struct List {
 }
 
 /// Show one question: who asks, for what, and until when
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Show {
     #[command(flatten)]
     which: Which,
 }
 
 /// Answer with yes; the call may then be made, once
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign approvals approve ap_4f21c09b73de --reason 'asked by phone'")]
@@ -74,7 +74,7 @@ struct Approve {
 }
 
 /// Answer with no; the same call is then refused
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Deny {
     #[command(flatten)]
     which: Which,
@@ -83,14 +83,14 @@ struct Deny {
     why: Why,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Which {
     /// The approval as `approvals list` shows it; to answer, at least its first 11 characters
     #[arg(value_name = "ID")]
     id: String,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Why {
     /// Why, for the user; it is sealed and stays out of the log
     #[arg(long, value_name = "TEXT")]
@@ -98,7 +98,7 @@ struct Why {
 }
 
 /// The states, as the command line spells them.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 enum State {
     /// Whatever became of it
     All,
@@ -133,8 +133,23 @@ impl Approvals {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let inbox = Inbox::open(options)?;
-        match &self.command {
+        options.perform(&Asked(self.command.clone()), terminal)
+    }
+}
+
+/// One of the commands, for whoever has the questions.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked(Command);
+
+impl Operation for Asked {
+    const NAME: &'static str = "approvals";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let inbox = Inbox {
+            place,
+            approvals: place.approvals(),
+        };
+        match &self.0 {
             Command::List(list) => list.run(&inbox, terminal),
             Command::Show(show) => {
                 let approval = inbox.find(&show.which.id)?;
@@ -156,7 +171,7 @@ impl Approvals {
 }
 
 impl List {
-    fn run(&self, inbox: &Inbox, terminal: &mut Terminal) -> Result<Exit, Failure> {
+    fn run(&self, inbox: &Inbox<'_>, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let listed = inbox.list(&Wanted {
             user_id: self.user.clone(),
             state: self.state.wanted(),
@@ -191,7 +206,7 @@ impl List {
 }
 
 fn answer(
-    inbox: &Inbox,
+    inbox: &Inbox<'_>,
     which: &Which,
     why: &Why,
     decision: ApprovalDecision,
@@ -325,51 +340,15 @@ fn named(actor: &Actor) -> Result<String, Failure> {
 const LISTED_MAX: usize = 1_000;
 
 /// Where the questions are.
-enum Inbox {
-    /// In a store that nobody else holds.
-    Here {
-        place: Box<Place>,
-        approvals: StoredApprovals,
-    },
-    /// In a store that a server holds.
-    There(Running),
+struct Inbox<'a> {
+    place: &'a Place,
+    approvals: Arc<StoredApprovals>,
 }
 
-/// What a server answers to a question for approvals.
-#[derive(Deserialize)]
-struct Listed {
-    approvals: Vec<Approval>,
-}
-
-impl Inbox {
-    fn open(options: &PlaceOptions) -> Result<Self, Failure> {
-        if let Some(running) = options.running()? {
-            return Ok(Self::There(running));
-        }
-        let place = Box::new(options.open()?);
-        let approvals = place.approvals();
-        Ok(Self::Here { place, approvals })
-    }
-
+impl Inbox<'_> {
     fn list(&self, wanted: &Wanted) -> Result<Vec<Approval>, Failure> {
-        match self {
-            Self::Here { place, approvals } => {
-                let listed = async { approvals.list(&operator(), wanted).await };
-                place.runtime.block_on(listed).map_err(failed)
-            }
-            Self::There(running) => {
-                let state = wanted.state.map(|state| state.as_str().to_owned());
-                let limit = wanted.limit.min(LISTED_MAX).to_string();
-                let options = [
-                    ("user", wanted.user_id.clone()),
-                    ("state", state),
-                    ("limit", Some(limit)),
-                ];
-                let answer = running.ask("GET", &query(PATH, &options), None)?;
-                let listed: Listed = serde_json::from_value(answer)?;
-                Ok(listed.approvals)
-            }
-        }
+        let listed = self.approvals.list(&self.place.by, wanted);
+        self.place.runtime.block_on(listed).map_err(failed)
     }
 
     /// The one question that is meant.
@@ -390,29 +369,13 @@ impl Inbox {
     }
 
     fn decide(&self, id: &str, response: &Response) -> Result<Approval, Failure> {
-        match self {
-            Self::Here { place, approvals } => {
-                let mut journal = Journal::start(place)?;
-                let answered = async { approvals.decide(id, &operator(), response).await };
-                let answered = place.runtime.block_on(answered).map_err(failed)?;
-                journal.sign(place)?;
-                Ok(answered)
-            }
-            Self::There(running) => {
-                let body = json!({
-                    "decision": response.decision,
-                    "reason": response.reason,
-                    "shown_digest": response.shown_digest,
-                });
-                let answer = running.ask("POST", &format!("{PATH}/{id}"), Some(&body))?;
-                Ok(serde_json::from_value(answer)?)
-            }
-        }
+        let mut journal = Journal::start(self.place)?;
+        let answered = self.approvals.decide(id, &self.place.by, response);
+        let answered = self.place.runtime.block_on(answered).map_err(failed)?;
+        journal.sign(self.place)?;
+        Ok(answered)
     }
 }
-
-/// Where a server has them.
-const PATH: &str = "/v1/approvals";
 
 /// What the approvals said, with what to do about it.
 fn failed(error: approve::Error) -> Failure {

@@ -10,6 +10,7 @@ use countersign::contract::record::PhaseTimes;
 use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, Warning};
 use countersign::ledger::MemoryStore;
 use countersign::{Catalog, Executor, ToolCall};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::{record, took};
@@ -18,8 +19,10 @@ use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::PlaceOptions;
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions};
 use crate::rules::RuleOptions;
+use crate::rules::brought::Brought;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 use crate::{catalog, json};
@@ -74,17 +77,17 @@ impl Call {
         self.envelope.check()?;
         let catalog = catalog::all()?;
         catalog::find(&catalog, &self.tool)?;
-        let (reply, recorded) = if options.is_memory()? {
-            self.in_memory(catalog)?
-        } else {
-            self.in_store(options, catalog, terminal)?
-        };
-        if terminal.is_for_programs() {
-            write_json(terminal, &reply)?;
-        } else {
-            show(terminal, &reply, recorded.as_ref())?;
+        if options.is_memory()? {
+            let (reply, recorded) = self.in_memory(catalog)?;
+            return write(terminal, &reply, recorded.as_ref());
         }
-        Ok(if reply.ok { Exit::Ok } else { Exit::Refused })
+        let asked = Asked {
+            tool: self.tool.clone(),
+            args: self.args.clone(),
+            envelope: self.envelope.clone(),
+            brought: self.rules.brought()?,
+        };
+        options.make_and_perform(&asked, terminal)
     }
 
     /// Nothing outlives the command.
@@ -106,19 +109,41 @@ impl Call {
         Ok((reply, recorded))
     }
 
+    fn call(&self) -> ToolCall {
+        self.envelope.call(&self.tool, &self.args)
+    }
+}
+
+/// A call for whoever has the store.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    tool: String,
+    args: String,
+    envelope: EnvelopeOptions,
+    /// The rules that it is decided by, where they are not those in force.
+    brought: Brought,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "call";
+
     /// The reply is shown when its evidence is in the signed log, so that it can be verified at once.
-    fn in_store(
-        &self,
-        options: &PlaceOptions,
-        catalog: Catalog,
-        terminal: &mut Terminal,
-    ) -> Result<(ReplyEnvelope, Option<Recorded>), Failure> {
-        let place = options.open_or_make(terminal)?;
-        let rules = self.rules.in_place(&place.folder, terminal)?;
-        let mut journal = Journal::start(&place)?;
-        let executor = place.executor(catalog, rules);
-        let reply = place.runtime.block_on(executor.execute(self.call()));
-        journal.sign(&place)?;
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let call = self.envelope.call(&self.tool, &self.args);
+        let (reply, mut journal) = match &place.served {
+            Some(served) if self.brought.is_empty() => {
+                let journal = Journal::start(place)?;
+                let reply = place.runtime.block_on(served.gateway.call(call));
+                (reply, journal)
+            }
+            Some(_) | None => {
+                let executor = self.executor(place, terminal)?;
+                let journal = Journal::start(place)?;
+                let reply = place.runtime.block_on(executor.execute(call));
+                (reply, journal)
+            }
+        };
+        journal.sign(place)?;
         let user = Some(self.envelope.user.as_str());
         let archive = place.archive();
         let rows = archive.of_request(&reply.request_id, user, 1);
@@ -132,18 +157,46 @@ impl Call {
                 Vec::new()
             }
         };
-        let known = rows.first().map(|row| record(&place, &row.id));
+        let known = rows.first().map(|row| record(place, &row.id));
         let known = known.transpose()?;
         let recorded = known.map(|known| Recorded {
             at: known.record.at,
             phases: known.record.phases,
         });
-        Ok((reply, recorded))
+        write(terminal, &reply, recorded.as_ref())
     }
+}
 
-    fn call(&self) -> ToolCall {
-        self.envelope.call(&self.tool, &self.args)
+impl Asked {
+    /// Decides by the rules that were brought, and by the policy of the server where there is one.
+    fn executor(&self, place: &Place, terminal: &mut Terminal) -> Result<Executor, Failure> {
+        let known = self.brought.known(&place.folder)?.keep(&place.folder)?;
+        for problem in &known.problems {
+            terminal.say(format_args!("warning: {problem}"))?;
+        }
+        let builder = place.executor_builder(catalog::all()?, known.rules);
+        Ok(match &place.served {
+            None => builder.build(),
+            Some(served) => {
+                let policy = served.gateway.identity().policy().clone();
+                let builder = builder.authorizer(policy.clone());
+                policy.controls().install(builder).build()
+            }
+        })
     }
+}
+
+fn write(
+    terminal: &mut Terminal,
+    reply: &ReplyEnvelope,
+    recorded: Option<&Recorded>,
+) -> Result<Exit, Failure> {
+    if terminal.is_for_programs() {
+        write_json(terminal, reply)?;
+    } else {
+        show(terminal, reply, recorded)?;
+    }
+    Ok(if reply.ok { Exit::Ok } else { Exit::Refused })
 }
 
 /// What is shown of a call's record.

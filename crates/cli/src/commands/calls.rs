@@ -3,7 +3,6 @@
 use std::io::Write as _;
 
 use countersign::archive::{Shown, Standing};
-use countersign::clock::{Clock as _, SystemClock};
 use countersign::contract::evidence::{LinkRole, RecordedCredential};
 use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
@@ -14,13 +13,13 @@ use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::moment::Moment;
+use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
-use crate::running::{Running, query};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
 /// List the newest calls: when, who for, which tool, how it ended
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign calls
@@ -32,7 +31,7 @@ pub(crate) struct Calls {
 }
 
 /// Which records are wanted.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     /// Only those of this user
     #[arg(long, value_name = "USER")]
@@ -56,7 +55,7 @@ pub(crate) struct Wanted {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Ended {
     Ok,
     Error(ErrorCode),
@@ -79,50 +78,27 @@ impl Wanted {
     }
 }
 
-impl Wanted {
-    /// The same question to a server. How long ago something was, it is told as a time.
-    fn path(&self, limit: usize, cursor: Option<&str>) -> String {
-        let now = SystemClock::new().now();
-        let code = self.code.map(|code| match code {
-            Ended::Ok => "OK",
-            Ended::Error(code) => code.as_str(),
-        });
-        let options = [
-            ("user", self.user.clone()),
-            ("tool", self.tool.clone()),
-            ("code", code.map(str::to_owned)),
-            (
-                "since",
-                self.since.map(|since| since.before(now).to_string()),
-            ),
-            ("limit", Some(limit.clamp(1, PAGE_MAX).to_string())),
-            ("cursor", cursor.map(str::to_owned)),
-        ];
-        query("/v1/calls", &options)
-    }
-}
-
-/// How many calls a server sends at once.
-const PAGE_MAX: usize = 200;
-
 impl Calls {
     pub(crate) fn run(
         &self,
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        if let Some(running) = options.running()? {
-            return self.ask(&running, terminal);
-        }
-        let place = options.open()?;
+        options.perform(self, terminal)
+    }
+}
+
+impl Operation for Calls {
+    const NAME: &'static str = "calls";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         // A record is of a call where it has the call's id; that is asked for page by page, because the
         // store cannot be asked for two kinds at once.
         let mut rows = Vec::new();
-        let mut query = self.wanted.query(&place);
+        let mut query = self.wanted.query(place);
         while rows.len() < self.wanted.limit {
             let page = place
-                .runtime
-                .block_on(place.store().records(&query))
+                .wait(place.store().records(&query))?
                 .map_err(store_failed)?;
             let Some(last) = page.last() else { break };
             query.before = Some((last.at, last.id.clone()));
@@ -130,23 +106,6 @@ impl Calls {
         }
         rows.truncate(self.wanted.limit);
         let shown: Vec<ShownCall> = rows.iter().map(ShownCall::of).collect();
-        write(terminal, &shown)
-    }
-
-    /// What a server that holds the store knows of them.
-    fn ask(&self, running: &Running, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let mut shown: Vec<ShownCall> = Vec::new();
-        let mut cursor = None;
-        while shown.len() < self.wanted.limit {
-            let left = self.wanted.limit.saturating_sub(shown.len());
-            let path = self.wanted.path(left, cursor.as_deref());
-            let page: Page = serde_json::from_value(running.ask("GET", &path, None)?)?;
-            shown.extend(page.calls);
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
         write(terminal, &shown)
     }
 }
@@ -168,7 +127,7 @@ fn write(terminal: &mut Terminal, shown: &[ShownCall]) -> Result<Exit, Failure> 
 }
 
 /// A call of a list.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct ShownCall {
     at: String,
     user_id: String,
@@ -176,13 +135,6 @@ struct ShownCall {
     code: String,
     evidence: String,
     request_id: Option<String>,
-}
-
-/// A page of them, as a server sends it.
-#[derive(Deserialize)]
-struct Page {
-    calls: Vec<ShownCall>,
-    next_cursor: Option<String>,
 }
 
 impl ShownCall {
@@ -199,7 +151,7 @@ impl ShownCall {
 }
 
 /// Show everything that is recorded of one call
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign call-show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
@@ -226,11 +178,19 @@ impl CallShow {
             let hint = format!("`countersign evidence show {}` shows it", self.request_id);
             return Err(Failure::new(message).hint(hint));
         }
+        RequestId::new(&self.request_id)?;
+        options.perform(self, terminal)
+    }
+}
+
+impl Operation for CallShow {
+    const NAME: &'static str = "call-show";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let name = Name::Call(RequestId::new(&self.request_id)?);
-        let place = options.open()?;
         let mut records = Vec::new();
-        for id in name.all(&place, self.whose.user.as_deref())? {
-            records.push(record(&place, &id)?);
+        for id in name.all(place, self.whose.user.as_deref())? {
+            records.push(record(place, &id)?);
         }
         if terminal.is_for_programs() {
             let leaves: Vec<&EvidenceRecord> = records.iter().map(|known| &known.record).collect();

@@ -4,7 +4,7 @@
 use clap::ValueEnum;
 use countersign::archive::{Resolution, Resolved};
 use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::reason;
@@ -12,7 +12,8 @@ use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, archive_failed, operator, store_failed};
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
@@ -31,12 +32,12 @@ enum Command {
 }
 
 /// List keys, oldest first: all, or those in one state
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign claims list --state in_doubt
   countersign claims list --user u_7 --json")]
-struct List {
+pub(crate) struct List {
     /// Only those in this state
     #[arg(long, value_enum, value_name = "STATE")]
     state: Option<State>,
@@ -54,7 +55,7 @@ struct List {
 ///
 /// Look first, in the service that the tool calls. What happened becomes the answer of every repeat;
 /// what did not happen may be called again.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(
     after_long_help = "\
 Examples:
@@ -62,7 +63,7 @@ Examples:
   countersign claims resolve u_7 payments.charge e154ba2c --did-not-happen --reason 'not in the books'",
     group = clap::ArgGroup::new("outcome").required(true)
 )]
-struct Resolve {
+pub(crate) struct Resolve {
     /// On whose behalf it was called
     #[arg(value_name = "USER")]
     user: String,
@@ -89,7 +90,7 @@ struct Resolve {
 }
 
 /// The states, as the command line spells them.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 #[value(rename_all = "snake_case")]
 enum State {
     /// No effect; may be claimed again
@@ -126,15 +127,20 @@ impl Claims {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         match &self.command {
-            Command::List(list) => list.run(options, terminal),
-            Command::Resolve(resolve) => resolve.run(options, terminal),
+            Command::List(list) => options.perform(list, terminal),
+            Command::Resolve(resolve) => {
+                // What is wrong with it is told before anybody is asked.
+                resolve.resolution()?;
+                options.perform(resolve, terminal)
+            }
         }
     }
 }
 
-impl List {
-    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let place = options.open()?;
+impl Operation for List {
+    const NAME: &'static str = "claims.list";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let query = ClaimQuery {
             state: self.state.map(ClaimState::from),
             user_id: self.user.clone(),
@@ -162,26 +168,18 @@ impl List {
     }
 }
 
-impl Resolve {
-    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let resolution = match &self.happened {
-            None => Resolution::DidNotHappen,
-            Some(text) => {
-                let answer = serde_json::from_str(text).map_err(|error| {
-                    Failure::from(anyhow::Error::new(error).context("the answer is no JSON"))
-                        .hint("a text needs its quotes: --happened '\"ch_1\"'")
-                })?;
-                Resolution::Happened(answer)
-            }
-        };
-        let place = options.open()?;
-        let claim = self.claim(&place)?;
-        let mut journal = Journal::start(&place)?;
-        let (archive, by) = (place.archive(), operator());
+impl Operation for Resolve {
+    const NAME: &'static str = "claims.resolve";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let resolution = self.resolution()?;
+        let claim = self.claim(place)?;
+        let mut journal = Journal::start(place)?;
+        let (archive, by) = (place.archive(), &place.by);
         let resolved =
-            archive.resolve_claim(&claim.scope, claim.attempt, resolution, &by, &self.reason);
+            archive.resolve_claim(&claim.scope, claim.attempt, resolution, by, &self.reason);
         let resolved = place.runtime.block_on(resolved).map_err(archive_failed)?;
-        journal.sign(&place)?;
+        journal.sign(place)?;
         match resolved {
             Resolved::Settled(id) => {
                 if terminal.is_for_programs() {
@@ -203,6 +201,19 @@ impl Resolve {
             .refused()),
             Resolved::NoClaim => Err(Failure::new("there is no such key any more").refused()),
         }
+    }
+}
+
+impl Resolve {
+    fn resolution(&self) -> Result<Resolution, Failure> {
+        let Some(text) = &self.happened else {
+            return Ok(Resolution::DidNotHappen);
+        };
+        let answer = serde_json::from_str(text).map_err(|error| {
+            Failure::from(anyhow::Error::new(error).context("the answer is no JSON"))
+                .hint("a text needs its quotes: --happened '\"ch_1\"'")
+        })?;
+        Ok(Resolution::Happened(answer))
     }
 
     /// The one claim in doubt that is meant.

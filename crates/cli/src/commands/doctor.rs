@@ -2,16 +2,16 @@
 
 use countersign::ledger::{ClaimQuery, ClaimState};
 use countersign_evidence::checkpoint::Checkpoint;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::counted;
 use crate::answer::write_table;
-use crate::backend::StoreName;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
 use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, MASTER_OLD, MasterSource};
+use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, store_failed};
 use crate::rules::kept;
 use crate::running::Running;
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct Doctor {}
 
 /// How a point stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Standing {
     Ok,
@@ -57,13 +57,15 @@ impl Points {
 
     /// What could not be looked at is a point too.
     fn add_result(&mut self, what: &'static str, found: Result<(Standing, String), Failure>) {
-        let (state, found) = found.unwrap_or_else(|failure| {
-            let hint = failure.hint.map(|hint| format!("; {hint}"));
-            let found = format!("{:#}{}", failure.error, hint.unwrap_or_default());
-            (Standing::Wrong, found)
-        });
+        let (state, found) = found.unwrap_or_else(|failure| (Standing::Wrong, told(failure)));
         self.add(what, state, found);
     }
+}
+
+/// A failure in one line.
+fn told(failure: Failure) -> String {
+    let hint = failure.hint.map(|hint| format!("; {hint}"));
+    format!("{:#}{}", failure.error, hint.unwrap_or_default())
 }
 
 impl Doctor {
@@ -74,38 +76,81 @@ impl Doctor {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let (data, store) = options.names()?;
-        let mut points = Points::default();
-        match Folder::existing(data) {
-            Ok(folder) => {
-                examine_folder(&folder, &mut points);
-                points.add("store", Standing::Ok, store.to_string());
-                let running = options.running()?;
-                if let Some(running) = &running {
-                    points.add_result("server", server(running));
-                }
-                match (&store, running) {
-                    // It alone can look into the store.
-                    (StoreName::Sqlite(_), Some(_)) => {
-                        points.add_result("log", signed_outside(&folder));
-                    }
-                    (StoreName::Sqlite(_), None)
-                    | (StoreName::Postgres(_) | StoreName::Memory, _) => match options.open() {
-                        Ok(place) => examine_store(&place, &mut points),
-                        Err(failure) => points.add_result("store opens", Err(failure)),
-                    },
-                }
-            }
+        let folder = match Folder::existing(data) {
+            Ok(folder) => folder,
             Err(failure) => {
                 let hint = failure.hint.unwrap_or_default();
-                points.add(
-                    "data folder",
-                    Standing::Note,
-                    format!("{}; {hint}", failure.error),
-                );
+                let mut points = Points::default();
+                let found = format!("{}; {hint}", failure.error);
+                points.add("data folder", Standing::Note, found);
+                return points.write(terminal);
+            }
+        };
+        let asked = Asked {
+            store: store.to_string(),
+            server: None,
+        };
+        match options.running() {
+            Ok(Some(running)) => {
+                let server = Some(running.ask("/readyz").map_or_else(
+                    |failure| (Standing::Wrong, told(failure)),
+                    |answer| server(&running, &answer),
+                ));
+                running.perform(&Asked { server, ..asked }, terminal)
+            }
+            Ok(None) => {
+                let mut points = asked.begin(&folder);
+                match options.open() {
+                    Ok(place) => examine_store(&place, &mut points),
+                    Err(failure) => points.add_result("store opens", Err(failure)),
+                }
+                points.write(terminal)
+            }
+            // Somebody is there who is not the server of this folder.
+            Err(failure) => {
+                let mut points = asked.begin(&folder);
+                points.add_result("server", Err(failure));
+                points.write(terminal)
             }
         }
+    }
+}
+
+/// What the command knows already.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// The store, as the command line names it.
+    store: String,
+    /// What the server says of itself.
+    server: Option<(Standing, String)>,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "doctor";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut points = self.begin(&place.folder);
+        examine_store(place, &mut points);
+        points.write(terminal)
+    }
+}
+
+impl Asked {
+    fn begin(&self, folder: &Folder) -> Points {
+        let mut points = Points::default();
+        examine_folder(folder, &mut points);
+        points.add("store", Standing::Ok, &*self.store);
+        if let Some((state, found)) = &self.server {
+            points.add("server", *state, &**found);
+        }
+        points
+    }
+}
+
+impl Points {
+    fn write(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let mut table = Table::new(["STATE", "WHAT", "FOUND"]);
-        for point in &points.0 {
+        for point in &self.0 {
             let state = match point.state {
                 Standing::Ok => "ok",
                 Standing::Note => "note",
@@ -113,9 +158,9 @@ impl Doctor {
             };
             table.row([state, point.what, &point.found]);
         }
-        write_table(terminal, &points.0, &table, "")?;
+        write_table(terminal, &self.0, &table, "")?;
         let is_wrong = |point: &Point| point.state == Standing::Wrong;
-        Ok(if points.0.iter().any(is_wrong) {
+        Ok(if self.0.iter().any(is_wrong) {
             Exit::Refused
         } else {
             Exit::Ok
@@ -212,12 +257,12 @@ fn examine_store(place: &Place, points: &mut Points) {
 }
 
 /// What a server says of itself.
-fn server(running: &Running) -> Result<(Standing, String), Failure> {
-    let answer = running.ask("GET", "/readyz", None)?;
-    let answer = answer.as_str().unwrap_or_default().trim();
-    let (url, pid) = (&running.url, running.pid);
+fn server(running: &Running, answer: &str) -> (Standing, String) {
+    let answer = answer.trim();
     let found = format!(
-        "works at {url} (process {pid}): {}",
+        "works at {} (process {}): {}",
+        running.place(),
+        running.about.pid,
         answer.replace('\n', "; ")
     );
     let state = if answer == "ready" {
@@ -225,26 +270,18 @@ fn server(running: &Running) -> Result<(Standing, String), Failure> {
     } else {
         Standing::Note
     };
-    Ok((state, found))
-}
-
-/// The checkpoint that is kept outside of the store, where only a server can look into it.
-fn signed_outside(folder: &Folder) -> Result<(Standing, String), Failure> {
-    let (Some(note), Some(key)) = (folder.read(CHECKPOINT)?, keys::log(folder)?) else {
-        return Ok((Standing::Note, "no checkpoint".to_owned()));
-    };
-    let signed = Checkpoint::open(&note, &key.verifying_key())?;
-    let found = format!("signed for {}; the server has the records", signed.size);
-    Ok((Standing::Ok, found))
+    (state, found)
 }
 
 /// The tree in the store beside the checkpoint that is kept outside of it.
 fn log(place: &Place) -> Result<(Standing, String), Failure> {
+    // In this order: the tree of a server grows meanwhile, and never shrinks.
+    let note = place.folder.read(CHECKPOINT)?;
     let head = place
         .runtime
         .block_on(place.store().head())
         .map_err(store_failed)?;
-    let Some(note) = place.folder.read(CHECKPOINT)? else {
+    let Some(note) = note else {
         let state = if head.size == 0 {
             Standing::Ok
         } else {
@@ -252,7 +289,10 @@ fn log(place: &Place) -> Result<(Standing, String), Failure> {
         };
         return Ok((state, format!("{}, no checkpoint", records(head.size))));
     };
-    let signed = Checkpoint::open(&note, &place.log_key)?;
+    // The key that is on the disk now: it signs after the next start.
+    let key = keys::log(&place.folder)?;
+    let key = key.map_or_else(|| place.log_key.clone(), |key| key.verifying_key());
+    let signed = Checkpoint::open(&note, &key)?;
     let found = format!("{}, signed for {}", records(head.size), signed.size);
     Ok(if signed.size > head.size {
         (

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use countersign::archive::{Content, Standing};
 use countersign::contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::calls::{Wanted, record, show};
@@ -15,12 +15,13 @@ use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{PlaceOptions, archive_failed, operator, store_failed};
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-mod export;
-mod hold;
+pub(crate) mod export;
+pub(crate) mod hold;
 
 /// See, open, export, hold and erase what the log has of calls
 #[derive(Debug, clap::Args)]
@@ -49,25 +50,25 @@ impl Evidence {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         match &self.command {
-            Command::List(list) => list.run(options, terminal),
-            Command::Show(show) => show.run(options, terminal),
-            Command::Open(open) => open.run(options, terminal),
+            Command::List(list) => options.perform(list, terminal),
+            Command::Show(show) => options.perform(show, terminal),
+            Command::Open(open) => options.perform(open, terminal),
             Command::Export(export) => export.run(options, terminal),
-            Command::Hold(hold) => hold.run(options, terminal),
-            Command::Release(release) => release.run(options, terminal),
-            Command::Holds(holds) => holds.run(options, terminal),
-            Command::Erase(erase) => erase.run(options, terminal),
+            Command::Hold(hold) => options.perform(hold, terminal),
+            Command::Release(release) => options.perform(release, terminal),
+            Command::Holds(holds) => options.perform(holds, terminal),
+            Command::Erase(erase) => options.perform(erase, terminal),
         }
     }
 }
 
 /// List the newest records of the log: calls, refusals and what operators did
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign evidence list --user u_7
   countersign evidence list --kind access --since 7d --json")]
-struct List {
+pub(crate) struct List {
     #[command(flatten)]
     wanted: Wanted,
 
@@ -76,12 +77,13 @@ struct List {
     kind: Option<RecordKind>,
 }
 
-impl List {
-    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let place = options.open()?;
+impl Operation for List {
+    const NAME: &'static str = "evidence.list";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let query = LogQuery {
             kind: self.kind,
-            ..self.wanted.query(&place)
+            ..self.wanted.query(place)
         };
         let rows = place
             .runtime
@@ -133,13 +135,13 @@ impl<'a> Listed<'a> {
 }
 
 /// Show a record and what proves it; nothing is opened
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign evidence show ev_01a1e209-3e99-736c-842c-57d140cc68f6
   countersign evidence show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
   countersign evidence show order_0123456789abcdef")]
-struct Show {
+pub(crate) struct Show {
     /// The id of the record, of its call or of its order, or the hash of its leaf
     #[arg(value_name = "ID")]
     name: Name,
@@ -148,11 +150,12 @@ struct Show {
     whose: Whose,
 }
 
-impl Show {
-    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let place = options.open()?;
-        let id = self.name.one(&place, self.whose.user.as_deref())?;
-        let shown = record(&place, &id)?;
+impl Operation for Show {
+    const NAME: &'static str = "evidence.show";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let id = self.name.one(place, self.whose.user.as_deref())?;
+        let shown = record(place, &id)?;
         if terminal.is_for_programs() {
             let (proof, size) = match shown.standing {
                 Standing::Waiting => ("waiting", None),
@@ -181,11 +184,11 @@ impl Show {
 /// Show what was really sent and answered; that it was opened is recorded first
 ///
 /// The payload is on stdout. Exit code 1 where there is nothing left to open.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign evidence open ev_01a1e209-3e99-736c-842c-57d140cc68f6 --reason 'dispute 4711'")]
-struct Open {
+pub(crate) struct Open {
     /// The id of the record, of its call or of its order, or the hash of its leaf
     #[arg(value_name = "ID")]
     name: Name,
@@ -198,15 +201,16 @@ struct Open {
     reason: String,
 }
 
-impl Open {
-    fn run(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let place = options.open()?;
-        let mut journal = Journal::start(&place)?;
-        let id = self.name.one(&place, self.whose.user.as_deref())?;
+impl Operation for Open {
+    const NAME: &'static str = "evidence.open";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut journal = Journal::start(place)?;
+        let id = self.name.one(place, self.whose.user.as_deref())?;
         let archive = place.archive();
-        let by = operator();
-        let opened = place.runtime.block_on(archive.open(&id, &by, &self.reason));
-        journal.sign(&place)?;
+        let opening = archive.open(&id, &place.by, &self.reason);
+        let opened = place.runtime.block_on(opening);
+        journal.sign(place)?;
         let opened = opened.map_err(archive_failed)?;
         let refuse = |why: &str| Err(Failure::new(format!("{id}: {why}")).refused());
         match opened.content {

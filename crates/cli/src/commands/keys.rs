@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 
-mod change;
-mod create;
-mod list;
-mod master;
+pub(crate) mod change;
+pub(crate) mod create;
+pub(crate) mod list;
+pub(crate) mod master;
 mod shelf;
 
 /// Make, list and end the API keys of callers, or change the master key
@@ -36,10 +36,10 @@ impl Keys {
     ) -> Result<Exit, Failure> {
         match &self.command {
             Command::Create(create) => create.run(options, terminal),
-            Command::List(list) => list.run(options, terminal),
+            Command::List(list) => options.perform(list, terminal),
             Command::Rotate(rotate) => rotate.run(options, terminal),
             Command::Revoke(revoke) => revoke.run(options, terminal),
-            Command::RotateMaster(rotate) => rotate.run(options, terminal),
+            Command::RotateMaster(rotate) => options.perform(rotate, terminal),
         }
     }
 }

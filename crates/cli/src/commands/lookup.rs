@@ -6,6 +6,7 @@ use std::str::FromStr;
 use countersign::contract::id::InvalidId;
 use countersign::contract::{Digest, RequestId, SnapshotId};
 use countersign::ledger::LogRow;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::place::{Place, archive_failed};
@@ -17,7 +18,7 @@ const RECORDS_MAX: usize = 100;
 const NAMED_MAX: usize = 5;
 
 /// What a record is asked for by.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Name {
     /// Its own id.
     Record(SnapshotId),
@@ -28,7 +29,7 @@ pub(crate) enum Name {
 }
 
 /// Whose call a request id names.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Whose {
     /// The user of the call; without it every user is looked through for an id that a caller chose
     #[arg(long, value_name = "USER")]

@@ -1,6 +1,5 @@
 //! `countersign mcp`: the tools for an MCP client that starts them as a program of its own.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use countersign::archive::Archive;
@@ -14,21 +13,20 @@ use countersign::{Executor, Principal};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
 use countersign_gateway::identity::Identity;
-use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, Settings, mcp};
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use zeroize::Zeroizing;
 
 use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, operator};
+use crate::place::{Place, PlaceOptions};
 use crate::rules::RuleOptions;
-use crate::running::Running;
+use crate::running::About;
+use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 
@@ -65,7 +63,7 @@ impl Mcp {
                 .enable_all()
                 .build()?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-            let telemetry = self.watch(&runtime, terminal, clock.clone())?;
+            let telemetry = self.watch(runtime.handle(), terminal, clock.clone())?;
             let rules = self.rules.known(None)?.rules;
             let gateway = in_memory(clock, rules, &telemetry)?;
             let served = runtime.block_on(self.serve(&gateway));
@@ -78,19 +76,25 @@ impl Mcp {
         let rules = self.rules.in_place(&place.folder, terminal)?;
         let executor = place.executor_builder(catalog::all()?, rules);
         let executor = watched(executor, &telemetry).build();
-        let archive = place.archive_with(executor.vault().clone());
-        let token = Operator::draw(&*place.ids, operator());
-        let secret = Zeroizing::new(token.token().to_owned());
+        let archive = place.archive();
+        // Nobody needs it where others can open the store as well.
+        let door = if place.backend.is_alone() {
+            Some(Door::make(&place)?)
+        } else {
+            None
+        };
         let gateway = Gateway::new(
             executor,
             archive,
             place.ids.clone(),
-            operators_only(&place, token),
+            operators_only(&place, door.as_ref()),
             Settings::default(),
         );
-        let door = Door::open(&place, &gateway, &secret, terminal)?;
-        let (commands, running) =
-            door.map_or((None, None), |door| (Some(door.server), Some(door.running)));
+        let mut about = About::here(&place.folder, &place.store_name, None)?;
+        let commands = match door {
+            Some(door) => door.open_alone(&place, &gateway, &mut about, terminal)?,
+            None => None,
+        };
         let (end, ended) = oneshot::channel::<()>();
         let signing = journal.run(async { drop(ended.await) });
         let serving = async {
@@ -102,9 +106,7 @@ impl Mcp {
         let (served, signed) = place
             .runtime
             .block_on(async { tokio::join!(serving, signing) });
-        if let Some(running) = running {
-            running.withdraw(&place.folder)?;
-        }
+        about.withdraw(&place.folder)?;
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         served?;
         signed.map(|()| Exit::Ok)
@@ -113,7 +115,7 @@ impl Mcp {
     /// The log is on stderr, which clients keep; stdout is theirs.
     fn watch(
         &self,
-        runtime: &Runtime,
+        runtime: &Handle,
         terminal: &Terminal,
         clock: Arc<dyn Clock>,
     ) -> Result<Telemetry, Failure> {
@@ -156,52 +158,16 @@ impl Mcp {
     }
 }
 
-/// Where commands of this machine reach the process that holds the file: nobody else could give the
-/// confirmation that a call waits for.
-struct Door {
-    server: Server,
-    running: Running,
-}
-
-impl Door {
-    /// None where the store can be opened by others as well: they need no door.
-    fn open(
-        place: &Place,
-        gateway: &Gateway,
-        secret: &str,
-        terminal: &mut Terminal,
-    ) -> Result<Option<Self>, Failure> {
-        if !place.backend.is_alone() {
-            return Ok(None);
-        }
-        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let bound = place
-            .runtime
-            .block_on(Server::bind(gateway.clone(), any_port));
-        let server = match bound {
-            Ok(server) => server,
-            // A client may give its programs no network at all; they work without.
-            Err(error) => {
-                terminal.say(format_args!(
-                    "note: cannot listen on 127.0.0.1 ({error}): other commands cannot work until this ends"
-                ))?;
-                return Ok(None);
-            }
-        };
-        let url = format!("http://{}", server.address()?);
-        let running = Running::here(url, secret, place.file.clone());
-        running.announce(&place.folder)?;
-        Ok(Some(Self { server, running }))
-    }
-}
-
 /// Nobody but the operator comes in by the door.
-fn operators_only(place: &Place, token: Operator) -> Identity {
+fn operators_only(place: &Place, door: Option<&Door>) -> Identity {
     let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
-    Identity::new(place.clock.clone(), policy)
+    let identity = Identity::new(place.clock.clone(), policy)
         .api_keys(place.api_keys())
-        .with_operator_token(token)
-        .operators_only()
+        .operators_only();
+    match door {
+        Some(door) => identity.with_operator(door.operator(place)),
+        None => identity,
+    }
 }
 
 /// With traces of its calls, where somebody wants them.

@@ -1,6 +1,6 @@
 //! `countersign replay`: recorded calls, verified or computed again and compared.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -8,19 +8,22 @@ use countersign::contract::{RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use countersign::replay::{self, Options, Replayed, Replayer, RulesAt};
 use countersign::rules::Rules;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::calls::Wanted;
 use super::lookup::Name;
 use crate::answer::write_table;
+use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions, store_failed};
 use crate::rules::RuleOptions;
+use crate::rules::brought::Brought;
 use crate::table::Table;
 use crate::terminal::Terminal;
-use crate::{catalog, progress};
 
 /// Check recorded calls, or compute them again and show what differs
 ///
@@ -56,7 +59,7 @@ pub(crate) struct Replay {
 }
 
 /// What is done with recorded calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum Mode {
     /// Whether what is stored is what was recorded
     Verify,
@@ -86,17 +89,51 @@ impl Replay {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let place = options.open()?;
-        let rules = self.rules(&place, terminal)?;
-        let mut journal = Journal::start(&place)?;
+        let folder = self.rules.clone().filter(|path| path.is_dir());
+        let file = self.rules.as_ref().filter(|_| folder.is_none());
+        let asked = Asked {
+            name: self.name.clone(),
+            wanted: self.wanted.clone(),
+            mode: self.mode,
+            brought: RuleOptions::of(folder).brought()?,
+            sets: match file {
+                Some(path) => read_sets(path)?,
+                None => Map::new(),
+            },
+            path: file.map(|path| path.display().to_string()),
+        };
+        options.perform(&asked, terminal)
+    }
+}
+
+/// What is to be replayed, and by which rules.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    name: Option<Name>,
+    wanted: Wanted,
+    mode: Mode,
+    /// The rules of a folder.
+    brought: Brought,
+    /// The rules of a JSON file.
+    sets: Map<String, Value>,
+    /// What that file is called.
+    path: Option<String>,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "replay";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let rules = self.rules(place, terminal)?;
+        let mut journal = Journal::start(place)?;
         let named = self.name.as_ref();
-        let named = named.map(|name| name.all(&place, self.wanted.user.as_deref()));
+        let named = named.map(|name| name.all(place, self.wanted.user.as_deref()));
         let named = named.transpose()?;
-        let vault = Arc::new(place.vault());
-        let replayer = Replayer::new(place.store(), vault, operator()).map_err(failed)?;
+        let replayer = Replayer::new(place.store(), place.vault(), place.by.clone());
+        let replayer = replayer.map_err(failed)?;
         let replayer = replayer.with(place.clock.clone(), place.ids.clone());
         let outcomes = if self.mode == Mode::Verify {
-            verify(&place, &replayer, &self.meant(&place, named)?)?
+            verify(place, &replayer, &self.meant(place, named)?, terminal)?
         } else {
             let at = match self.mode {
                 Mode::Against => RulesAt::InForce,
@@ -105,33 +142,38 @@ impl Replay {
             let target = Arc::new(replayer.local(catalog::all()?, rules, at));
             match named {
                 Some(ids) => {
-                    let again =
-                        |id: &SnapshotId| place.runtime.block_on(replayer.replay(id, &*target));
-                    let results: Result<Vec<Replayed>, _> = ids.iter().map(again).collect();
-                    results.map_err(failed)?.iter().map(Outcome::of).collect()
+                    let mut outcomes = Vec::new();
+                    for id in &ids {
+                        let done = place.wait(replayer.replay(id, &*target))?;
+                        outcomes.push(Outcome::of(&done.map_err(failed)?));
+                    }
+                    outcomes
                 }
-                None => self.compute(&place, &replayer, target)?,
+                None => self.compute(place, &replayer, target, terminal)?,
             }
         };
-        journal.sign(&place)?;
+        journal.sign(place)?;
         show(terminal, &outcomes)?;
         Ok(self.exit(&outcomes))
     }
+}
 
+impl Asked {
     fn compute(
         &self,
         place: &Place,
         replayer: &Replayer,
         target: Arc<dyn replay::Target>,
+        terminal: &Terminal,
     ) -> Result<Vec<Outcome>, Failure> {
-        let bar = progress::bar(self.wanted.limit as u64, "calls");
+        let bar = terminal.bar(self.wanted.limit as u64, "calls");
         let mut outcomes = Vec::new();
         let query = self.wanted.query(place);
         let all = replayer.replay_all(query, target, Options::default(), |one| {
             bar.inc(1);
             outcomes.push(Outcome::of(one));
         });
-        place.runtime.block_on(all).map_err(failed)?;
+        place.wait(all)?.map_err(failed)?;
         bar.finish_and_clear();
         outcomes.sort_by(|a, b| b.id.as_str().cmp(a.id.as_str()));
         Ok(outcomes)
@@ -151,8 +193,7 @@ impl Replay {
             ..self.wanted.query(place)
         };
         let rows = place
-            .runtime
-            .block_on(place.store().records(&query))
+            .wait(place.store().records(&query))?
             .map_err(store_failed)?;
         let named = |row: LogRow| (row.id, row.tool.unwrap_or_default());
         Ok(rows.into_iter().map(named).collect())
@@ -160,35 +201,26 @@ impl Replay {
 
     /// Every version that is known, and in force what the folder or the file says.
     fn rules(&self, place: &Place, terminal: &mut Terminal) -> Result<Rules, Failure> {
-        let folder = self.rules.clone().filter(|path| path.is_dir());
-        let has_file = folder.is_none();
-        let known = RuleOptions::of(folder).known(Some(&place.folder))?;
+        let known = self.brought.known(&place.folder)?;
         for problem in &known.problems {
             terminal.say(format_args!("warning: {problem}"))?;
         }
-        let Some(path) = self.rules.as_ref().filter(|_| has_file) else {
+        let Some(path) = &self.path else {
             return Ok(known.rules);
         };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::unreadable(path.display(), error))?;
-        let sets: Map<String, Value> = serde_json::from_str(&text).map_err(|error| {
-            let context = format!("{} holds no rules", path.display());
-            Failure::from(anyhow::Error::new(error).context(context))
-                .hint("a file is one JSON object: the name of each rule set with its data; a folder has NAME/YYYY-MM-DD.toml")
-        })?;
         let names: Vec<&str> = known.rules.names().collect();
         let expected = format!("it names rule sets: there are {}", names.join(", "));
-        if sets.is_empty() {
-            return Err(Failure::new(format!("{} holds no rules", path.display())).hint(expected));
+        if self.sets.is_empty() {
+            return Err(Failure::new(format!("{path} holds no rules")).hint(expected));
         }
         let mut rules = Rules::builder().also(&known.rules);
-        for (name, data) in sets {
+        for (name, data) in &self.sets {
             // Nothing would ask for it, and everything would seem to stay as it is.
             if !names.contains(&name.as_str()) {
-                let message = format!("{}: there is no rule set {name:?}", path.display());
+                let message = format!("{path}: there is no rule set {name:?}");
                 return Err(Failure::new(message).hint(expected));
             }
-            rules = rules.version(name, data)?;
+            rules = rules.version(name.as_str(), data.clone())?;
         }
         Ok(rules.build())
     }
@@ -206,18 +238,27 @@ impl Replay {
     }
 }
 
+/// The rule sets of a JSON file.
+fn read_sets(path: &Path) -> Result<Map<String, Value>, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::unreadable(path.display(), error))?;
+    serde_json::from_str(&text).map_err(|error| {
+        let context = format!("{} holds no rules", path.display());
+        Failure::from(anyhow::Error::new(error).context(context))
+            .hint("a file is one JSON object: the name of each rule set with its data; a folder has NAME/YYYY-MM-DD.toml")
+    })
+}
+
 fn verify(
     place: &Place,
     replayer: &Replayer,
     ids: &[(SnapshotId, String)],
+    terminal: &Terminal,
 ) -> Result<Vec<Outcome>, Failure> {
-    let bar = progress::bar(ids.len() as u64, "records");
+    let bar = terminal.bar(ids.len() as u64, "records");
     let mut outcomes = Vec::new();
     for (id, tool) in ids {
-        let verified = place
-            .runtime
-            .block_on(replayer.verify(id))
-            .map_err(failed)?;
+        let verified = place.wait(replayer.verify(id))?.map_err(failed)?;
         bar.inc(1);
         let is_intact = verified.is_intact();
         outcomes.push(Outcome {

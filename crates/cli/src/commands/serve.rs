@@ -11,22 +11,22 @@ use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
 use countersign_gateway::identity::{self, Identity};
 use countersign_gateway::metrics::Metrics;
-use countersign_gateway::operator::Operator;
 use countersign_gateway::policy::{Keeper, LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::server::Stopped;
 use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, Settings};
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::backend::StoreName;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal;
-use crate::place::{Place, PlaceOptions, operator, store_failed};
+use crate::place::{Place, PlaceOptions, store_failed};
 use crate::rules::RuleOptions;
-use crate::running::Running;
+use crate::running::About;
+use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 use crate::{catalog, policy, views};
@@ -113,17 +113,17 @@ impl Serve {
             return check::check(terminal, &policy.current());
         }
         self.check_before_making(options, &policy)?;
-        let place = options.open_or_make(terminal)?;
+        let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;
         let rules = self.rules.in_place(&place.folder, terminal)?;
-        let token = Operator::draw(&*place.ids, operator());
-        let secret = token.token().to_owned();
+        let door = Door::make(&place)?;
         let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
         let (clock, dropped) = (place.clock.clone(), metrics.spans_dropped());
         let telemetry = self
             .telemetry
             .start(&place.runtime, terminal, clock, dropped)?;
-        let identity = self.identity(&place, &policy)?.with_operator_token(token);
+        let identity = self.identity(&place, &policy)?;
+        let identity = identity.with_operator(door.operator(&place));
         let executor = place.executor_builder(catalog::all()?, rules);
         let gateway = self.gateway(&place, executor, &policy, identity, metrics, &telemetry);
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
@@ -143,20 +143,22 @@ impl Serve {
                 .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
         })?;
         let url = format!("http://{}", server.address()?);
-        let running = Running::here(url, &secret, place.file.clone());
-        running.announce(&place.folder)?;
+        let about = About::here(&place.folder, &place.store_name, Some(url.clone()))?;
+        let server = door.open(&place, &gateway, server, &about)?;
         let can_try = place.runtime.block_on(can_try(&gateway, &policy));
         let named = (self.policy.as_deref(), &*policy);
-        say_where(terminal, &running, named, can_try)?;
+        say_where(terminal, (&url, about.pid), named, can_try)?;
 
         let ended = place
             .runtime
             .block_on(serve(&gateway, server, sequencer, signals));
-        let withdrawn = running.withdraw(&place.folder);
+        let withdrawn = about.withdraw(&place.folder);
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         drop((gateway, telemetry));
         // Whatever still hangs somewhere must not keep the process from ending.
-        place.runtime.shutdown_timeout(SHUTDOWN_WAIT);
+        if let Some(runtime) = place.owned.take() {
+            runtime.shutdown_timeout(SHUTDOWN_WAIT);
+        }
         withdrawn?;
         let (stopped, signed) = ended?;
         match stopped {
@@ -195,7 +197,7 @@ impl Serve {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let clock = Arc::new(SystemClock::new());
         self.check_address(
-            &runtime,
+            runtime.handle(),
             &self.with_options(Identity::new(clock, policy.clone())),
         )
     }
@@ -208,7 +210,7 @@ impl Serve {
         }
     }
 
-    fn check_address(&self, runtime: &Runtime, identity: &Identity) -> Result<(), Failure> {
+    fn check_address(&self, runtime: &Handle, identity: &Identity) -> Result<(), Failure> {
         let public_url = self.public_url.as_deref();
         let may = runtime.block_on(identity::may_listen(self.listen, public_url, identity));
         may.map_err(|refused| {
@@ -249,7 +251,7 @@ impl Serve {
             conformance: self.conformance,
             ..Settings::default()
         };
-        let archive = place.archive_with(executor.vault().clone());
+        let archive = place.archive();
         let ids = place.ids.clone();
         let gateway = Gateway::new(executor, archive, ids, identity, settings);
         gateway.with_views(views::all()).with_metrics(metrics)

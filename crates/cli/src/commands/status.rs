@@ -15,7 +15,7 @@ use crate::answer::write_json;
 use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::{Place, PlaceOptions, operator};
+use crate::place::{Place, PlaceOptions};
 use crate::running::query;
 use crate::table::Table;
 use crate::terminal::Terminal;
@@ -46,9 +46,9 @@ impl Status {
         let status = match options.running()? {
             Some(running) => {
                 let path = query("/v1/status", &[("user", self.user.clone())]);
-                let mut status = running.ask("GET", &path, None)?;
-                set(&mut status, "address", json!(running.url));
-                set(&mut status, "process", json!(running.pid));
+                let mut status: Value = serde_json::from_str(&running.ask(&path)?)?;
+                set(&mut status, "address", json!(running.place()));
+                set(&mut status, "process", json!(running.about.pid));
                 status
             }
             None => self.of_store(&options.open()?)?,
@@ -66,11 +66,11 @@ impl Status {
         let identity =
             Identity::new(place.clock.clone(), policy.clone()).api_keys(place.api_keys());
         let executor = place.executor(catalog::all()?, Rules::default());
-        let archive = place.archive_with(executor.vault().clone());
+        let archive = place.archive();
         let ids = place.ids.clone();
         let gateway = Gateway::new(executor, archive, ids, identity, Settings::default());
         let caller = Caller {
-            principal: Arc::new(operator()),
+            principal: Arc::new(place.by.clone()),
             proof: Proof::Operator,
         };
         let user_id = self.user.as_deref().unwrap_or_default();

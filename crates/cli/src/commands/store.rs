@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 
-mod backup;
+pub(crate) mod backup;
 mod migrate;
 mod restore;
 

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use countersign::archive::Archive;
 use countersign::archive::verify::{Depth, Progress, Verification, VerifyReport};
 use countersign_evidence::bundle::{self, Bundle, BundleError, Consistency, Report, Verdict};
 use serde::{Deserialize, Serialize};
@@ -14,10 +15,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal;
+use crate::keys;
+use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::progress::Bar;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
-use crate::{keys, progress};
 
 /// Check evidence: a bundle that somebody gave you, or the whole log of the store
 ///
@@ -126,20 +129,56 @@ impl Verify {
     }
 
     fn all(&self, options: &PlaceOptions, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let asked = Asked {
+            key: match &self.key {
+                Some(key) => Some(keys::public(key)?.to_string()),
+                None => None,
+            },
+            held: self.held()?,
+            thorough: self.thorough,
+            resume: self.resume,
+            quick: self.quick,
+        };
         // A store whose tree is so broken that it cannot even be opened is a finding, not wrong use.
-        let mut place = options.open().map_err(Failure::not_verified_if_damaged)?;
-        if let Some(key) = &self.key {
-            place.log_key = keys::public(key)?;
-        }
+        let done = options.perform(&asked, terminal);
+        done.map_err(Failure::not_verified_if_damaged)
+    }
+
+    fn held(&self) -> Result<Option<String>, Failure> {
+        let read = self.held.as_ref().map(|path| {
+            let read = std::fs::read_to_string(path);
+            read.map_err(|error| Failure::unreadable(path.display(), error))
+        });
+        read.transpose()
+    }
+}
+
+/// How the whole log is to be verified.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Whose log it has to be, where that is not the folder's.
+    key: Option<String>,
+    /// The text of a checkpoint that was kept elsewhere.
+    held: Option<String>,
+    thorough: bool,
+    resume: bool,
+    quick: bool,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "verify";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let key = self.key.as_deref().map(keys::public).transpose()?;
+        let key = key.unwrap_or_else(|| place.log_key.clone());
         if self.thorough {
-            let check = place.runtime.block_on(place.backend.check());
+            let check = place.wait(place.backend.check())?;
             check.map_err(|error| store_failed(error).not_verified())?;
         }
-        let elsewhere = self.held()?;
-        let is_held_beside = elsewhere.is_none();
-        let held = match elsewhere {
-            Some(held) => Some(held),
-            None => journal::held(&place.folder, &place.log_key)?,
+        let is_held_beside = self.held.is_none();
+        let held = match &self.held {
+            Some(held) => Some(held.clone()),
+            None => journal::held(&place.folder, &key)?,
         };
         let from = self.saved(&place.folder)?;
         if let Some(from) = &from {
@@ -158,7 +197,9 @@ impl Verify {
                 Depth::Records
             },
         };
-        let report = self.walk(&place, &verification)?;
+        let bar = terminal.bar(0, "records");
+        let report = self.walk(place, &place.archive_by(key), &verification, &bar)?;
+        bar.finish_and_clear();
         place.folder.remove(PROGRESS)?;
         if terminal.is_for_programs() {
             let (verdict, valid) = (report.verdict(), report.is_valid());
@@ -173,9 +214,16 @@ impl Verify {
         }
         Ok(report.verdict().into())
     }
+}
 
-    fn walk(&self, place: &Place, verification: &Verification) -> Result<VerifyReport, Failure> {
-        let bar = progress::bar(0, "records");
+impl Asked {
+    fn walk(
+        &self,
+        place: &Place,
+        archive: &Archive,
+        verification: &Verification,
+        bar: &Bar,
+    ) -> Result<VerifyReport, Failure> {
         let mut saved_at = Instant::now();
         let on_progress = |progress: &Progress, size: u64| {
             bar.set_length(size);
@@ -193,11 +241,8 @@ impl Verify {
                 let _ = place.folder.write(PROGRESS, &text, 0o600);
             }
         };
-        let archive = place.archive();
         let report = archive.verify_all(verification, on_progress);
-        let report = place.runtime.block_on(report).map_err(archive_failed)?;
-        bar.finish_and_clear();
-        Ok(report)
+        place.wait(report)?.map_err(archive_failed)
     }
 
     /// Where a run of the same kind was broken off, if it is asked for: whoever can change the store may have
@@ -252,14 +297,6 @@ impl Verify {
             terminal.say(format_args!("not checked: {what}"))?;
         }
         Ok(terminal.say(report.verdict().line())?)
-    }
-
-    fn held(&self) -> Result<Option<String>, Failure> {
-        let read = self.held.as_ref().map(|path| {
-            let read = std::fs::read_to_string(path);
-            read.map_err(|error| Failure::unreadable(path.display(), error))
-        });
-        read.transpose()
     }
 }
 

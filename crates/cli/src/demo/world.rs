@@ -63,7 +63,7 @@ impl World {
 
     /// What operators do; who is erased is forgotten by the executor as well.
     pub(super) fn archive(&self) -> Archive {
-        self.place.archive_with(self.executor.vault().clone())
+        self.place.archive()
     }
 
     /// A file of the demo, beside the data.

@@ -1,15 +1,16 @@
 //! The options of `call` that say who calls, for whom and from where: the request envelope (A1).
 
 use countersign::contract::envelope::Client;
-use countersign::contract::trace::Trace;
+use countersign::contract::trace::{InvalidTrace, Trace};
 use countersign::contract::{Actor, ActorType, RequestEnvelope, RequestId, TraceContext};
 use countersign::{Principal, ToolCall};
+use serde::{Deserialize, Serialize};
 
 use crate::commands::check_timezone;
 use crate::failure::Failure;
 
 /// The request envelope, an option a member.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Envelope")]
 pub(super) struct EnvelopeOptions {
     /// On whose behalf
@@ -54,7 +55,7 @@ pub(super) struct EnvelopeOptions {
 
     /// The caller's trace, as a W3C traceparent
     #[arg(long, value_name = "TRACEPARENT", value_parser = traceparent)]
-    trace: Option<TraceContext>,
+    trace: Option<Traceparent>,
 
     /// The caller's span: 16 hexadecimal digits, where there is no traceparent
     #[arg(long, value_name = "ID", value_parser = span_id, conflicts_with = "trace")]
@@ -108,9 +109,28 @@ impl EnvelopeOptions {
             trace,
         });
         match self.trace {
-            Some(trace) => call.trace(trace),
+            Some(Traceparent(trace)) => call.trace(trace),
             None => call,
         }
+    }
+}
+
+/// The caller's trace; it is sent as the header has it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+struct Traceparent(TraceContext);
+
+impl From<Traceparent> for String {
+    fn from(trace: Traceparent) -> Self {
+        trace.0.to_string()
+    }
+}
+
+impl TryFrom<String> for Traceparent {
+    type Error = InvalidTrace;
+
+    fn try_from(text: String) -> Result<Self, InvalidTrace> {
+        text.parse().map(Self)
     }
 }
 
@@ -148,8 +168,8 @@ fn client(text: &str) -> Result<Client, String> {
     })
 }
 
-fn traceparent(text: &str) -> Result<TraceContext, String> {
-    text.parse().map_err(|error| {
+fn traceparent(text: &str) -> Result<Traceparent, String> {
+    text.parse().map(Traceparent).map_err(|error| {
         format!(
             "{error}; one looks like 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01, \
              and a lone span goes behind --span-id"

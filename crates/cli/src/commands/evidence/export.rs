@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use countersign::archive;
+use serde::{Deserialize, Serialize};
 
 use crate::commands::lookup::{Name, Whose};
 use crate::commands::reason;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{PlaceOptions, archive_failed, operator};
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions, archive_failed};
 use crate::terminal::Terminal;
 
 /// Write records, what they rest on and their proofs into one file that a stranger can check
@@ -49,7 +51,7 @@ pub(super) struct Export {
 }
 
 /// What goes into a bundle.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 enum ContentRule {
     /// That something was said, not what
     None,
@@ -69,37 +71,64 @@ impl Export {
             let read = std::fs::read_to_string(path);
             read.map_err(|error| Failure::unreadable(path.display(), error))
         });
-        let held = held.transpose()?;
-        let place = options.open()?;
-        let mut journal = Journal::start(&place)?;
+        let asked = Asked {
+            names: self.names.clone(),
+            whose: self.whose.clone(),
+            content: self.content,
+            reason: self.reason.clone(),
+            held: held.transpose()?,
+        };
+        let Some(path) = &self.output else {
+            return options.perform(&asked, terminal);
+        };
+        // The file is written by whoever named it, and only where the bundle is whole.
+        let (mut kept_terminal, kept) = terminal.kept();
+        let exit = options.perform(&asked, &mut kept_terminal)?;
+        kept_terminal.flush()?;
+        std::fs::write(path, kept.take()).map_err(|error| {
+            let what = format!("cannot write {}", path.display());
+            anyhow::Error::new(error).context(what)
+        })?;
+        Ok(exit)
+    }
+}
+
+/// What is to be exported.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    names: Vec<Name>,
+    whose: Whose,
+    content: ContentRule,
+    reason: Option<String>,
+    /// The text of a checkpoint that the receiver has.
+    held: Option<String>,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "evidence.export";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut journal = Journal::start(place)?;
         // What a crash left unsigned is signed now, so that it can be proved.
-        journal.sign(&place)?;
-        let by = operator();
+        journal.sign(place)?;
         let content = match self.content {
             ContentRule::None => archive::Export::Records,
             ContentRule::Sealed => archive::Export::Sealed,
             ContentRule::Opened => archive::Export::Opened {
-                by: &by,
+                by: &place.by,
                 reason: self.reason.as_deref().unwrap_or_default(),
             },
         };
         let mut ids = Vec::new();
         for name in &self.names {
-            ids.extend(name.all(&place, self.whose.user.as_deref())?);
+            ids.extend(name.all(place, self.whose.user.as_deref())?);
         }
         let archive = place.archive();
-        let export = archive.export(&ids, content, held.as_deref());
+        let export = archive.export(&ids, content, self.held.as_deref());
         let bundle = place.runtime.block_on(export);
-        journal.sign(&place)?;
+        journal.sign(place)?;
         let bundle = bundle.map_err(archive_failed)?;
-        let text = bundle.to_json();
-        match &self.output {
-            None => write!(terminal.data(), "{text}")?,
-            Some(path) => std::fs::write(path, &text).map_err(|error| {
-                let what = format!("cannot write {}", path.display());
-                anyhow::Error::new(error).context(what)
-            })?,
-        }
+        write!(terminal.data(), "{}", bundle.to_json())?;
         terminal.say(bundle.summary.trim_end())?;
         Ok(Exit::Ok)
     }

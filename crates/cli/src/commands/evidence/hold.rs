@@ -1,6 +1,7 @@
 //! `countersign evidence hold`, `release`, `holds` and `erase`: what is kept longer, and what is forgotten.
 
 use countersign::contract::SnapshotId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::say_done;
@@ -10,35 +11,36 @@ use crate::commands::{counted, reason};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, archive_failed, operator};
+use crate::operations::Operation;
+use crate::place::{Place, archive_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
 /// Keep the content of a user, or of one record, whatever its retention; erasing is refused
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign evidence hold u_7 --reason 'case 12 of 2026'
   countersign evidence hold order_0123456789abcdef --reason 'dispute 4711'
 
 An order stands for its record and for every record that this rests on.")]
-pub(super) struct HoldCommand {
+pub(crate) struct HoldCommand {
     #[command(flatten)]
     target: Target,
 }
 
 /// Lift a hold
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign evidence release u_7 --reason 'case 12 of 2026 is closed'")]
-pub(super) struct Release {
+pub(crate) struct Release {
     #[command(flatten)]
     target: Target,
 }
 
 /// What is held, and why.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 struct Target {
     /// A user, or what leads to records: the id of a record, of a call or of an order, or the hash of a leaf
     #[arg(value_name = "USER|ID")]
@@ -50,8 +52,8 @@ struct Target {
 }
 
 /// List the holds that there are
-#[derive(Debug, clap::Args)]
-pub(super) struct Holds {
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+pub(crate) struct Holds {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
@@ -60,13 +62,13 @@ pub(super) struct Holds {
 /// Forget a user for good: keys, content, documents and keys of calls go, every proof still holds
 ///
 /// There is no way back, and no question is asked. Refused while a hold covers the user.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign evidence erase u_7 --reason 'request of the user'
 
 A backup that was made before still has the user's key: keep backups no longer than 30 days.")]
-pub(super) struct Erase {
+pub(crate) struct Erase {
     /// Who
     #[arg(value_name = "USER")]
     user: String,
@@ -76,39 +78,33 @@ pub(super) struct Erase {
     reason: String,
 }
 
-impl HoldCommand {
-    pub(super) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let place = options.open()?;
-        let held = self.target.of(&place)?;
-        let mut journal = Journal::start(&place)?;
-        let (archive, by) = (place.archive(), operator());
+impl Operation for HoldCommand {
+    const NAME: &'static str = "evidence.hold";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let held = self.target.of(place)?;
+        let mut journal = Journal::start(place)?;
+        let (archive, by) = (place.archive(), &place.by);
         let mut ids = Vec::new();
         for record in held.parts() {
-            let hold = archive.hold(&held.user, record, &by, &self.target.reason);
+            let hold = archive.hold(&held.user, record, by, &self.target.reason);
             ids.push(place.runtime.block_on(hold).map_err(archive_failed)?);
         }
-        journal.sign(&place)?;
+        journal.sign(place)?;
         self.target.say_done(terminal, "held", &held, &ids)
     }
 }
 
-impl Release {
-    pub(super) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let place = options.open()?;
-        let held = self.target.of(&place)?;
-        let mut journal = Journal::start(&place)?;
-        let (archive, by) = (place.archive(), operator());
+impl Operation for Release {
+    const NAME: &'static str = "evidence.release";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let held = self.target.of(place)?;
+        let mut journal = Journal::start(place)?;
+        let (archive, by) = (place.archive(), &place.by);
         let mut ids = Vec::new();
         for record in held.parts() {
-            let released = archive.release_hold(&held.user, record, &by, &self.target.reason);
+            let released = archive.release_hold(&held.user, record, by, &self.target.reason);
             ids.extend(place.runtime.block_on(released).map_err(archive_failed)?);
         }
         if ids.is_empty() {
@@ -117,7 +113,7 @@ impl Release {
                 .hint("`countersign evidence holds` lists them")
                 .refused());
         }
-        journal.sign(&place)?;
+        journal.sign(place)?;
         self.target.say_done(terminal, "released", &held, &ids)
     }
 }
@@ -215,13 +211,10 @@ impl Target {
     }
 }
 
-impl Holds {
-    pub(super) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let place = options.open()?;
+impl Operation for Holds {
+    const NAME: &'static str = "evidence.holds";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let archive = place.archive();
         let holds = place
             .runtime
@@ -243,18 +236,15 @@ impl Holds {
     }
 }
 
-impl Erase {
-    pub(super) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let place = options.open()?;
-        let mut journal = Journal::start(&place)?;
-        let (archive, by) = (place.archive(), operator());
-        let erasure = archive.erase(&self.user, &by, &self.reason);
+impl Operation for Erase {
+    const NAME: &'static str = "evidence.erase";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut journal = Journal::start(place)?;
+        let (archive, by) = (place.archive(), &place.by);
+        let erasure = archive.erase(&self.user, by, &self.reason);
         let erasure = place.runtime.block_on(erasure).map_err(archive_failed)?;
-        journal.sign(&place)?;
+        journal.sign(place)?;
         let (erased, forgotten) = (erasure.erased, erasure.belongings);
         if erasure.record.is_none() && forgotten == 0 {
             let message = format!("the store has nothing of a user {:?}", self.user);

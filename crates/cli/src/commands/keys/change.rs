@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use countersign_gateway::policy::Period;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::create::{period, show_once};
-use super::shelf::{Shelf, in_store, issued, refused};
+use super::shelf::{in_store, issued};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceOptions;
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions};
 use crate::terminal::Terminal;
 
 /// Make an API key in the place of another; it is shown this once
@@ -37,19 +39,29 @@ impl Rotate {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let grace = self.grace.map_or(Duration::ZERO, Period::duration);
-        let id = checked(&self.id)?;
-        let made = match Shelf::open(options)? {
-            Shelf::Server(running) => {
-                let path = format!("/v1/keys/{id}/rotate");
-                let grace = (!grace.is_zero()).then(|| format!("{}s", grace.as_secs()));
-                running.ask_or("POST", &path, Some(&json!({"grace": grace})), refused)?
-            }
-            Shelf::Store(place) => in_store(&place, async |keys, by| {
-                let made = keys.rotate(id, grace, &by).await?;
-                Ok(issued(&made))
-            })?,
+        let asked = Asked {
+            id: checked(&self.id)?.to_owned(),
+            grace: self.grace.map_or(Duration::ZERO, Period::duration),
         };
+        options.perform(&asked, terminal)
+    }
+}
+
+/// Which key is rotated, and for how long the old one stays good.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    id: String,
+    grace: Duration,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "keys.rotate";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let made = in_store(place, async |keys, by| {
+            let made = keys.rotate(&self.id, self.grace, &by).await?;
+            Ok(issued(&made))
+        })?;
         show_once(terminal, &made)
     }
 }
@@ -57,8 +69,8 @@ impl Rotate {
 /// End an API key
 ///
 /// A server that runs refuses it at once; other servers on the same store do within five seconds.
-#[derive(Debug, clap::Args)]
-pub(super) struct Revoke {
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+pub(crate) struct Revoke {
     /// The key, by its id
     #[arg(value_name = "KEY")]
     id: String,
@@ -70,16 +82,20 @@ impl Revoke {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
+        checked(&self.id)?;
+        options.perform(self, terminal)
+    }
+}
+
+impl Operation for Revoke {
+    const NAME: &'static str = "keys.revoke";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let id = checked(&self.id)?;
-        let ended = match Shelf::open(options)? {
-            Shelf::Server(running) => {
-                running.ask_or("DELETE", &format!("/v1/keys/{id}"), None, refused)?
-            }
-            Shelf::Store(place) => in_store(&place, async |keys, by| {
-                let key = keys.revoke(id, &by).await?;
-                Ok(json!({"key": key}))
-            })?,
-        };
+        let ended = in_store(place, async |keys, by| {
+            let key = keys.revoke(id, &by).await?;
+            Ok(json!({"key": key}))
+        })?;
         if terminal.is_for_programs() {
             write_json(terminal, &ended)?;
         } else {

@@ -6,18 +6,20 @@ use std::path::PathBuf;
 use countersign::Effects;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::contract::tool::Effect;
-use countersign::contract::{Actor, ActorType, ErrorBody};
+use countersign::contract::{Actor, ActorType};
 use countersign_gateway::identity::{KeysError, NewKey};
 use countersign_gateway::operator::OPERATOR_SCOPES;
 use countersign_gateway::policy::Period;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::shelf::{Shelf, in_store, issued, refused};
+use super::shelf::{in_store, issued};
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceOptions;
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions};
 use crate::policy;
 use crate::terminal::Terminal;
 use countersign_gateway::nearest::nearest;
@@ -96,26 +98,13 @@ impl Create {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let new = self.key()?;
+        let asked = Asked(self.key()?);
         let unknown = self.unknown_scopes()?;
-        let kind = new.actor.kind;
-        let made = match Shelf::open_or_make(options, terminal)? {
-            Shelf::Server(running) => {
-                let in_our_words = |error| refused(about_options(error, kind));
-                running.ask_or("POST", "/v1/keys", Some(&json!(new)), in_our_words)?
-            }
-            Shelf::Store(place) => in_store(&place, async move |keys, by| {
-                let made = keys.create(new, &by).await;
-                made.map(|made| issued(&made)).map_err(|error| {
-                    let KeysError::Invalid { field, form } = error else {
-                        return error;
-                    };
-                    let field = option_of(field, kind).unwrap_or(field);
-                    KeysError::Invalid { field, form }
-                })
-            })?,
-        };
-        show_once(terminal, &made)?;
+        if options.is_memory()? {
+            return Err(Failure::new("a store in memory keeps no keys")
+                .hint("leave --store out, or name a store that stays"));
+        }
+        options.make_and_perform(&asked, terminal)?;
         for note in unknown {
             terminal.say(format_args!("note: {note}"))?;
         }
@@ -178,6 +167,30 @@ impl Create {
     }
 }
 
+/// The key that is to be made.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked(NewKey);
+
+impl Operation for Asked {
+    const NAME: &'static str = "keys.create";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let new = self.0.clone();
+        let kind = new.actor.kind;
+        let made = in_store(place, async move |keys, by| {
+            let made = keys.create(new, &by).await;
+            made.map(|made| issued(&made)).map_err(|error| {
+                let KeysError::Invalid { field, form } = error else {
+                    return error;
+                };
+                let field = option_of(field, kind).unwrap_or(field);
+                KeysError::Invalid { field, form }
+            })
+        })?;
+        show_once(terminal, &made)
+    }
+}
+
 /// What the command line calls a member of a request.
 fn option_of(field: &str, kind: ActorType) -> Option<&'static str> {
     let holder = match kind {
@@ -197,15 +210,6 @@ fn option_of(field: &str, kind: ActorType) -> Option<&'static str> {
         "/expires_at" => Some("--expires"),
         _ => None,
     }
-}
-
-/// What a server says about a member, said about the option.
-fn about_options(mut error: ErrorBody, kind: ActorType) -> ErrorBody {
-    let field = error.details.field.as_deref();
-    if let Some((field, option)) = field.and_then(|field| Some((field, option_of(field, kind)?))) {
-        error.message = error.message.replacen(field, option, 1).into();
-    }
-    error
 }
 
 /// An effect on the command line.

@@ -1,35 +1,31 @@
 //! `countersign keys list`.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, in_store};
+use super::shelf::in_store;
 use crate::answer::write_table;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceOptions;
+use crate::operations::Operation;
+use crate::place::Place;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
 /// List the API keys, without their secrets
-#[derive(Debug, clap::Args)]
-pub(super) struct List {}
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+pub(crate) struct List {}
 
-impl List {
-    #[expect(clippy::unused_self, reason = "every command is run in the same way")]
-    pub(super) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let listed = match Shelf::open(options)? {
-            Shelf::Server(running) => running.ask("GET", "/v1/keys", None)?,
-            Shelf::Store(place) => in_store(&place, async |keys, by| {
-                let listed = keys.list(&by).await?;
-                let state = |key| json!({"state": keys.state_of(key)});
-                let with_state = listed.iter().map(|key| merged(json!(key), state(key)));
-                Ok(json!({"keys": with_state.collect::<Vec<Value>>()}))
-            })?,
-        };
+impl Operation for List {
+    const NAME: &'static str = "keys.list";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let listed = in_store(place, async |keys, by| {
+            let listed = keys.list(&by).await?;
+            let state = |key| json!({"state": keys.state_of(key)});
+            let with_state = listed.iter().map(|key| merged(json!(key), state(key)));
+            Ok(json!({"keys": with_state.collect::<Vec<Value>>()}))
+        })?;
         let keys = listed.get("keys").and_then(Value::as_array);
         let keys = keys.cloned().unwrap_or_default();
         let mut table = Table::new([

@@ -6,6 +6,7 @@ use countersign::contract::{RecordKind, Retention};
 use countersign::ledger::{Durability, Installation};
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::seal::MasterKey;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::counted;
@@ -14,15 +15,15 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::keys::{self, MASTER, MASTER_OLD, MasterSource};
-use crate::place::{Place, PlaceOptions, operator, store_failed};
-use crate::progress;
+use crate::operations::Operation;
+use crate::place::{Place, store_failed};
 use crate::terminal::Terminal;
 
 /// Make a new master key and wrap the key of every user with it
 ///
 /// No payload is touched: only the keys of the users are wrapped anew. Where it is interrupted, run it
 /// again and it goes on; the old key stays in master.key.old until nothing needs it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign keys rotate-master
@@ -36,16 +37,18 @@ pub(crate) struct RotateMaster {
     finish: bool,
 }
 
-impl RotateMaster {
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let mut place = options.open()?;
-        let mut journal = Journal::start(&place)?;
-        let old = self.prepare(&mut place)?;
-        let bar = progress::bar(0, "keys");
+impl Operation for RotateMaster {
+    const NAME: &'static str = "keys.rotate-master";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let rotation = place.served.as_ref().map(|served| served.rotation.clone());
+        let _only_one = match &rotation {
+            Some(rotation) => Some(rotation.try_lock().map_err(|_| busy())?),
+            None => None,
+        };
+        let mut journal = Journal::start(place)?;
+        let old = self.prepare(place)?;
+        let bar = terminal.bar(0, "keys");
         let rewrapped = place
             .runtime
             .block_on(place.vault().rewrap_all(&*old, |done| {
@@ -54,23 +57,24 @@ impl RotateMaster {
             }))
             .map_err(store_failed)?;
         bar.finish_and_clear();
-        record(&place, &old, rewrapped)?;
-        journal.sign(&place)?;
+        record(place, &old, rewrapped)?;
+        journal.sign(place)?;
         let is_alone = place.backend.is_alone();
         let is_done = place.master_source == MasterSource::File && (is_alone || self.finish);
         if is_done {
             place.folder.remove(MASTER_OLD)?;
+            place.runtime.block_on(place.vault().forget_former());
         }
         if terminal.is_for_programs() {
             write_json(
                 terminal,
-                &json!({"rewrapped": rewrapped, "master": place.master.id(), "old": old.id()}),
+                &json!({"rewrapped": rewrapped, "master": place.master.get().id(), "old": old.id()}),
             )?;
         } else {
             terminal.say(format_args!(
                 "ok: {} wrapped by the master key {}",
                 counted(rewrapped, "key is", "keys are"),
-                place.master.id()
+                place.master.get().id()
             ))?;
         }
         if !is_done && place.master_source == MasterSource::File {
@@ -80,10 +84,12 @@ impl RotateMaster {
         }
         Ok(Exit::Ok)
     }
+}
 
+impl RotateMaster {
     /// The key that was; the new one is in its place already, durably, so that nothing is ever wrapped
     /// by a key that is in no file.
-    fn prepare(&self, place: &mut Place) -> Result<Arc<MasterKey>, Failure> {
+    fn prepare(&self, place: &Place) -> Result<Arc<MasterKey>, Failure> {
         if place.master_source == MasterSource::Environment {
             return keys::old_in_environment()?.ok_or_else(|| {
                 Failure::new("the master key is in the environment, so only you can change it").hint(
@@ -93,7 +99,7 @@ impl RotateMaster {
         }
         let folder = &place.folder;
         if let Some(old) = keys::master_in(folder, MASTER_OLD)?
-            && old.id() != place.master.id()
+            && old.id() != place.master.get().id()
         {
             // A rotation that was interrupted, or is to be finished.
             return Ok(old);
@@ -102,13 +108,22 @@ impl RotateMaster {
             return Err(Failure::new("there is no rotation to finish")
                 .hint("`countersign keys rotate-master` begins one"));
         }
-        let old = place.master.clone();
+        let old = place.master.get();
         if let Some(text) = folder.read_secret(MASTER)? {
             folder.write_secret(MASTER_OLD, &text)?;
         }
-        place.master = keys::make_master(folder, MASTER, &*place.ids)?;
+        let new = keys::make_master(folder, MASTER, &*place.ids)?;
+        place.master.set(new.clone());
+        // From here on nothing is wrapped by the old one any more, also not by calls that run now.
+        place.runtime.block_on(place.vault().change_master(new));
         Ok(old)
     }
+}
+
+fn busy() -> Failure {
+    Failure::new("the master key is being changed by another command")
+        .hint("wait until that has ended; `countersign doctor` says whether something is left")
+        .refused()
 }
 
 /// Binds the store to the new key, with the record of the rotation, in one commit.
@@ -117,11 +132,11 @@ fn record(place: &Place, old: &MasterKey, rewrapped: usize) -> Result<(), Failur
         kind: RecordKind::Config,
         at: place.clock.now(),
         user_id: String::new(),
-        actor: Some(operator().actor),
+        actor: Some(place.by.actor.clone()),
         about: json!({
             "event": "master_key_rotated",
             "from": old.id(),
-            "to": place.master.id(),
+            "to": place.master.get().id(),
             "rewrapped": rewrapped,
         }),
         retention: Retention::Long,
@@ -134,7 +149,7 @@ fn record(place: &Place, old: &MasterKey, rewrapped: usize) -> Result<(), Failur
             return append.await.map(|()| true);
         };
         let to = Installation {
-            master: place.master.id().to_owned(),
+            master: place.master.get().id().to_owned(),
             ..from.clone()
         };
         store.rebind(&from, to, entry).await

@@ -1,4 +1,4 @@
-//! Where API keys are kept: in the store, or with the server that holds it.
+//! What all commands for API keys share.
 
 use std::future::Future;
 
@@ -9,38 +9,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::{Place, PlaceOptions, operator, store_failed};
-use crate::running::Running;
-use crate::terminal::Terminal;
-
-/// Either of the two. Both answer with the same JSON.
-pub(super) enum Shelf {
-    Server(Running),
-    Store(Box<Place>),
-}
-
-impl Shelf {
-    /// A server that runs goes first: it may be the only one who can open the store.
-    pub(super) fn open(options: &PlaceOptions) -> Result<Self, Failure> {
-        match options.running()? {
-            Some(running) => Ok(Self::Server(running)),
-            None => Ok(Self::Store(Box::new(options.open()?))),
-        }
-    }
-
-    /// The same, made where there is none.
-    pub(super) fn open_or_make(
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Self, Failure> {
-        match options.running()? {
-            Some(running) => Ok(Self::Server(running)),
-            None if options.is_memory()? => Err(Failure::new("a store in memory keeps no keys")
-                .hint("leave --store out, or name a store that stays")),
-            None => Ok(Self::Store(Box::new(options.open_or_make(terminal)?))),
-        }
-    }
-}
+use crate::place::{Place, store_failed};
 
 /// Does something with the keys in a store, and signs its record.
 pub(super) fn in_store<T, F>(
@@ -51,7 +20,9 @@ where
     F: Future<Output = Result<T, KeysError>>,
 {
     let mut journal = Journal::start(place)?;
-    let done = place.runtime.block_on(deed(place.api_keys(), operator()));
+    let done = place
+        .runtime
+        .block_on(deed(place.api_keys(), place.by.clone()));
     let done = done.map_err(keys_failed)?;
     journal.sign(place)?;
     Ok(done)
@@ -76,8 +47,8 @@ pub(super) fn keys_failed(error: KeysError) -> Failure {
     }
 }
 
-/// The same where a server said it. Its hints are for whoever speaks HTTP.
-pub(super) fn refused(error: ErrorBody) -> Failure {
+/// Their hints are for whoever speaks HTTP.
+fn refused(error: ErrorBody) -> Failure {
     let failure = Failure::new(error.message);
     if error.code == ErrorCode::NotFound {
         return failure.hint("`countersign keys list` lists all keys");

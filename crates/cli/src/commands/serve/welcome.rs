@@ -10,7 +10,6 @@ use serde_json::json;
 
 use crate::answer::write_json;
 use crate::failure::Failure;
-use crate::running::Running;
 use crate::terminal::Terminal;
 
 /// What people are shown to try.
@@ -34,11 +33,10 @@ pub(super) async fn can_try(gateway: &Gateway, policy: &LivePolicy) -> bool {
 /// Says where the server is, which policy is in force, and what can be tried.
 pub(super) fn say_where(
     terminal: &mut Terminal,
-    running: &Running,
+    (url, pid): (&str, u32),
     (file, policy): (Option<&Path>, &LivePolicy),
     can_try: bool,
 ) -> Result<(), Failure> {
-    let url = &running.url;
     let revision = policy.current().revision().to_string();
     if terminal.is_for_programs() {
         write_json(
@@ -46,7 +44,7 @@ pub(super) fn say_where(
             &json!({
                 "url": url,
                 "mcp_url": format!("{url}{}", mcp::PATH),
-                "pid": running.pid,
+                "pid": pid,
                 "policy": revision,
             }),
         )?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use countersign_store::sqlite::{BackupPhase, BackupProgress};
+use serde::{Deserialize, Serialize};
 
 use super::super::counted;
 use crate::answer::write_json;
@@ -10,8 +11,9 @@ use crate::backup::{self, Made};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::place::PlaceOptions;
-use crate::progress;
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions};
+use crate::progress::Bar;
 use crate::terminal::Terminal;
 
 /// Write one moment of the store to a new file, and verify it
@@ -21,12 +23,12 @@ use crate::terminal::Terminal;
 /// it: keep copies of master.key and log.key elsewhere, or ask for them with --with-keys.
 ///
 /// A backup is opened by `countersign store restore` and by nothing else.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign store backup /backups/countersign-2026-11-17.db
   countersign store backup /backups/all.db --with-keys")]
-pub(super) struct Backup {
+pub(crate) struct Backup {
     /// The file, which must not be there yet
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -42,16 +44,27 @@ impl Backup {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let file = std::path::absolute(&self.file)?;
-        let place = options.open()?;
+        // A server that carries it out may work in another folder.
+        let asked = Self {
+            file: std::path::absolute(&self.file)?,
+            with_keys: self.with_keys,
+        };
+        options.perform(&asked, terminal)
+    }
+}
+
+impl Operation for Backup {
+    const NAME: &'static str = "store.backup";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         // Everything that was committed is under the checkpoint that goes with it.
-        Journal::start(&place)?.sign(&place)?;
-        let bar = progress::bar(0, "copied");
+        Journal::start(place)?.sign(place)?;
+        let bar = terminal.bar(0, "copied");
         let mut show = |progress: BackupProgress| show(&bar, progress);
         let made = place.runtime.block_on(backup::backup(
             &place.backend,
             &place.folder,
-            &file,
+            &self.file,
             self.with_keys,
             &mut show,
         ));
@@ -62,7 +75,7 @@ impl Backup {
 }
 
 /// Shows how far a backup is.
-pub(crate) fn show(bar: &indicatif::ProgressBar, progress: BackupProgress) {
+pub(crate) fn show(bar: &Bar, progress: BackupProgress) {
     bar.set_message(match progress.phase {
         BackupPhase::Copy => "bytes copied",
         BackupPhase::Verify => "rows verified",

@@ -9,7 +9,6 @@ use crate::backend::{Backend, StoreName};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::place::PlaceOptions;
-use crate::progress;
 use crate::terminal::Terminal;
 
 /// Copy everything from the SQLite file into an empty PostgreSQL database, and compare
@@ -43,7 +42,7 @@ impl Migrate {
             return Err(Failure::new("only PostgreSQL can be copied to")
                 .hint("name an empty database: --to postgres://USER@HOST/DATABASE"));
         };
-        let bar = progress::bar(0, "rows");
+        let bar = terminal.bar(0, "rows");
         let copied = place.runtime.block_on(async {
             let to = Backend::open(&self.to, place.binding().await?).await?;
             let Backend::Postgres(to) = &to else {

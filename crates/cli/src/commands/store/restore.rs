@@ -81,7 +81,7 @@ impl Restore {
     ) -> Result<Exit, Failure> {
         let (data, store) = options.names()?;
         if let Some(running) = options.running()? {
-            return Err(running.in_the_way());
+            return Err(running.in_the_way("a restore puts another store in the place of its own"));
         }
         let outcome = match (&self.file, &store) {
             (_, StoreName::Memory) => {

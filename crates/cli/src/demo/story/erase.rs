@@ -10,7 +10,7 @@ use crate::demo::ANNA;
 use crate::demo::stage::Stage;
 use crate::demo::world::{World, record_id};
 use crate::failure::Failure;
-use crate::place::{archive_failed, operator};
+use crate::place::{archive_failed, operator, operator_name};
 
 /// Erases the user, and looks at what is left.
 pub(in crate::demo) fn play(
@@ -21,7 +21,7 @@ pub(in crate::demo) fn play(
 ) -> Result<(), Failure> {
     stage.begin("erase", "The user is forgotten, the proofs stay")?;
     let was_there = world.ask(summary(order)).is_ok();
-    let (archive, by) = (world.archive(), operator());
+    let (archive, by) = (world.archive(), operator(&operator_name()));
     let erased = archive.erase(ANNA, &by, "asked by the user");
     let erased = world.place.runtime.block_on(erased);
     let erased = erased.map_err(archive_failed)?.erased;

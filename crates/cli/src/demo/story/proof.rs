@@ -11,7 +11,7 @@ use crate::demo::stage::Stage;
 use crate::demo::world::{World, record_id};
 use crate::failure::Failure;
 use crate::journal::CHECKPOINT;
-use crate::place::{archive_failed, operator};
+use crate::place::{archive_failed, operator, operator_name};
 
 /// What is proved.
 pub(in crate::demo) struct Proved<'a> {
@@ -34,7 +34,7 @@ pub(in crate::demo) fn play(
         "Evidence that a stranger can check, and one changed byte",
     )?;
     world.sign()?;
-    let by = operator();
+    let by = operator(&operator_name());
     let content = archive::Export::Opened {
         by: &by,
         reason: "shown in the demo",

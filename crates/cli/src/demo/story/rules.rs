@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use countersign::replay::{Replayer, RulesAt, Verdict};
 use countersign::rules::Rules;
@@ -14,7 +13,6 @@ use crate::catalog;
 use crate::demo::stage::Stage;
 use crate::demo::world::{World, record_id};
 use crate::failure::Failure;
-use crate::place::operator;
 use crate::rules::RuleOptions;
 use crate::table::Table;
 
@@ -88,7 +86,7 @@ fn shown(path: &str, value: Option<&Value>) -> String {
 
 fn replay(world: &World, rules: Rules, at: RulesAt, id: &str) -> Result<Verdict, Failure> {
     let place = &world.place;
-    let replayer = Replayer::new(place.store(), Arc::new(place.vault()), operator())?;
+    let replayer = Replayer::new(place.store(), place.vault(), place.by.clone())?;
     let replayer = replayer.with(place.clock.clone(), place.ids.clone());
     let target = replayer.local(catalog::all()?, rules, at);
     let id = record_id(id)?;

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, REPLACED};
 use crate::place::{Place, missing};
-use crate::progress;
+use crate::progress::Bar;
 
 /// Restores a SQLite store from a file, which is not touched.
 pub(super) fn restore(
@@ -143,7 +143,7 @@ impl Part {
         let part = Self(with_suffix(path, ".restoring"));
         part.remove();
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        let bar = progress::bar(0, "copied");
+        let bar = Bar::here(0, "copied");
         let mut told = |progress| show(&bar, progress);
         let copied = runtime.block_on(SqliteStore::copy_file(file, &part.0, &mut told));
         bar.finish_and_clear();

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::Journal;
 use crate::keys;
-use crate::place::{Place, operator, store_failed};
+use crate::place::{Place, store_failed};
 
 /// Looks at a store that was put in its place by other means.
 pub(super) fn restore_in_place(
@@ -109,7 +109,7 @@ pub(super) fn act(place: &Place, about: Value) -> Entry {
         kind: RecordKind::Config,
         at: place.clock.now(),
         user_id: String::new(),
-        actor: Some(operator().actor),
+        actor: Some(place.by.actor.clone()),
         about,
         retention: Retention::Long,
     };
