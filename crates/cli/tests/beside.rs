@@ -53,6 +53,15 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// It was refused, or could not be done.
+    #[track_caller]
+    fn no(self) -> Self {
+        assert!(matches!(self.code, Some(1 | 2)), "{self:?}");
+        self
+    }
+}
+
 impl Installation {
     fn new() -> Self {
         Self::in_data("data")

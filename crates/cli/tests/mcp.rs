@@ -128,7 +128,7 @@ fn a_confirmation_is_given_while_the_client_is_connected() {
     }
 }
 
-fn confirm_in(data: &std::path::Path) {
+fn confirm_in(data: &Path) {
     let mut client = Client::start(data);
     let refused = client.clear();
     assert_eq!(refused["result"]["isError"], true, "{refused}");
