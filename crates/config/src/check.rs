@@ -8,6 +8,7 @@ use toml::de::{DeInteger, DeValue};
 use crate::nearest::nearest;
 use crate::schema::{self, Node};
 use crate::sections::Config;
+use crate::value::StoreAddress;
 
 /// How many mistakes are listed: more than anybody mends at once.
 pub(crate) const MISTAKES_MAX: usize = 50;
@@ -106,7 +107,7 @@ pub(crate) fn check(
         }
         DeValue::Integer(_) | DeValue::Float(_) => {
             let number = match value {
-                DeValue::Integer(number) => integer(number).map(|number| number as f64),
+                DeValue::Integer(number) => integer(number).map(approximate),
                 DeValue::Float(number) => number.as_str().parse().ok(),
                 _ => None,
             };
@@ -116,6 +117,14 @@ pub(crate) fn check(
         }
         DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Table(_) => {}
     }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "no bound of a setting is near the numbers that lose digits"
+)]
+fn approximate(number: i128) -> f64 {
+    number as f64
 }
 
 /// True if a number is within the bounds of its setting.
@@ -135,7 +144,7 @@ pub(crate) fn integer(number: &DeInteger<'_>) -> Option<i128> {
 pub(crate) fn rules(config: &Config) -> Vec<(&'static str, &'static str, &'static str)> {
     let mut broken = Vec::new();
     let store = &config.store;
-    if store.url.as_ref().is_some_and(|url| url.holds_password()) {
+    if store.url.as_ref().is_some_and(StoreAddress::holds_password) {
         broken.push((
             "store.url",
             "the address has a password in it",

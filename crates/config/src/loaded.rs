@@ -112,19 +112,19 @@ impl Given {
     }
 
     /// What is wrong with the value, looked at alone.
-    fn check(&self) -> Result<(), Mistake> {
+    fn check(&self) -> Option<Mistake> {
         let node = node_of(self.key);
         let form = node.as_ref().map(Node::form);
         let mut tree = Value::Object(Map::new());
         put(&mut tree, self.key, self.value.clone());
         if serde_json::from_value::<Config>(tree).is_err() {
-            return Err(self.mistake("it does not fit", form));
+            return Some(self.mistake("it does not fit", form));
         }
         match node {
             Some(node) if self.value.is_number() && !is_in_range(&node, self.value.as_f64()) => {
-                Err(self.mistake("it is out of range", form))
+                Some(self.mistake("it is out of range", form))
             }
-            Some(_) | None => Ok(()),
+            Some(_) | None => None,
         }
     }
 }
@@ -185,7 +185,7 @@ impl Loaded {
     }
 
     fn join(document: Option<Arc<Document>>, mut given: Vec<Given>) -> Result<Self, Mistakes> {
-        let wrong: Vec<Mistake> = given.iter().filter_map(|one| one.check().err()).collect();
+        let wrong: Vec<Mistake> = given.iter().filter_map(Given::check).collect();
         if !wrong.is_empty() {
             return Err(Mistakes(wrong));
         }

@@ -9,7 +9,7 @@ use crate::schema::{self, Section, Setting};
 use crate::value::{Listen, StoreAddress};
 
 /// What a new file says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// The address to listen on.
     pub listen: Listen,
@@ -19,17 +19,6 @@ pub struct Answers {
     pub shop: bool,
     /// Whether a user has to confirm what changes something.
     pub confirm_writes: bool,
-}
-
-impl Default for Answers {
-    fn default() -> Self {
-        Self {
-            listen: Listen::default(),
-            store: None,
-            shop: false,
-            confirm_writes: false,
-        }
-    }
 }
 
 /// Which settings a new file has.

@@ -20,7 +20,8 @@ fn set(loaded: &Loaded) -> String {
     let rows = loaded.rows().into_iter();
     let rows = rows.filter(|row| row.origin.to_string() != "default");
     rows.map(|row| format!("{} = {} ({})\n", row.key, row.value, row.origin))
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// Issue 14, 1: each value with where it came from: default, file, environment, flag.

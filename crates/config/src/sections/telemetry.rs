@@ -23,7 +23,7 @@ pub struct Telemetry {
     /// the caller says so.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-flag" = "--sample"))]
     pub sample: f64,
-    /// The version of the GenAI conventions that spans follow.
+    /// The version of the `GenAI` conventions that spans follow.
     #[schemars(extend("x-flag" = "--genai-semconv"))]
     pub genai_semconv: Semconv,
 }
@@ -38,7 +38,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// A version of the GenAI conventions.
+/// A version of the `GenAI` conventions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Semconv {
     /// Version 1.37.
