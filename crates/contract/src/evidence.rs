@@ -146,6 +146,8 @@ pub enum RecordKind {
     Erasure,
     /// The operator changed something: a start, a key, a hold, a rule set.
     Config,
+    /// A call is about to change something elsewhere.
+    Intent,
     /// An operator said what became of a call that was in doubt.
     Resolution,
     /// A checkpoint of the log itself, as it was when this process took over.
@@ -423,13 +425,14 @@ impl EvidenceRecord {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Call,
         Self::Denial,
         Self::Approval,
         Self::Access,
         Self::Erasure,
         Self::Config,
+        Self::Intent,
         Self::Resolution,
         Self::Checkpoint,
     ];
@@ -443,6 +446,7 @@ impl RecordKind {
             Self::Access => "access",
             Self::Erasure => "erasure",
             Self::Config => "config",
+            Self::Intent => "intent",
             Self::Resolution => "resolution",
             Self::Checkpoint => "checkpoint",
         }

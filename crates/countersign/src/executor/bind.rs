@@ -9,8 +9,8 @@ use countersign_contract::parameter::Leniency;
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
 use countersign_contract::{
-    BindStatus, Digest, ErrorBody, ErrorCode, Input, Issue, IssueCode, Language, Message, Severity,
-    Wording, canonical,
+    BindStatus, Digest, Effect, ErrorBody, ErrorCode, Input, Issue, IssueCode, Language, Message,
+    Severity, Wording, canonical,
 };
 use countersign_evidence::seal::UserKey;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ pub(super) struct KeyedCall {
     pub(super) left: u64,
     /// Where the executor made the key: for how long a repeat counts as the same call.
     pub(super) window: Option<Duration>,
+    /// True if no other call can have it.
+    pub(super) is_own: bool,
 }
 
 impl Executor {
@@ -82,6 +84,7 @@ impl Executor {
                 held,
                 left,
                 window: None,
+                is_own: false,
             }),
             None => {
                 self.key_by_rule(&allowed, &keys, &arguments, digest, again.as_deref())
@@ -94,9 +97,11 @@ impl Executor {
             held: made.held,
             left: made.left,
             window: made.window,
+            is_own: made.is_own,
         });
         if let Some(key) = &mut key {
-            trail.again_next = key.window.map(|_| crate::again::next(again.as_deref()));
+            let repeats = key.window.filter(|_| !key.is_own);
+            trail.again_next = repeats.map(|_| crate::again::next(again.as_deref()));
             self.answer_by_key(key, &keys, &allowed, trail).await?;
         }
         self.count_repeat(&allowed, &keys, &digest, key.as_ref(), trail.arrived)
@@ -176,6 +181,7 @@ impl Executor {
                     held,
                     left,
                     window: None,
+                    is_own: false,
                 }))
             }
             (KeyRule::Required, _) | (KeyRule::Optional, UnkeyedWrites::Refuse) if dry_run => {
@@ -184,7 +190,10 @@ impl Executor {
             (KeyRule::Required, _) | (KeyRule::Optional, UnkeyedWrites::Refuse) => {
                 Err(needs_key().into())
             }
-            (KeyRule::Optional, UnkeyedWrites::Allow) => Ok(None),
+            (KeyRule::Optional, UnkeyedWrites::Allow) => {
+                let is_elsewhere = spec.behaviour.effect == Effect::External && !dry_run;
+                Ok(is_elsewhere.then(|| self.own_key(allowed, keys)))
+            }
             (KeyRule::Optional, UnkeyedWrites::Derive) => {
                 let made = self.key_of_window(allowed, keys, digest, again);
                 Ok(Some(made.await?))

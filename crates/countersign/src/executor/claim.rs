@@ -51,6 +51,13 @@ pub(super) struct Claimed {
     pub(super) spending: Option<Spending>,
 }
 
+impl Claimed {
+    /// True if the caller can send the same call again under its key.
+    pub(super) fn has_callers_key(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| !key.is_own)
+    }
+}
+
 /// A key that is ours.
 pub(super) struct HeldKey {
     pub(super) scope: Scope,
@@ -58,6 +65,8 @@ pub(super) struct HeldKey {
     pub(super) hold: Hold,
     /// As of the call that took it.
     pub(super) window: Option<Duration>,
+    /// True if the caller does not know it.
+    pub(super) is_own: bool,
     _joined: Joined,
 }
 
@@ -91,7 +100,7 @@ impl Executor {
     ) -> Result<Claimed, Stop> {
         let (mut claimed, key) = self.context_of(confirmed, trail);
         claimed.spending =
-            self.plan_spending(&claimed, &trail.facts.principal.actor, key.is_some())?;
+            self.plan_spending(&claimed, &trail.facts.principal.actor, key.as_ref())?;
         // A dry run takes nothing (A4).
         let key = key.filter(|_| !claimed.ctx.is_dry_run());
         let Some(mut key) = key else {
@@ -140,10 +149,16 @@ impl Executor {
                 }
                 Taking::Again => return Err(in_flight(retry_after_ms)),
             };
+            if let Hold::Claimed(claim) = &hold
+                && claimed.found.is_none()
+            {
+                self.note_intent(&mut claimed, claim, &key, trail).await;
+            }
             claimed.key = Some(HeldKey {
                 scope: key.scope,
                 fingerprint: key.fingerprint,
                 window: key.window,
+                is_own: key.is_own,
                 hold,
                 _joined: joined,
             });

@@ -66,6 +66,7 @@ impl Executor {
             | RecordKind::Access
             | RecordKind::Erasure
             | RecordKind::Config
+            | RecordKind::Intent
             | RecordKind::Resolution
             | RecordKind::Checkpoint => {
                 let entry = facts.entry.as_ref();

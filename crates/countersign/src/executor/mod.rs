@@ -56,6 +56,7 @@ mod claim;
 mod confirm;
 mod draft;
 mod envelope;
+mod intent;
 mod joins;
 mod print;
 mod queue;

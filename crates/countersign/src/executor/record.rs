@@ -91,7 +91,7 @@ impl Executor {
                 trail.record.code = Some(error.code());
                 // Of an earlier run, where there was one.
                 trail.record.data_digest = None;
-                let verdict = verdict_of(&error, behaviour, claimed.key.is_some());
+                let verdict = verdict_of(&error, behaviour, claimed.has_callers_key());
                 let mut body = error.into_body();
                 if verdict == Verdict::InDoubt && !may_repeat(claimed, verdict) {
                     forbid_repeat(&mut body);
@@ -189,7 +189,7 @@ pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
         Effect::Read | Effect::Write => false,
         Effect::External => !claimed.ctx.is_dry_run(),
     };
-    let has_key = claimed.key.is_some();
+    let has_key = claimed.has_callers_key();
     !is_elsewhere
         || has_key
         || verdict == Verdict::Released

@@ -242,7 +242,12 @@ impl Executor {
         };
         if !may_run_again {
             recorded.verdict = Verdict::InDoubt;
-            let given_up = self.give_up(recorded, claimed, trail, doubtful(has_key));
+            let given_up = self.give_up(
+                recorded,
+                claimed,
+                trail,
+                doubtful(claimed.has_callers_key()),
+            );
             return given_up.await.map(Some);
         }
         if claimed.reruns < RERUNS_MAX {
@@ -406,7 +411,7 @@ fn commit_failed(
         | Error::Forked { .. } => false,
     };
     trail.key_stands(if is_unknown { "unknown" } else { "refused" });
-    if (is_unknown && claimed.key.is_none()) || !may_repeat(claimed, verdict) {
+    if (is_unknown && !claimed.has_callers_key()) || !may_repeat(claimed, verdict) {
         forbid_repeat(&mut body);
     }
     body

@@ -3,6 +3,7 @@
 
 use countersign_contract::{Actor, Effect, ErrorBody, ErrorCode, FaultSource};
 
+use super::bind::KeyedCall;
 use super::claim::{Claimed, lease_of};
 use super::record::{Recorded, Verdict};
 use super::stop::Stop;
@@ -27,7 +28,7 @@ impl Executor {
         &self,
         claimed: &Claimed,
         proved_actor: &Actor,
-        has_key: bool,
+        key: Option<&KeyedCall>,
     ) -> Result<Option<Spending>, Stop> {
         let budgets = &self.parts.budgets;
         let tool = claimed.entry.name();
@@ -45,14 +46,14 @@ impl Executor {
             tool,
             arguments: &claimed.arguments.to_value(),
             // A dry run claims nothing, so it needs no key.
-            has_key: has_key || request.dry_run,
+            has_key: key.is_some_and(|key| !key.is_own) || request.dry_run,
             is_read: !effect.changes_something(),
             keys: &claimed.keys,
         };
         let plan = Plan::of(&call, &budgets.current())?;
         let lapse = match effect {
             Effect::Write => Lapse::Release,
-            Effect::External if has_key => Lapse::ByClaim,
+            Effect::External if key.is_some_and(|key| !key.is_own) => Lapse::ByClaim,
             Effect::Read | Effect::External => Lapse::Spend,
         };
         Ok(plan.map(|plan| Spending {

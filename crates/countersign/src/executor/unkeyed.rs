@@ -31,6 +31,8 @@ pub(super) struct MadeKey {
     pub(super) left: u64,
     /// None where the key has no end.
     pub(super) window: Option<Duration>,
+    /// True if no other call can have it: its caller sent none, and only the executor, the upstream and an operator use it.
+    pub(super) is_own: bool,
 }
 
 impl Allowed {
@@ -74,6 +76,7 @@ impl Executor {
                 held,
                 left,
                 window: Some(window),
+                is_own: false,
             });
         }
         let scope = scope(now);
@@ -83,7 +86,21 @@ impl Executor {
             held,
             left,
             window: Some(window),
+            is_own: false,
         })
+    }
+
+    /// A key that only this call has. An effect elsewhere is claimed and noted before it begins, also where the caller sends
+    /// no key, so that a crash leaves a trace of it; and the upstream gets a key that is the same for every attempt.
+    pub(super) fn own_key(&self, allowed: &Allowed, keys: &UserKey) -> MadeKey {
+        let text = format!("own:{}", self.parts.ids.snapshot_id());
+        MadeKey {
+            scope: scope_of(allowed, keys, &text),
+            held: None,
+            left: 0,
+            window: Some(allowed.unkeyed_window),
+            is_own: true,
+        }
     }
 }
 

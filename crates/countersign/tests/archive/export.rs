@@ -109,6 +109,6 @@ async fn a_proof_has_a_text() {
     );
     assert_eq!(
         (head.lines().count(), note),
-        (4, shop.note().await.as_str())
+        (5, shop.note().await.as_str())
     );
 }

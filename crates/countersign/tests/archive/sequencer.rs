@@ -76,13 +76,13 @@ async fn only_a_log_that_has_grown_is_signed() {
     assert!(
         matches!(
             refused,
-            Error::NotGrown(NotGrown::RolledBack { held: 4, found: 1 })
+            Error::NotGrown(NotGrown::RolledBack { held: 5, found: 1 })
         ),
         "{refused:?}"
     );
     assert_eq!(
         refused.to_string(),
-        "nothing is signed: the log was rolled back: it has 1 records, and a checkpoint of 4 was \
+        "nothing is signed: the log was rolled back: it has 1 records, and a checkpoint of 5 was \
          signed before"
     );
     for more in 1..6 {
@@ -91,7 +91,7 @@ async fn only_a_log_that_has_grown_is_signed() {
     backup.sign().await;
     let forked = backup.sequencer(Some(&held)).await.unwrap_err();
     assert!(
-        matches!(forked, Error::NotGrown(NotGrown::Forked { size: 4 })),
+        matches!(forked, Error::NotGrown(NotGrown::Forked { size: 5 })),
         "{forked:?}"
     );
     assert!(forked.is_final());
@@ -176,13 +176,13 @@ async fn a_start_leaves_its_records() {
     };
     assert_eq!(
         act(RecordKind::Checkpoint).await,
-        json!({"size": 4, "root": root.to_string()})
+        json!({"size": 5, "root": root.to_string()})
     );
     let unclean = act(RecordKind::Config).await;
     assert_eq!(unclean["event"], "unclean_start");
     assert_eq!(
         (&unclean["after"], &unclean["holder"]),
-        (&json!(4), &json!("gw-1"))
+        (&json!(5), &json!("gw-1"))
     );
 }
 

@@ -190,18 +190,23 @@ async fn a_lost_answer_of_the_commit_is_found_again() {
 }
 
 /// The record of a call that has changed something elsewhere cannot be kept: without a key it must not be
-/// sent again; a read may.
+/// sent again; a read may. Where the intent cannot be kept, nothing was changed.
 #[tokio::test]
 async fn a_call_without_a_key_is_not_repeated_blindly() {
-    for (probe, retryable) in [
-        (Probe::read("a.tool"), true),
-        (Probe::write("a.tool"), true),
-        (Probe::external("a.tool"), false),
+    for (probe, failing, retryable, runs) in [
+        (Probe::read("a.tool"), Op::Append, true, 1),
+        (Probe::write("a.tool"), Op::Append, true, 1),
+        (Probe::external("a.tool"), Op::Append, true, 0),
+        (Probe::external("a.tool"), Op::Commit, false, 1),
     ] {
-        let world = World::failing([probe], |op, _| op == Op::Append);
+        let ran = probe.runs();
+        let world = World::failing([probe], move |op, _| op == failing);
         let reply = world.send("a.tool", &json!({}), &json!({})).await;
         check_error(&reply, "UPSTREAM_ERROR", &json!({ "retryable": retryable }));
-        assert_eq!(reply["evidence"], Value::Null);
+        // What did not run is recorded with the key that it gives back.
+        let is_recorded = runs == 0 || failing == Op::Commit;
+        assert_eq!(reply["evidence"].is_null(), !is_recorded);
+        ran.check(runs);
     }
     let lost = || {
         Probe::external("a.tool")

@@ -1,0 +1,56 @@
+//! Part of step 6: an effect elsewhere is noted in the log before it begins (A9, A17).
+//!
+//! The claim says that a key is taken; the intent is the evidence of it. Whoever finds neither the record of the call nor an
+//! answer finds the intent: a process died in the effect, and the claim says what is done about it.
+
+use countersign_contract::{ErrorBody, RecordKind};
+use serde_json::json;
+
+use super::bind::KeyedCall;
+use super::claim::Claimed;
+use super::trail::Trail;
+use super::{Executor, store_fault};
+use crate::ledger::{Claim, Durability, Hex};
+use crate::scribe::{Act, Draft};
+
+impl Executor {
+    /// Makes the intent of a claimed call durable. Without it the tool does not run, and the key is given back.
+    pub(super) async fn note_intent(
+        &self,
+        claimed: &mut Claimed,
+        claim: &Claim,
+        key: &KeyedCall,
+        trail: &Trail,
+    ) {
+        let parts = &self.parts;
+        if !parts.store.keeps_log() {
+            return;
+        }
+        let behaviour = &claimed.entry.spec().behaviour;
+        let act = Act {
+            kind: RecordKind::Intent,
+            at: parts.clock.now(),
+            user_id: claim.scope.user_id.clone(),
+            actor: Some(trail.facts.principal.actor.clone()),
+            about: json!({
+                "event": "intent",
+                "tool": claim.scope.tool.as_str(),
+                "tool_digest": claimed.entry.digest().to_string(),
+                "key": claim.scope.key.to_string(),
+                "attempt": claim.attempt,
+                "arguments": Hex(&key.fingerprint.whole).to_string(),
+                "request_id": trail.recorded_id(&claimed.keys),
+            }),
+            retention: behaviour.retention,
+        };
+        let entry = act.entry(parts.ids.snapshot_id(), Some(&claimed.keys));
+        let kept = parts
+            .store
+            .append(Draft::from(entry), Durability::Committed)
+            .await;
+        if let Err(error) = kept {
+            let body: ErrorBody = store_fault(&error);
+            claimed.barred.get_or_insert(body);
+        }
+    }
+}
