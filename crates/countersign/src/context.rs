@@ -17,7 +17,7 @@ use crate::cancel::Cancellation;
 use crate::clock::{Clock, SystemClock};
 use crate::extensions::Extensions;
 use crate::ids::{IdSource, RandomIds};
-use crate::principal::Principal;
+use crate::principal::{BearerToken, Principal};
 use crate::progress::ProgressSink;
 use crate::rules::{RuleSet, Rules};
 use crate::state::{Linked, Stale, State};
@@ -84,6 +84,7 @@ pub struct CallContext {
     /// The only time that a pure tool sees: a replay gives it the same one.
     pub(crate) frozen_at: Option<Timestamp>,
     pub(crate) downstream_key: Option<String>,
+    pub(crate) caller_token: Option<BearerToken>,
 }
 
 /// How many earlier calls one call may link: all of them are in its record, which is bounded.
@@ -165,6 +166,7 @@ impl CallContext {
             pinned: None,
             frozen_at: None,
             downstream_key: None,
+            caller_token: principal.token.clone(),
         }
     }
 
@@ -300,9 +302,15 @@ impl CallContext {
     }
 
     /// A key for services that the tool calls: the same for every attempt of this call, another one for
-    /// every other call. None where the call has no key of its own.
+    /// every other call. `None` for a read, a dry run, and a call without a key whose effect is in the store.
     pub fn downstream_key(&self) -> Option<&str> {
         self.downstream_key.as_deref()
+    }
+
+    /// The token that proved the caller, for a tool that exchanges it for one of its own (RFC 8693); `None` if the caller
+    /// was proved in another way. It is never handed on as it is.
+    pub fn caller_token(&self) -> Option<&BearerToken> {
+        self.caller_token.as_ref()
     }
 
     /// A rule set, in the version in force; in a replay in the version of the record. It becomes part of

@@ -1,5 +1,8 @@
 //! Who calls, as proved by a credential (A3). The edge that verified it builds this, nobody else.
 
+use std::fmt;
+use std::sync::Arc;
+
 use countersign_contract::{Actor, ActorType};
 
 use crate::effects::Effects;
@@ -38,6 +41,30 @@ pub struct Principal {
     pub effects: Effects,
     /// The credential that proved it; `None` if the embedding program vouches for it.
     pub credential: Option<Credential>,
+    /// The token that proved it, for tools that exchange it for one of their own; `None` if it was not a token.
+    pub token: Option<BearerToken>,
+}
+
+/// A caller's token. It cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken(Arc<str>);
+
+impl BearerToken {
+    /// A token as it arrived.
+    pub fn new(token: impl Into<Arc<str>>) -> Self {
+        Self(token.into())
+    }
+
+    /// The token, for the one place that sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[token]")
+    }
 }
 
 /// A credential as a record names it; never the secret itself.
@@ -70,6 +97,7 @@ impl Principal {
             realm: Realm::Any,
             effects: Effects::ALL,
             credential: None,
+            token: None,
         }
     }
 
@@ -138,6 +166,12 @@ impl Principal {
     /// Names the credential that proved it.
     pub fn proved_by(mut self, credential: Credential) -> Self {
         self.credential = Some(credential);
+        self
+    }
+
+    /// Keeps the token that proved it.
+    pub fn with_token(mut self, token: BearerToken) -> Self {
+        self.token = Some(token);
         self
     }
 

@@ -95,6 +95,17 @@ fn realm_of(id: &str) -> Option<&str> {
     is_realm_name(name).then_some(name)
 }
 
+/// The name of the realm of a user: `home` for a bare id.
+///
+/// ```
+/// use countersign::realm::realm_name;
+///
+/// assert_eq!((realm_name("ann"), realm_name("corp::ann")), ("home", "corp"));
+/// ```
+pub fn realm_name(id: &str) -> &str {
+    realm_of(id).unwrap_or("home")
+}
+
 fn is_realm_name(name: &str) -> bool {
     let is_letter =
         |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');

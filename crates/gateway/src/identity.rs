@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use countersign::Principal;
 use countersign::clock::{Clock, SystemClock};
 use countersign::contract::{Actor, ActorType};
+use countersign::principal::BearerToken;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -197,6 +198,7 @@ impl Identity {
         match self.tokens.verify(token, &policy.file().issuers).await {
             Ok(Some(principal)) => {
                 self.keep_required().await;
+                let principal = principal.with_token(BearerToken::new(token));
                 Ok(caller(Arc::new(principal), Proof::Token))
             }
             Ok(None) => Err(Refused::new(Reason::NotAccepted)),

@@ -234,7 +234,7 @@ fn room(package: &str) -> Option<Room> {
         // Tools of others: they call services, and know neither a wire nor a store.
         "countersign-upstream" => (
             Layer::Edge,
-            &["countersign", "countersign-contract"],
+            &["countersign", "countersign-args", "countersign-contract"],
             &["countersign-store", "countersign-testkit"],
         ),
         // The settings as data, those of upstreams and their tools among them: it reads no file and no environment.

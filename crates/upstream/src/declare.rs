@@ -8,7 +8,7 @@ use countersign::catalog::{self, Catalog};
 use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::parameter::{Leniency, OnOptionalError, Sensitivity};
-use countersign_contract::schema::{ext, of_parameters};
+use countersign_contract::schema::ext;
 use countersign_contract::tool::{BindPolicy, Idempotency, KeyRule};
 use countersign_contract::{Behaviour, Digest, Effect, ErrorCode, Input, ToolName, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -95,19 +95,23 @@ fn pointed<'s>(root: &'s Map<String, Value>, pointer: &str) -> Option<&'s Map<St
 
 fn input_of(entry: &ToolEntry) -> Result<Input, Undeclared> {
     let parameters = entry.parameters.as_deref().unwrap_or_default();
-    let parameters: Vec<_> = parameters.iter().map(ParameterEntry::parameter).collect();
+    let own = match &entry.input {
+        Some(schema) => Input::Schema(Value::Object(schema.clone())),
+        None => Input::parameters(parameters.iter().map(ParameterEntry::parameter)),
+    };
+    input_over(own, entry)
+}
+
+/// A declared input with what an entry says on top of it.
+pub(crate) fn input_over(own: Input, entry: &ToolEntry) -> Result<Input, Undeclared> {
     let chooses = entry.response.as_ref().is_some_and(|it| it.select_by_model);
-    let is_plain =
-        entry.arguments.values().all(says_nothing) && entry.examples.is_none() && !chooses;
-    if entry.input.is_none() && is_plain {
-        return Ok(Input::Parameters(parameters));
+    let is_silent = entry.arguments.values().all(says_nothing);
+    if is_silent && entry.examples.is_none() && !chooses {
+        return Ok(own);
     }
-    let mut schema = match &entry.input {
-        Some(schema) => schema.clone(),
-        None => match of_parameters(&parameters) {
-            Value::Object(schema) => schema,
-            _ => Map::new(),
-        },
+    let mut schema = match own.json_schema() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
     };
     for (name, argument) in &entry.arguments {
         if argument.is_hidden() {
@@ -266,42 +270,55 @@ fn add_select(schema: &mut Map<String, Value>) -> Result<(), Undeclared> {
 }
 
 fn behaviour_of(entry: &ToolEntry) -> Behaviour {
-    let usual = Behaviour::default();
-    let fields = entry.key_fields.clone().unwrap_or_default();
-    let key = match entry.key {
-        None if !fields.is_empty() => KeyRule::Derive,
-        key => key.unwrap_or_default(),
+    let usual = Behaviour {
+        effect: entry.effect(),
+        ..Behaviour::default()
     };
-    let effect = entry.effect();
+    let recovery = match usual.effect {
+        Effect::Read | Effect::Write => usual.recovery,
+        Effect::External => entry.recovery.unwrap_or_default(),
+    };
     Behaviour {
-        effect,
-        change: entry.change.unwrap_or_default(),
-        evidence: entry.evidence.unwrap_or_default(),
-        ttl_seconds: entry.ttl_seconds,
-        confirmation: entry.confirm.clone().unwrap_or_default(),
-        payment: entry.payment.unwrap_or_default(),
+        recovery,
+        ..behaviour_over(usual, entry)
+    }
+}
+
+/// A declared behaviour with what an entry says on top of it. Effect and recovery stay: they belong to the code of a tool.
+pub(crate) fn behaviour_over(own: Behaviour, entry: &ToolEntry) -> Behaviour {
+    let fields = entry.key_fields.clone().unwrap_or(own.idempotency.fields);
+    let key = match entry.key {
+        None if entry.key_fields.is_some() && !fields.is_empty() => KeyRule::Derive,
+        None => own.idempotency.key,
+        Some(key) => key,
+    };
+    let kept = entry.key_retention_seconds;
+    Behaviour {
+        effect: own.effect,
+        change: entry.change.unwrap_or(own.change),
+        evidence: entry.evidence.unwrap_or(own.evidence),
+        ttl_seconds: entry.ttl_seconds.or(own.ttl_seconds),
+        confirmation: entry.confirm.clone().unwrap_or(own.confirmation),
+        payment: entry.payment.unwrap_or(own.payment),
         idempotency: Idempotency {
             key,
             fields,
-            retention_seconds: entry
-                .key_retention_seconds
-                .unwrap_or(usual.idempotency.retention_seconds),
-            ..usual.idempotency
+            retention_seconds: kept.unwrap_or(own.idempotency.retention_seconds),
+            final_codes: own.idempotency.final_codes,
+            attempts_max: own.idempotency.attempts_max,
+            join_ms: own.idempotency.join_ms,
         },
-        recovery: match effect {
-            Effect::Read | Effect::Write => usual.recovery,
-            Effect::External => entry.recovery.unwrap_or_default(),
-        },
-        replay: entry.replay.clone().unwrap_or_default(),
-        retention: entry.retention.unwrap_or_default(),
-        deadline_ms: entry.deadline_ms.unwrap_or(usual.deadline_ms),
+        recovery: own.recovery,
+        replay: entry.replay.clone().unwrap_or(own.replay),
+        retention: entry.retention.unwrap_or(own.retention),
+        deadline_ms: entry.deadline_ms.unwrap_or(own.deadline_ms),
         binding: BindPolicy {
-            leniency: entry.leniency.unwrap_or(usual.binding.leniency),
-            max_severity: entry.max_severity.unwrap_or(usual.binding.max_severity),
-            unknown_keys: entry.unknown_keys.unwrap_or(usual.binding.unknown_keys),
+            leniency: entry.leniency.unwrap_or(own.binding.leniency),
+            max_severity: entry.max_severity.unwrap_or(own.binding.max_severity),
+            unknown_keys: entry.unknown_keys.unwrap_or(own.binding.unknown_keys),
             on_optional_error: entry
                 .on_optional_error
-                .unwrap_or(usual.binding.on_optional_error),
+                .unwrap_or(own.binding.on_optional_error),
         },
     }
 }

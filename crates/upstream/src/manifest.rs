@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use argument::{
     ArgumentEntry, CallMember, FileEncoding, FilePart, ParameterEntry, Place, Style,
 };
+pub(crate) use check::default_place;
 pub use network::{Network, NotANetwork, is_public};
 pub use secret::{NotAReference, Secret, SecretError, SecretRef};
 pub use statuses::Statuses;

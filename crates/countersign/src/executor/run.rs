@@ -89,6 +89,7 @@ impl Executor {
             pinned: None,
             frozen_at: None,
             downstream_key,
+            caller_token: call.principal.token.clone(),
         };
         let claimed = Claimed {
             entry,

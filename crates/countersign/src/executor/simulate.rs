@@ -131,6 +131,7 @@ impl Executor {
             pinned: None,
             frozen_at: None,
             downstream_key: None,
+            caller_token: trail.facts.principal.token.clone(),
         }
     }
 }

@@ -168,6 +168,7 @@ impl Local {
             },
             frozen_at: Some(call.ran_at),
             downstream_key: None,
+            caller_token: None,
         })
     }
 }

@@ -99,6 +99,12 @@ impl ToolError {
         self
     }
 
+    /// Names the upstream's own code beside the closed one (A12).
+    pub fn upstream_code(mut self, code: impl Into<String>) -> Self {
+        self.0.body.details.upstream_code = Some(code.into());
+        self
+    }
+
     /// Keeps the cause for the log; the caller never sees it.
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());

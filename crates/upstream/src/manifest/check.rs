@@ -3,6 +3,8 @@
 mod request;
 mod service;
 
+pub(crate) use request::default_place;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::catalog;
@@ -168,6 +170,12 @@ fn input(tool: &ToolEntry, place: &mut Checker<'_>) {
     {
         let message = "the schema of the arguments needs type = \"object\" at its root";
         place.key("input").complain(message);
+    }
+    if let Some(select) = tool.response.as_ref().and_then(|it| it.select.as_deref())
+        && let Err(error) = crate::select::Filter::parse(select)
+    {
+        let mut place = place.key("response");
+        place.key("select").complain(error.to_string());
     }
     // A schema that cannot be bound against is found before it is used.
     match crate::declare::spec_of(tool) {

@@ -205,7 +205,8 @@ pub struct Pool {
     pub concurrent_max: u32,
     /// Most idle connections that are kept.
     pub idle_max: u32,
-    /// Time after which an idle connection is closed, in seconds.
+    /// Time after which an idle connection is closed, in seconds. It should be shorter than that of the upstream (5 seconds for many
+    /// servers): a request that meets a closing connection may be lost.
     pub idle_seconds: u64,
 }
 
@@ -248,7 +249,7 @@ impl Default for Pool {
         Self {
             concurrent_max: 256,
             idle_max: 64,
-            idle_seconds: 60,
+            idle_seconds: 4,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Mistakes in an upstream.
 
-use url::Url;
+use std::net::IpAddr;
+
+use url::{Host, Url};
 
 use super::Checker;
-use crate::manifest::{Auth, Network, Upstream};
+use crate::manifest::{Auth, Network, Upstream, is_public};
 
 pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
     let is_letter =
@@ -54,6 +56,20 @@ fn address(text: &str, upstream: &Upstream, place: &mut Checker<'_>) {
     }
     if url.query().is_some() || url.fragment().is_some() {
         return place.complain("leave ? and # out; fixed parameters stand in request.query");
+    }
+    let address: Option<IpAddr> = match url.host() {
+        Some(Host::Ipv4(address)) => Some(address.into()),
+        Some(Host::Ipv6(address)) => Some(address.into()),
+        Some(Host::Domain(_)) | None => None,
+    };
+    let networks = upstream.allow_private.iter();
+    let mut networks = networks.filter_map(|text| text.parse::<Network>().ok());
+    if let Some(address) = address.filter(|address| !is_public(*address))
+        && !networks.any(|network| network.contains(address))
+    {
+        place.complain(format!(
+            "{address} is not a public address; name it in allow_private if it is meant"
+        ));
     }
     let has_secret = upstream.auth.is_some() || upstream.identity_secret.is_some();
     if url.scheme() == "http" && has_secret && upstream.allow_private.is_empty() {

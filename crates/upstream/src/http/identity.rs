@@ -1,0 +1,85 @@
+//! `Countersign-Identity`: one signed statement of who calls, on whose behalf, and what.
+
+use countersign::CallContext;
+use countersign::realm::realm_name;
+use countersign_contract::ActorType;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::manifest::Secret;
+
+/// The claims of the token.
+#[derive(Debug, Serialize)]
+struct Claims<'c> {
+    iss: &'static str,
+    aud: &'c str,
+    sub: &'c str,
+    realm: &'c str,
+    act: Act<'c>,
+    tool: &'c str,
+    request_id: &'c str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'c str>,
+    iat: i64,
+    exp: i64,
+    body_sha256: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Act<'c> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'c str,
+}
+
+/// Signs who calls. HS256, so that a service can verify it with its standard library.
+pub(crate) fn sign(
+    ctx: &CallContext,
+    secret: &Secret,
+    upstream: &str,
+    tool: &str,
+    body: &[u8],
+) -> Result<String, jsonwebtoken::errors::Error> {
+    let request = ctx.request();
+    let kind = match request.actor.kind {
+        ActorType::User => "user",
+        ActorType::Agent => "agent",
+        ActorType::System => "system",
+    };
+    let now = ctx.now().as_second();
+    // A call without a deadline still must not leave a token that is good for ever.
+    let exp = ctx
+        .deadline()
+        .as_second()
+        .clamp(now, now.saturating_add(DAY))
+        + 1;
+    let claims = Claims {
+        iss: "countersign",
+        aud: upstream,
+        sub: &request.user_id,
+        realm: realm_name(&request.user_id),
+        act: Act {
+            kind,
+            id: &request.actor.id,
+        },
+        tool,
+        request_id: request.request_id.as_str(),
+        idempotency_key: ctx.downstream_key(),
+        iat: now,
+        exp,
+        body_sha256: hex(&Sha256::digest(body)),
+    };
+    let key = EncodingKey::from_secret(secret.expose().as_bytes());
+    encode(&Header::new(Algorithm::HS256), &claims, &key)
+}
+
+const DAY: i64 = 24 * 60 * 60;
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,374 @@
+//! A request on its way: one attempt after the other, within the deadline, the breaker and the retry budget.
+
+use std::error::Error;
+use std::time::Duration;
+
+use countersign::{CallContext, ToolError};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::timeout;
+use url::Url;
+
+use super::auth::Credentials;
+use super::breaker::Pass;
+use super::fault::{self, Failure};
+use super::guard::Refused;
+use super::identity;
+use super::plan::Prepared;
+use super::service::Service;
+use crate::manifest::Method;
+
+/// What an upstream has answered, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: AnswerBody,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum AnswerBody {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// It is longer than the upstream's bound, and was not read further.
+    TooLarge,
+}
+
+/// A request and what is known about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending<'s> {
+    pub(crate) ctx: &'s CallContext,
+    pub(crate) tool: &'s str,
+    pub(crate) request: &'s Prepared,
+    /// True if the upstream may get the request more than once.
+    pub(crate) is_repeatable: bool,
+    /// True if the call changes something, so that it carries its key.
+    pub(crate) is_write: bool,
+}
+
+/// Most redirects of one request.
+const HOPS_MAX: usize = 5;
+
+impl Service {
+    /// Sends a request until there is an answer, or no further attempt is allowed.
+    pub(crate) async fn send(&self, sending: Sending<'_>) -> Result<Answer, ToolError> {
+        let ctx = sending.ctx;
+        let late = || fault::told(&Failure::Waited, self.name());
+        let slot = timeout(ctx.remaining().min(TIMER_MAX), self.slots.acquire()).await;
+        let _slot = slot.map_err(|_| late())?;
+        self.budget.earn();
+        let mut attempt = 1;
+        let mut renewed = false;
+        loop {
+            let pass = self.breaker.pass(self.now());
+            let pass = pass.map_err(|wait| fault::told(&Failure::Open(wait), self.name()))?;
+            let answer = self.attempt(sending, pass).await;
+            let failure = match answer {
+                // A token that was taken back: a new one is tried once, and nothing was done with the old one.
+                Ok(answer) if answer.status == 401 && !renewed && self.auth.forget(ctx) => {
+                    renewed = true;
+                    continue;
+                }
+                Ok(answer) => {
+                    let busy = busy_for(&answer);
+                    let wait =
+                        busy.filter(|_| sending.is_repeatable && attempt < self.attempts_max());
+                    match wait.and_then(|asked| self.backoff(ctx, attempt, asked)) {
+                        Some(wait) => {
+                            tokio::time::sleep(wait).await;
+                            attempt += 1;
+                            continue;
+                        }
+                        None => return Ok(answer),
+                    }
+                }
+                Err(Attempted::Refused(error)) => return Err(error),
+                Err(Attempted::Failed(failure)) => failure,
+            };
+            let may_repeat = failure.was_not_sent() || sending.is_repeatable;
+            let wait = (may_repeat && failure.is_transport() && attempt < self.attempts_max())
+                .then(|| self.backoff(ctx, attempt, Duration::ZERO))
+                .flatten();
+            let Some(wait) = wait else {
+                return Err(fault::told(&failure, self.name()));
+            };
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    fn attempts_max(&self) -> u32 {
+        self.entry.retries.attempts_max
+    }
+
+    /// The wait before the next attempt; `None` if there is no time or no budget for one.
+    fn backoff(&self, ctx: &CallContext, attempt: u32, asked: Duration) -> Option<Duration> {
+        let retries = &self.entry.retries;
+        let mean = retries
+            .backoff_ms
+            .saturating_mul(1 << (attempt - 1).min(16));
+        let mean = mean.min(retries.backoff_max_ms);
+        // Between half and one and a half of the mean, so that callers do not come back together.
+        let wait = mean / 2 + mean.saturating_mul(jitter(ctx)) / 1_000;
+        let wait = Duration::from_millis(wait).max(asked);
+        let most = Duration::from_millis(retries.backoff_max_ms.saturating_mul(2));
+        (wait <= most && wait < ctx.remaining() && self.budget.take()).then_some(wait)
+    }
+
+    /// One attempt. The breaker learns what came of it.
+    async fn attempt(&self, sending: Sending<'_>, pass: Pass) -> Result<Answer, Attempted> {
+        let left = sending.ctx.remaining();
+        let limit = Duration::from_millis(self.entry.timeouts.attempt_ms).min(left);
+        let guard = Settle {
+            service: self,
+            pass,
+            is_settled: false,
+        };
+        let answer = timeout(limit.min(TIMER_MAX), self.exchange(sending)).await;
+        let answer = answer.unwrap_or(Err(Attempted::Failed(Failure::Late)));
+        guard.settle(&answer);
+        answer
+    }
+
+    /// The request and its answer; redirects of reads are followed within the declared hosts.
+    async fn exchange(&self, sending: Sending<'_>) -> Result<Answer, Attempted> {
+        let credentials = self.auth.credentials(self, sending.ctx).await;
+        let credentials = credentials.map_err(Attempted::Refused)?;
+        let mut url = self.url(sending.request, &credentials)?;
+        let mut is_home = true;
+        for _ in 0..=HOPS_MAX {
+            let response = self
+                .once(sending, &url, is_home.then_some(&credentials))
+                .await?;
+            let status = response.status().as_u16();
+            let target = response
+                .headers()
+                .get("location")
+                .and_then(|it| it.to_str().ok());
+            let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
+            let Some(target) = target.filter(|_| is_redirect && sending.request.method.is_safe())
+            else {
+                return self.read(response).await.map_err(Attempted::Failed);
+            };
+            let next = url.join(target).ok();
+            let next = next.filter(|next| self.knows(next) && is_as_safe(next, &url));
+            let Some(next) = next else {
+                return Err(Attempted::Failed(Failure::Redirected));
+            };
+            self.guard
+                .check(&next)
+                .map_err(|_| Attempted::Failed(Failure::Redirected))?;
+            is_home = next.origin() == self.base.origin();
+            url = next;
+        }
+        Err(Attempted::Failed(Failure::Redirected))
+    }
+
+    fn url(&self, request: &Prepared, credentials: &Credentials) -> Result<Url, Attempted> {
+        let mut url = self.base.clone();
+        let path = format!("{}{}", self.base.path().trim_end_matches('/'), request.path);
+        url.set_path(&path);
+        let own = credentials.query.iter();
+        let pairs = request.query.iter().chain(own);
+        let query: Vec<_> = pairs
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        if !query.is_empty() {
+            url.set_query(Some(&query.join("&")));
+        }
+        // Whatever the arguments were: the request goes to the upstream.
+        if url.origin() == self.base.origin() {
+            Ok(url)
+        } else {
+            Err(Attempted::Failed(Failure::Redirected))
+        }
+    }
+
+    async fn once(
+        &self,
+        sending: Sending<'_>,
+        url: &Url,
+        credentials: Option<&Credentials>,
+    ) -> Result<reqwest::Response, Attempted> {
+        let method = match sending.request.method {
+            Method::Get => reqwest::Method::GET,
+            Method::Head => reqwest::Method::HEAD,
+            Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
+            Method::Options => reqwest::Method::OPTIONS,
+            Method::Trace => reqwest::Method::TRACE,
+        };
+        let mut request = reqwest::Request::new(method, url.clone());
+        *request.headers_mut() = self.headers(sending, credentials)?;
+        if let Some(body) = &sending.request.body {
+            *request.body_mut() = Some(body.bytes.clone().into());
+        }
+        let sent = self.client.execute(request).await;
+        sent.map_err(|error| Attempted::Failed(failure_of(error)))
+    }
+
+    fn headers(
+        &self,
+        sending: Sending<'_>,
+        credentials: Option<&Credentials>,
+    ) -> Result<HeaderMap, Attempted> {
+        let ctx = sending.ctx;
+        let mut headers = HeaderMap::new();
+        let mut set = |name: &str, value: &str, is_secret: bool| {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_bytes(value.as_bytes());
+            let (Ok(name), Ok(mut value)) = (name, value) else {
+                return Err(Attempted::Failed(Failure::Unwritable));
+            };
+            value.set_sensitive(is_secret);
+            headers.insert(name, value);
+            Ok(())
+        };
+        for (name, value) in self.entry.headers.iter() {
+            set(name, value, false)?;
+        }
+        for (name, value) in &sending.request.headers {
+            set(name, value, false)?;
+        }
+        if self.entry.send_context {
+            for (name, value) in ctx.trace_headers() {
+                set(name, &value, false)?;
+            }
+            set("x-request-id", ctx.request_id().as_str(), false)?;
+            set("countersign-deadline", &ctx.deadline().to_string(), false)?;
+        }
+        if ctx.is_dry_run() {
+            set("countersign-dry-run", "true", false)?;
+        }
+        if let Some(key) = ctx.downstream_key().filter(|_| sending.is_write) {
+            set(&self.entry.idempotency_header, key, false)?;
+        }
+        let body = sending.request.body.as_ref();
+        if let Some(body) = body {
+            set("content-type", &body.content_type, false)?;
+        }
+        if let Some(credentials) = credentials {
+            if let Some(secret) = &self.identity {
+                let bytes = body.map_or(&[][..], |body| &body.bytes);
+                let token = identity::sign(ctx, secret, self.name(), sending.tool, bytes);
+                let token = token.map_err(|_| Attempted::Failed(Failure::Unwritable))?;
+                set("countersign-identity", &token, true)?;
+            }
+            for (name, value) in &credentials.headers {
+                set(name, value, true)?;
+            }
+        }
+        Ok(headers)
+    }
+
+    /// Reads an answer to its end, or to the bound.
+    async fn read(&self, mut response: reqwest::Response) -> Result<Answer, Failure> {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let most = usize::try_from(self.entry.response_bytes_max).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        let mut is_larger = false;
+        while let Some(chunk) = response.chunk().await.map_err(failure_of)? {
+            if bytes.len() + chunk.len() > most {
+                is_larger = true;
+                break;
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        let body = if is_larger {
+            AnswerBody::TooLarge
+        } else {
+            AnswerBody::Whole(bytes)
+        };
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+/// How an attempt ended without an answer.
+enum Attempted {
+    /// Before anything was sent, with an error for the caller.
+    Refused(ToolError),
+    /// On the way.
+    Failed(Failure),
+}
+
+/// Tells the breaker what came of an attempt, also where it is dropped.
+struct Settle<'s> {
+    service: &'s Service,
+    pass: Pass,
+    is_settled: bool,
+}
+
+impl Settle<'_> {
+    fn settle(mut self, answer: &Result<Answer, Attempted>) {
+        self.is_settled = true;
+        let breaker = &self.service.breaker;
+        match answer {
+            Ok(_) => breaker.answered(),
+            Err(Attempted::Failed(failure)) if failure.is_transport() => {
+                breaker.failed(self.service.now());
+            }
+            Err(_) => breaker.given_up(self.pass),
+        }
+    }
+}
+
+impl Drop for Settle<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.service.breaker.given_up(self.pass);
+        }
+    }
+}
+
+/// The longest that a timer counts.
+const TIMER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A redirect must not give up encryption.
+fn is_as_safe(next: &Url, url: &Url) -> bool {
+    matches!(next.scheme(), "http" | "https")
+        && (next.scheme() == "https" || url.scheme() == "http")
+}
+
+/// For how long an upstream asks to be left alone; `None` if it does not.
+fn busy_for(answer: &Answer) -> Option<Duration> {
+    match answer.status {
+        429 | 503 => Some(fault::retry_after(&answer.headers).unwrap_or_default()),
+        502 | 504 => Some(Duration::ZERO),
+        _ => None,
+    }
+}
+
+/// A number below a thousand that differs each time.
+fn jitter(ctx: &CallContext) -> u64 {
+    let random = ctx.new_id("");
+    random
+        .bytes()
+        .fold(0_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000)
+}
+
+/// What an error of the client means.
+fn failure_of(error: reqwest::Error) -> Failure {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(at) = cause {
+        if at.is::<Refused>() {
+            return Failure::Forbidden(error.without_url());
+        }
+        cause = at.source();
+    }
+    if error.is_connect() {
+        Failure::Unreachable(error.without_url())
+    } else if error.is_builder() {
+        Failure::Unwritable
+    } else if error.is_timeout() {
+        Failure::Late
+    } else {
+        Failure::Lost(error.without_url())
+    }
+}

@@ -1,0 +1,211 @@
+//! One upstream while the gateway runs: its client, its credential, and what keeps it from being called too often.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use url::Url;
+
+use super::auth::Authenticator;
+use super::breaker::{Breaker, RetryBudget};
+use super::guard::{Guard, Refused};
+use crate::manifest::{Network, Secret, SecretError, Upstream};
+
+/// An HTTP service that tools call. Tools of one upstream share it.
+pub struct Service {
+    pub(super) entry: Upstream,
+    pub(super) base: Url,
+    pub(super) client: reqwest::Client,
+    pub(super) guard: Guard,
+    pub(super) auth: Authenticator,
+    pub(super) identity: Option<Secret>,
+    pub(super) slots: Semaphore,
+    pub(super) breaker: Breaker,
+    pub(super) budget: RetryBudget,
+    started: Instant,
+}
+
+/// An upstream cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// A secret cannot be read.
+    #[error("the upstream {upstream}: {source}")]
+    Secret {
+        /// Its name.
+        upstream: String,
+        /// The cause.
+        source: SecretError,
+    },
+    /// The secret for identities is too short to be one.
+    #[error("the upstream {upstream}: identity_secret has fewer than {IDENTITY_BYTES_MIN} bytes")]
+    WeakIdentity {
+        /// Its name.
+        upstream: String,
+    },
+    /// The address is none.
+    #[error("the upstream {upstream}: {url:?} is no address of http or https")]
+    Address {
+        /// Its name.
+        upstream: String,
+        /// The text.
+        url: String,
+    },
+    /// The address is one that nobody declared.
+    #[error("the upstream {upstream}: {source}")]
+    Private {
+        /// Its name.
+        upstream: String,
+        /// The cause.
+        source: Refused,
+    },
+    /// A network is none.
+    #[error("the upstream {upstream}: {text:?} is no network")]
+    Network {
+        /// Its name.
+        upstream: String,
+        /// The text.
+        text: String,
+    },
+    /// The certificates cannot be read.
+    #[error("the upstream {upstream}: the certificates in {path:?} cannot be read: {source}")]
+    Certificates {
+        /// Its name.
+        upstream: String,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The client cannot be made.
+    #[error("the upstream {upstream}: {source}")]
+    Client {
+        /// Its name.
+        upstream: String,
+        /// The cause.
+        source: reqwest::Error,
+    },
+}
+
+/// Fewest bytes of a secret that signs identities.
+const IDENTITY_BYTES_MIN: usize = 32;
+
+impl Service {
+    /// Reads the secrets and prepares the client. Nothing is sent. Relative paths count from `folder`.
+    pub fn prepare(entry: &Upstream, folder: &Path) -> Result<Arc<Self>, ServiceError> {
+        let upstream = || entry.name.clone();
+        let networks = entry.allow_private.iter().map(|text| {
+            text.parse::<Network>().map_err(|_| ServiceError::Network {
+                upstream: upstream(),
+                text: text.clone(),
+            })
+        });
+        let guard = Guard::new(networks.collect::<Result<Vec<_>, _>>()?);
+        let base = address(entry, &entry.base_url, &guard)?;
+        let read = |source| ServiceError::Secret {
+            upstream: upstream(),
+            source,
+        };
+        let identity = entry.identity_secret.as_ref();
+        let identity = identity.map(|secret| secret.read(folder)).transpose();
+        let identity = identity.map_err(read)?;
+        let is_weak = |secret: &Secret| secret.expose().len() < IDENTITY_BYTES_MIN;
+        if identity.as_ref().is_some_and(is_weak) {
+            return Err(ServiceError::WeakIdentity {
+                upstream: upstream(),
+            });
+        }
+        let auth = Authenticator::prepare(entry.auth.as_ref(), folder).map_err(read)?;
+        if let Some(token_url) = auth.token_url() {
+            address(entry, token_url, &guard)?;
+        }
+        Ok(Arc::new(Self {
+            client: client(entry, &guard, folder)?,
+            slots: Semaphore::new(entry.pool.concurrent_max as usize),
+            breaker: Breaker::new(entry.breaker),
+            budget: RetryBudget::new(entry.retries.budget_percent),
+            started: Instant::now(),
+            entry: entry.clone(),
+            base,
+            guard,
+            auth,
+            identity,
+        }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// Most bytes of an answer.
+    pub(super) fn response_bytes_max(&self) -> u64 {
+        self.entry.response_bytes_max
+    }
+
+    /// Time since the service was prepared.
+    pub(super) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// True if a redirect may lead to this host.
+    pub(super) fn knows(&self, url: &Url) -> bool {
+        let host = url.host_str();
+        let is_declared = |declared: &String| host == Some(declared.as_str());
+        host == self.base.host_str() || self.entry.hosts.iter().any(is_declared)
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Service").field(&self.entry.name).finish()
+    }
+}
+
+/// An address that the guard lets pass as far as it can be told without resolving it.
+fn address(entry: &Upstream, text: &str, guard: &Guard) -> Result<Url, ServiceError> {
+    let url = Url::parse(text).ok().filter(|url| {
+        matches!(url.scheme(), "http" | "https") && url.host().is_some() && !url.cannot_be_a_base()
+    });
+    let url = url.ok_or_else(|| ServiceError::Address {
+        upstream: entry.name.clone(),
+        url: text.to_owned(),
+    })?;
+    guard.check(&url).map_err(|source| ServiceError::Private {
+        upstream: entry.name.clone(),
+        source,
+    })?;
+    Ok(url)
+}
+
+fn client(entry: &Upstream, guard: &Guard, folder: &Path) -> Result<reqwest::Client, ServiceError> {
+    let upstream = || entry.name.clone();
+    let mut builder = reqwest::Client::builder()
+        // A proxy would resolve names by itself, past the guard.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .dns_resolver(guard.clone())
+        .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(Duration::from_millis(entry.timeouts.connect_ms))
+        .pool_max_idle_per_host(entry.pool.idle_max as usize)
+        .pool_idle_timeout(Duration::from_secs(entry.pool.idle_seconds));
+    if let Some(path) = &entry.ca_file {
+        let path = folder.join(path);
+        let failed =
+            |source: Box<dyn std::error::Error + Send + Sync>| ServiceError::Certificates {
+                upstream: upstream(),
+                path: path.clone(),
+                source,
+            };
+        let pem = std::fs::read(&path).map_err(|error| failed(error.into()))?;
+        let certificates = reqwest::Certificate::from_pem_bundle(&pem);
+        builder = builder.tls_certs_only(certificates.map_err(|error| failed(error.into()))?);
+    }
+    builder.build().map_err(|source| ServiceError::Client {
+        upstream: upstream(),
+        source,
+    })
+}

@@ -1,0 +1,342 @@
+//! Effects of which nobody knows whether they happened (T8): an upstream that commits and drops the connection, dies, answers late,
+//! twice, too much, or what cannot be read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use countersign::contract::RecordKind;
+use countersign::ledger::{ClaimQuery, ClaimState, Claims as _, Log, LogQuery};
+use tokio::sync::Notify;
+
+use crate::service::{Act, Seen, Service, json as answer};
+use crate::world::{World, told};
+
+fn tool(recovery: &str) -> String {
+    format!(
+        r#"
+        [[tool]]
+        name = "svc.order"
+        upstream = "svc"
+        description = "Places an order."
+        parameters = [{{ name = "n", kind = "integer" }}]
+        {recovery}
+        "#
+    )
+}
+
+/// A service that keeps orders by key. The first attempt of each is answered by `first`.
+struct Shop {
+    service: Service,
+    orders: Arc<Mutex<Vec<String>>>,
+}
+
+impl Shop {
+    async fn start(commits: bool, first: impl Fn() -> Act + Send + Sync + 'static) -> Self {
+        let orders = Arc::new(Mutex::new(Vec::new()));
+        let kept = orders.clone();
+        let attempts = AtomicUsize::new(0);
+        let service = Service::start(move |seen: &Seen, _| {
+            let key = seen.header("idempotency-key").to_owned();
+            let mut kept = kept.lock().unwrap();
+            let known = kept.iter().position(|own| *own == key);
+            if seen.target.ends_with("/reconcile") {
+                return match known {
+                    Some(at) => answer(
+                        200,
+                        &format!(r#"{{"outcome": "happened", "data": {{"order": {at}}}}}"#),
+                    ),
+                    None => answer(200, r#"{"outcome": "did_not_happen"}"#),
+                };
+            }
+            if seen.method == "GET" {
+                let key = seen.target.rsplit('/').next().unwrap_or_default();
+                return match kept.iter().position(|own| own == key) {
+                    Some(at) => answer(200, &format!(r#"{{"order": {at}}}"#)),
+                    None => answer(404, "{}"),
+                };
+            }
+            let is_first = attempts.fetch_add(1, Ordering::SeqCst) == 0;
+            if known.is_none() && (commits || !is_first) {
+                kept.push(key.clone());
+            }
+            if is_first {
+                return first();
+            }
+            let at = kept.iter().position(|own| *own == key).unwrap_or_default();
+            answer(200, &format!(r#"{{"order": {at}}}"#))
+        })
+        .await;
+        Self { service, orders }
+    }
+
+    fn orders(&self) -> usize {
+        self.orders.lock().unwrap().len()
+    }
+}
+
+const UPSTREAM: &str =
+    "timeouts.attempt_ms = 300\nretries = { backoff_ms = 1, backoff_max_ms = 2 }";
+const ORDER: &str = r#"{"n": 1}"#;
+
+/// A5, A17, T8: the effect happened and the answer was lost. The twin is asked, and its answer is the answer.
+#[tokio::test]
+async fn a_lost_answer_is_looked_up() {
+    let cut = || Act::Cut(Vec::new());
+    let half = || Act::Cut(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ord".to_vec());
+    let late = || Act::Wait(Arc::new(Notify::new()));
+    let acts: [fn() -> Act; 3] = [cut, half, late];
+    for act in acts {
+        let shop = Shop::start(true, act).await;
+        let world = World::new(
+            &shop.service,
+            UPSTREAM,
+            &tool("recovery.reconcile.grace_seconds = 0"),
+        );
+        let first = world.keyed("svc.order", ORDER, "k").await;
+        assert!(!first.ok, "{first:?}");
+        let second = world.keyed("svc.order", ORDER, "k").await;
+        assert_eq!(told(&second), "ok {\"order\":0} ", "{first:?}");
+        let third = world.keyed("svc.order", ORDER, "k").await;
+        assert_eq!(third.data, second.data);
+        assert_eq!(shop.orders(), 1);
+        let posts = shop.service.seen();
+        let keys: Vec<_> = posts
+            .iter()
+            .map(|it| it.header("idempotency-key"))
+            .collect();
+        assert!(
+            keys.iter().all(|key| !key.is_empty() && *key == keys[0]),
+            "{keys:?}"
+        );
+        let identity: Vec<_> = posts.iter().map(Seen::line).collect();
+        assert_eq!(identity.len(), 2, "{identity:?}");
+    }
+}
+
+/// A17, T8: the effect did not happen. It is made again, once.
+#[tokio::test]
+async fn what_did_not_happen_is_made_again() {
+    let shop = Shop::start(false, || Act::Cut(Vec::new())).await;
+    let world = World::new(
+        &shop.service,
+        UPSTREAM,
+        &tool("recovery.reconcile.grace_seconds = 0"),
+    );
+    assert!(!world.keyed("svc.order", ORDER, "k").await.ok);
+    let second = world.keyed("svc.order", ORDER, "k").await;
+    assert_eq!(told(&second), "ok {\"order\":0} ");
+    assert_eq!(shop.orders(), 1);
+}
+
+/// T8: a third-party service without a twin is asked by a declared look-up.
+#[tokio::test]
+async fn a_declared_request_looks_it_up() {
+    let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
+    let recovery = r#"
+        request = { method = "POST", path = "/orders" }
+        recovery.reconcile.grace_seconds = 0
+        reconcile.request = { method = "GET", path = "/orders/by-key/{idempotency_key}" }
+    "#;
+    let world = World::new(&shop.service, UPSTREAM, &tool(recovery));
+    assert!(!world.keyed("svc.order", ORDER, "k").await.ok);
+    let second = world.keyed("svc.order", ORDER, "k").await;
+    assert_eq!(told(&second), "ok {\"order\":0} ");
+    assert_eq!(shop.orders(), 1);
+    assert!(
+        shop.service
+            .last()
+            .target
+            .starts_with("/base/orders/by-key/")
+    );
+}
+
+/// T8: without a way to find out, nothing runs blindly: the repeat is a `CONFLICT` until an operator decides.
+#[tokio::test]
+async fn what_cannot_be_told_stays_in_doubt() {
+    let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
+    let world = World::new(&shop.service, UPSTREAM, &tool(""));
+    let mut lines = Vec::new();
+    for _ in 0..2 {
+        lines.push(told(&world.keyed("svc.order", ORDER, "k").await));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    "#);
+    assert_eq!(shop.orders(), 1);
+}
+
+/// T8: a service that honours the key gets the same request again, with the same key, and answers as it did.
+#[tokio::test]
+async fn a_service_that_knows_the_key_gets_it_again() {
+    let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
+    let world = World::new(
+        &shop.service,
+        UPSTREAM,
+        &tool("recovery.downstream_key.window_seconds = 3600"),
+    );
+    let reply = world.keyed("svc.order", ORDER, "k").await;
+    assert_eq!(
+        told(&reply),
+        "ok {\"order\":0} ",
+        "the attempt itself is repeated"
+    );
+    assert_eq!(shop.orders(), 1);
+    assert_eq!(shop.service.seen().len(), 2);
+}
+
+/// T8: an answer that is sent twice does not become the answer of the next call.
+#[tokio::test]
+async fn an_answer_that_comes_twice_is_not_the_next_ones() {
+    let service = Service::start(|seen, before| {
+        let body = format!(r#"{{"for":{}}}"#, seen.text());
+        let one = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        if before == 0 {
+            Act::Raw(one.repeat(2).into_bytes())
+        } else {
+            Act::Raw(one.into_bytes())
+        }
+    })
+    .await;
+    let world = World::new(&service, UPSTREAM, &tool("recovery = 'retry'"));
+    for n in 1..=5 {
+        let arguments = format!(r#"{{"n": {n}}}"#);
+        let reply = world.keyed("svc.order", &arguments, &format!("k{n}")).await;
+        assert_eq!(reply.data["for"]["n"], n, "{reply:?}");
+    }
+}
+
+/// T8: an upstream that is dead has done nothing: the key is free, and the same call works when it is back.
+#[tokio::test]
+async fn a_dead_upstream_has_done_nothing() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let text = format!(
+        "[[upstream]]\nname = 'svc'\nbase_url = 'http://{free}/base'\nallow_private = ['loopback']\nbreaker.failures = 0\n{UPSTREAM}\n{}",
+        tool("")
+    );
+    let world = World::of(&toml::from_str(&text).unwrap());
+    let first = world.keyed("svc.order", ORDER, "k").await;
+    insta::assert_snapshot!(told(&first), @r#"UPSTREAM_ERROR: the upstream svc could not be reached; nothing was sent [retryable  ]"#);
+    let second = world.keyed("svc.order", ORDER, "k").await;
+    assert_eq!(told(&second), told(&first), "not in doubt");
+}
+
+/// T8, A8: a call that changed something happened, whatever its answer looks like.
+#[tokio::test]
+async fn an_effect_with_an_unreadable_answer_happened() {
+    let service = Service::start(|seen, _| {
+        let kind = vec![("content-type", "application/json".to_owned())];
+        match seen.text().replace(' ', "").as_str() {
+            r#"{"n":1}"# => answer(200, &format!("\"{}\"", "x".repeat(5 * 1024 * 1024))),
+            r#"{"n":2}"# => Act::Answer(200, kind, b"\"a\xff\"".to_vec()),
+            r#"{"n":3}"# => Act::Answer(200, kind, b"<html>".to_vec()),
+            _ => answer(201, r#"{"id": "x"}"#),
+        }
+    })
+    .await;
+    let output = "output = { type = 'object', properties = { id = { type = 'integer' } } }\nresponse.on_mismatch = 'refuse'";
+    let world = World::new(&service, UPSTREAM, &tool(output));
+    let mut lines = Vec::new();
+    for n in 1..=4 {
+        let reply = world
+            .keyed("svc.order", &format!(r#"{{"n": {n}}}"#), &format!("k{n}"))
+            .await;
+        lines.push(told(&reply));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    ok null ANSWER_UNREADABLE,ANSWER_NOT_AS_DECLARED
+    ok null ANSWER_UNREADABLE,ANSWER_NOT_AS_DECLARED
+    ok null ANSWER_UNREADABLE,ANSWER_NOT_AS_DECLARED
+    ok {"id":"x"} ANSWER_NOT_AS_DECLARED
+    "#);
+}
+
+/// T8: while the effect may be under way, a claim and a record of the intent are kept, under the caller's key or one of ours. What
+/// fails without a key stays in doubt for an operator, and the caller is told not to send it again blindly.
+#[tokio::test]
+async fn an_intent_is_kept_before_the_effect() {
+    for key in [Some("k"), None] {
+        let service = Service::start(|_, _| Act::Wait(Arc::new(Notify::new()))).await;
+        let world = Arc::new(World::new(&service, UPSTREAM, &tool("")));
+        let calling = world.clone();
+        let call = tokio::spawn(async move {
+            match key {
+                Some(key) => calling.keyed("svc.order", ORDER, key).await,
+                None => calling.call("svc.order", ORDER).await,
+            }
+        });
+        service.arrival().await;
+        let of_state = |state| ClaimQuery {
+            state: Some(state),
+            limit: 10,
+            ..ClaimQuery::default()
+        };
+        let intents = LogQuery {
+            kind: Some(RecordKind::Intent),
+            limit: 10,
+            ..LogQuery::default()
+        };
+        // The process could die here.
+        assert_eq!(
+            world
+                .store
+                .claims(&of_state(ClaimState::Running))
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            Log::records(&*world.store, &intents).await.unwrap().len(),
+            1
+        );
+        assert!(!service.last().header("idempotency-key").is_empty());
+        let reply = call.await.unwrap();
+        let error = reply.error.unwrap();
+        assert!(!error.details.retryable || key.is_some(), "{error:?}");
+        assert_eq!(
+            world
+                .store
+                .claims(&of_state(ClaimState::InDoubt))
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+}
+
+/// A5, A17: a key that is derived from declared fields makes an order once per order id, whatever else is written.
+#[tokio::test]
+async fn declared_fields_make_the_key() {
+    let service = Service::start(|_, before| answer(200, &format!("{before}"))).await;
+    let fields = tool("key_fields = ['/n']").replace(
+        "parameters = [{ name = \"n\", kind = \"integer\" }]",
+        "parameters = [{ name = \"n\", kind = \"integer\" }, { name = \"note\", required = false }]",
+    );
+    let world = World::new(&service, UPSTREAM, &fields);
+    let mut lines = Vec::new();
+    for arguments in [
+        r#"{"n": 1, "note": "a"}"#,
+        r#"{"n": "1", "note": "a"}"#,
+        r#"{"n": 1, "note": "b"}"#,
+        r#"{"n": 123456789012345678, "note": "a"}"#,
+        r#"{"n": 123456789012345679, "note": "a"}"#,
+    ] {
+        lines.push(told(&world.call("svc.order", arguments).await));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    ok 0 
+    ok 0 
+    CONFLICT: the idempotency_key was used for other arguments, which differ at /note [final key_reused ]
+    ok 1 
+    ok 2
+    "#);
+    assert_eq!(service.seen().len(), 3);
+}

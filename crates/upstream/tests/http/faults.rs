@@ -1,0 +1,210 @@
+//! What an upstream's failures become (A12).
+
+use crate::service::{Act, Service, json as answer};
+use crate::world::{World, told};
+
+const READ: &str = r#"
+    [[tool]]
+    name = "svc.get"
+    upstream = "svc"
+    description = "Reads."
+    request = { method = "GET", path = "/get" }
+    parameters = [{ name = "status", required = false }]
+"#;
+
+/// A service that answers with the status that it is asked for.
+async fn mirror() -> Service {
+    Service::start(|seen, _| {
+        let status = seen.target.split("status=").nth(1).unwrap_or("200");
+        let body =
+            r#"{"error": {"code": "E_7", "message": "call ann@example.com at 13812345678"}}"#;
+        answer(status.parse().unwrap(), body)
+    })
+    .await
+}
+
+/// A12: every status is one of the closed codes, with the upstream's own code and a bounded, redacted message.
+#[tokio::test]
+async fn a_status_becomes_a_closed_code() {
+    let service = mirror().await;
+    let world = World::new(&service, "retries.attempts_max = 1", READ);
+    let mut lines = Vec::new();
+    for status in [
+        301, 400, 401, 403, 404, 408, 409, 410, 415, 418, 422, 429, 451, 500, 502, 503, 504,
+    ] {
+        let reply = world
+            .call("svc.get", &format!(r#"{{"status": "{status}"}}"#))
+            .await;
+        lines.push(told(&reply));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  E_7]
+    INVALID_ARGUMENT: the upstream svc answered with status 400 [final  E_7]
+    UPSTREAM_ERROR: the upstream svc refused the gateway's credential with status 401 [final  E_7]
+    UPSTREAM_ERROR: the upstream svc refused the gateway's credential with status 403 [final  E_7]
+    NOT_FOUND: the upstream svc answered with status 404 [final  E_7]
+    TIMEOUT: the upstream svc answered with status 408 [retryable  E_7]
+    CONFLICT: the upstream svc answered with status 409 [final  E_7]
+    NOT_FOUND: the upstream svc answered with status 410 [final  E_7]
+    INVALID_ARGUMENT: the upstream svc answered with status 415 [final  E_7]
+    INVALID_ARGUMENT: the upstream svc answered with status 418 [final  E_7]
+    INVALID_ARGUMENT: the upstream svc answered with status 422 [final  E_7]
+    RATE_LIMITED: the upstream svc answered with status 429 [retryable  E_7]
+    COMPLIANCE_BLOCKED: the upstream svc answered with status 451 [final  E_7]
+    UPSTREAM_ERROR: the upstream svc answered with status 500 [retryable  E_7]
+    UPSTREAM_ERROR: the upstream svc answered with status 502 [retryable  E_7]
+    UPSTREAM_ERROR: the upstream svc answered with status 503 [retryable  E_7]
+    TIMEOUT: the upstream svc answered with status 504 [retryable  E_7]
+    "#);
+    let reply = world.call("svc.get", r#"{"status": "404"}"#).await;
+    let details = serde_json::to_string(&reply.error.unwrap().details).unwrap();
+    insta::assert_snapshot!(details, @r#"{"retryable":false,"source":"upstream","upstream_code":"E_7","upstream":"svc","upstream_message":"call [email] at [phone]","upstream_status":404}"#);
+}
+
+/// A12: rules of the entry come first; an answer of 200 with an error in it is an error.
+#[tokio::test]
+async fn rules_map_answers_to_codes() {
+    let service = Service::start(|seen, _| match seen.target.as_str() {
+        "/base/get?status=gone" => answer(200, r#"{"error": {"type": "sold_out"}, "code": 17}"#),
+        "/base/get?status=other" => answer(200, r#"{"error": "broken"}"#),
+        "/base/get?status=fine" => answer(200, r#"{"error": null, "data": {"n": 1}}"#),
+        "/base/get?status=none" => answer(200, r#"{"error": false}"#),
+        _ => answer(409, "busy"),
+    })
+    .await;
+    let rules = r#"
+        response = { data = "/data", error_code = "/code" }
+        [[tool.errors]]
+        pointer = "/error/type"
+        equals = "sold_out"
+        code = "OUT_OF_STOCK"
+        message = "sold out"
+        [[tool.errors]]
+        status = "2xx"
+        pointer = "/error"
+        code = "UPSTREAM_ERROR"
+        [[tool.errors]]
+        status = "409"
+        code = "CONFLICT"
+        reason = "stock"
+        hint = "try later"
+    "#;
+    let world = World::new(&service, "", &format!("{READ}{rules}"));
+    let mut lines = Vec::new();
+    for status in ["gone", "other", "fine", "none", "busy"] {
+        let reply = world
+            .call("svc.get", &format!(r#"{{"status": "{status}"}}"#))
+            .await;
+        lines.push(told(&reply));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    OUT_OF_STOCK: sold out [final  17]
+    UPSTREAM_ERROR: the upstream svc answered with status 200 [retryable  200]
+    ok {"n":1} 
+    UPSTREAM_ERROR: the answer of the upstream svc has nothing at "/data" [final  ]
+    CONFLICT: the upstream svc answered with status 409 [retryable stock 409]
+    "#);
+}
+
+/// A12: a tool that is written for us answers with closed codes, and anything else is mapped by its status.
+#[tokio::test]
+async fn a_tool_of_ours_answers_with_closed_codes() {
+    let service = Service::start(|seen, _| match seen.text().replace(' ', "").as_str() {
+        r#"{"n":1}"# => answer(
+            422,
+            r#"{"error": {"code": "OUT_OF_STOCK", "message": "two are left", "hint": "order two", "details": {"left": 2}}}"#,
+        ),
+        r#"{"n":2}"# => answer(400, r#"{"error": {"code": "E_CUSTOM", "message": "no"}}"#),
+        r#"{"n":3}"# => answer(200, r#"{"error": {"code": "NOT_FOUND", "message": "no such order"}}"#),
+        r#"{"n":4}"# => Act::Answer(200, vec![("countersign-ttl-seconds", "60".to_owned())], b"{}".to_vec()),
+        _ => Act::Answer(204, Vec::new(), Vec::new()),
+    })
+    .await;
+    let tool = r#"
+        [[tool]]
+        name = "svc.ours"
+        upstream = "svc"
+        description = "Ours."
+        effect = "read"
+        parameters = [{ name = "n", kind = "integer" }]
+    "#;
+    let world = World::new(&service, "", tool);
+    let mut lines = Vec::new();
+    for n in 1..=5 {
+        let reply = world.call("svc.ours", &format!(r#"{{"n": {n}}}"#)).await;
+        lines.push(format!("{} ttl {:?}", told(&reply), reply.ttl_seconds));
+        if let Some(error) = reply.error.filter(|_| n == 1) {
+            lines.push(format!(
+                "{:?} {}",
+                error.details.hint, error.details.extra["left"]
+            ));
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    OUT_OF_STOCK: two are left [final  OUT_OF_STOCK] ttl None
+    Some(Wording { text: "order two", chinese: None }) 2
+    INVALID_ARGUMENT: the upstream svc answered with status 400 [final  E_CUSTOM] ttl None
+    NOT_FOUND: no such order [final  NOT_FOUND] ttl None
+    ok {}  ttl Some(60)
+    ok null  ttl None
+    "#);
+    assert_eq!(service.last().target, "/base/tools/svc.ours");
+}
+
+/// B17: an answer is bounded, whatever it is: 5 MB, a bomb of gzip, bytes that are no text, no JSON, another shape.
+#[tokio::test]
+async fn bad_answers_are_refused_and_named() {
+    let service = Service::start(|seen, _| {
+        let kind = |kind: &str| vec![("content-type", kind.to_owned())];
+        match seen.target.split("status=").nth(1).unwrap_or_default() {
+            "large" => answer(200, &format!("\"{}\"", "x".repeat(5 * 1024 * 1024))),
+            "bomb" => {
+                let mut headers = kind("application/json");
+                headers.push(("content-encoding", "gzip".to_owned()));
+                Act::Answer(200, headers, bomb())
+            }
+            "utf8" => Act::Answer(200, kind("application/json"), b"\"a\xffb\"".to_vec()),
+            "html" => Act::Answer(200, kind("application/json"), b"<html>".to_vec()),
+            "text" => Act::Answer(200, kind("text/plain"), b"plain".to_vec()),
+            "bytes" => Act::Answer(200, kind("image/png"), vec![0, 1, 2]),
+            "shape" => answer(200, r#"{"id": "seven", "extra": 1}"#),
+            _ => answer(200, r#"{"id": 7}"#),
+        }
+    })
+    .await;
+    let output = r#"output = { type = "object", required = ["id"], properties = { id = { type = "integer" } } }"#;
+    let strict = READ.replace("svc.get", "svc.strict");
+    let tools = format!("{READ}{output}\n{strict}{output}\nresponse.on_mismatch = 'refuse'\n");
+    let world = World::new(&service, "", &tools);
+    let mut lines = Vec::new();
+    for status in [
+        "large", "bomb", "utf8", "html", "text", "bytes", "shape", "fine",
+    ] {
+        let reply = world
+            .call("svc.get", &format!(r#"{{"status": "{status}"}}"#))
+            .await;
+        lines.push(format!("{status}: {}", told(&reply)));
+    }
+    let reply = world.call("svc.strict", r#"{"status": "shape"}"#).await;
+    lines.push(told(&reply));
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    large: UPSTREAM_ERROR: the answer of the upstream svc has more than 4194304 bytes [final  ]
+    bomb: UPSTREAM_ERROR: the answer of the upstream svc has more than 4194304 bytes [final  ]
+    utf8: UPSTREAM_ERROR: the answer of the upstream svc is not JSON [final  ]
+    html: UPSTREAM_ERROR: the answer of the upstream svc is not JSON [final  ]
+    text: ok "plain" ANSWER_NOT_AS_DECLARED
+    bytes: ok "AAEC" ANSWER_NOT_AS_DECLARED
+    shape: ok {"extra":1,"id":"seven"} ANSWER_NOT_AS_DECLARED
+    fine: ok {"id":7} 
+    UPSTREAM_ERROR: the answer of the upstream svc is not as declared: TYPE_MISMATCH at "/id" [final  ]
+    "#);
+}
+
+/// A few bytes that become 64 MiB: stored by a Python of its own, so that the test needs no encoder.
+fn bomb() -> Vec<u8> {
+    let program = "import gzip,sys; sys.stdout.buffer.write(gzip.compress(b' ' * (64 << 20)))";
+    let output = std::process::Command::new("python3")
+        .args(["-c", program])
+        .output();
+    output.expect("python3 runs").stdout
+}
