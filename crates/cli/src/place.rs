@@ -425,12 +425,17 @@ impl Place {
         if let Some(served) = &self.served {
             return served.gateway.executor().approvals().clone();
         }
-        Arc::new(StoredApprovals::new(
+        let approvals = StoredApprovals::new(
             self.store(),
             self.vault(),
             self.clock.clone(),
             self.ids.clone(),
-        ))
+        );
+        // Without the tools nobody can narrow a call; everything else works.
+        Arc::new(match crate::catalog::all() {
+            Ok(catalog) => approvals.catalog(catalog),
+            Err(_) => approvals,
+        })
     }
 
     /// The keys of callers.

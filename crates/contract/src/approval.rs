@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::digest::Digest;
 use crate::envelope::Actor;
 use crate::id::{RequestId, SnapshotId, ToolName};
-use crate::tool::AmountUnit;
+use crate::tool::{AmountUnit, Narrowing};
 
 /// One question, with what became of it. It counts for one call: this principal, this tool, these
 /// arguments or terms, this revision of the policy, once, and not for long.
@@ -43,6 +43,9 @@ pub struct Approval {
     /// The data that the call would answer, as the tool has simulated it before the question was asked; only for those who may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_answer: Option<Value>,
+    /// What the answer may make smaller, and in which way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrowable: Vec<Narrowing>,
     /// What it may cost at most, where the tool declares terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<ApprovedAmount>,
@@ -144,8 +147,24 @@ pub struct ApprovalAnswer {
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the answer has made smaller; only for those who may answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrowed: Vec<ApprovalNarrowed>,
     /// The record of the answer.
     pub evidence: SnapshotId,
+}
+
+/// A parameter that an answer has made smaller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalNarrowed {
+    /// JSON pointer to it.
+    pub pointer: String,
+    /// As it was asked.
+    pub before: Value,
+    /// As the tool is given it.
+    pub after: Value,
 }
 
 /// An amount as it stood in the arguments, and as people read it: that is what it is displayed as.

@@ -97,6 +97,17 @@ pub fn behaviour(behaviour: &Behaviour) -> Vec<String> {
             ceiling.amount
         )),
     }
+    if !behaviour.narrowing.is_empty() {
+        let pointers: Vec<_> = behaviour
+            .narrowing
+            .iter()
+            .map(|narrowing| format!("`{}`", narrowing.pointer))
+            .collect();
+        sentences.push(format!(
+            "**Narrowing**: whoever confirms may make {} smaller.",
+            pointers.join(", ")
+        ));
+    }
     match behaviour.payment {
         Payment::None => {}
         Payment::Intent => sentences

@@ -72,6 +72,9 @@ pub struct Behaviour {
     pub ttl_seconds: Option<u32>,
     /// Whether the user must confirm first (A13).
     pub confirmation: Confirmation,
+    /// What an approver may make smaller before the call runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub narrowing: Vec<Narrowing>,
     /// What it has to do with money that changes hands (A13).
     #[serde(skip_serializing_if = "Payment::is_none")]
     pub payment: Payment,
@@ -173,6 +176,58 @@ pub enum Confirmation {
     Always,
     /// Every call, and the answer counts for these terms: purchases whose price may still fall.
     Terms(Terms),
+}
+
+/// A parameter that an approver may make smaller, and in which way. What is not declared cannot be changed, and nothing can be made larger.
+///
+/// It goes with confirmations that count for all arguments; [`Terms`] have a ceiling already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Narrowing {
+    /// JSON pointer to the parameter, through objects only.
+    pub pointer: String,
+    /// The way.
+    pub to: Narrower,
+}
+
+/// The ways in which a parameter can be made smaller. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Narrower {
+    /// A lower number, not below zero; or a lower decimal as text.
+    Lower,
+    /// Some of the items of a list, in their order.
+    Fewer,
+    /// Some of the values of a list in which the order means nothing, or some of the members of an object.
+    Subset,
+}
+
+impl Narrowing {
+    /// A number that may be lowered.
+    pub fn lower(pointer: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            to: Narrower::Lower,
+        }
+    }
+
+    /// A list of which items may be left out.
+    pub fn fewer(pointer: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            to: Narrower::Fewer,
+        }
+    }
+
+    /// A set of which values, or an object of which members, may be left out.
+    pub fn subset(pointer: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            to: Narrower::Subset,
+        }
+    }
 }
 
 /// What a user agrees to, where that is less than every argument.
@@ -392,6 +447,7 @@ impl Default for Behaviour {
             evidence: EvidenceRule::default(),
             ttl_seconds: None,
             confirmation: Confirmation::default(),
+            narrowing: Vec::new(),
             payment: Payment::default(),
             idempotency: Idempotency::default(),
             recovery: Recovery::default(),

@@ -48,6 +48,7 @@ use std::time::Duration;
 
 use countersign_contract::approval::ApprovedAmount;
 use countersign_contract::evidence::Link;
+use countersign_contract::tool::Narrowing;
 use countersign_contract::{Actor, Digest, RequestId, Retention, ToolName};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -59,6 +60,7 @@ use crate::unavailable::Unavailable;
 mod answer;
 mod display;
 mod inbox;
+mod narrow;
 mod question;
 mod record;
 mod refused;
@@ -69,6 +71,7 @@ mod waiting;
 pub use answer::{Error, Response, SCOPE_ANSWER};
 pub use display::Display;
 pub use inbox::Wanted;
+pub(crate) use narrow::{Cut, changes, narrowed};
 use question::Question;
 pub(crate) use stored::pointers;
 pub use stored::{COLLECTION, Limits, StoredApprovals};
@@ -121,6 +124,8 @@ pub struct Confirm {
     pub key: Option<KeyDigest>,
     /// Whether a call with this key may have had its effect already.
     pub is_resumed: bool,
+    /// What the answer may make smaller.
+    pub narrowable: Vec<Narrowing>,
     /// What else a person is shown. None until it is prepared: an approver who would ask answers [`Unasked`](Answer::Unasked) then.
     pub display: Option<Display>,
     /// True if two different approvers have to say yes.
@@ -244,6 +249,8 @@ pub struct Permit(Option<Box<Ticket>>);
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) link: Option<Link>,
+    /// What whoever answered has made smaller.
+    pub(crate) cuts: Vec<Cut>,
     /// Writes the approval as used; none where it is bound to this very call already.
     pub(crate) using: Option<Using>,
 }

@@ -152,6 +152,16 @@ pub enum Error {
         /// The text that is no pointer.
         pointer: String,
     },
+    /// What approvers may make smaller is beside terms, points nowhere, or is inside something else that may be made smaller.
+    #[error(
+        "{name} lets approvers narrow {pointer:?}, which is not a JSON pointer of its own, or is beside terms"
+    )]
+    Narrowing {
+        /// The tool.
+        name: ToolName,
+        /// What is wrong.
+        pointer: String,
+    },
     /// No such tool.
     #[error("there is no tool {name:?}")]
     Unknown {
@@ -296,6 +306,7 @@ impl Entry {
         payment::check(spec)?;
         check_terms(spec)?;
         check_key_fields(spec)?;
+        check_narrowing(spec)?;
         let unusable = |source| Error::Schema {
             name: name.clone(),
             source,
@@ -348,6 +359,30 @@ impl Entry {
     /// The prepared declaration.
     pub fn binder(&self) -> &Binder {
         &self.binder
+    }
+}
+
+/// Refuses a declaration of what approvers may make smaller that cannot be kept: one beside terms, which are an agreement about less than the
+/// arguments, one that points nowhere, or into what another one makes smaller.
+fn check_narrowing(spec: &ToolSpec) -> Result<(), Error> {
+    let all = &spec.behaviour.narrowing;
+    let has_terms = matches!(spec.behaviour.confirmation, Confirmation::Terms(_));
+    let is_inside = |one: &str, other: &str| {
+        one.strip_prefix(other)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let wrong = all.iter().enumerate().find(|(at, one)| {
+        let mut others = all.iter().enumerate().filter(|(other, _)| other != at);
+        has_terms
+            || !one.pointer.starts_with('/')
+            || others.any(|(_, other)| is_inside(&one.pointer, &other.pointer))
+    });
+    match wrong {
+        None => Ok(()),
+        Some((_, narrowing)) => Err(Error::Narrowing {
+            name: spec.name.clone(),
+            pointer: narrowing.pointer.clone(),
+        }),
     }
 }
 

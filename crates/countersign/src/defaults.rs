@@ -167,7 +167,7 @@ fn collect<'a>(root: &'a Value, schema: &'a Value, open: &mut Vec<&'a str>) -> D
 }
 
 /// The members of an object in the order in which they were sent, each with its own text.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

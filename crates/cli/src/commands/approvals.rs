@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use countersign::approve::{self, Response, StoredApprovals, Wanted};
+use countersign::contract::tool::Narrower;
 use countersign::contract::{Actor, Approval, ApprovalDecision, ApprovalState};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
@@ -68,6 +70,10 @@ Examples:
 struct Approve {
     #[command(flatten)]
     which: Which,
+
+    /// Make an argument smaller, where the approval lists it as narrowable: a JSON pointer and a JSON value
+    #[arg(long, value_name = "POINTER=VALUE", value_parser = narrowing)]
+    narrow: Vec<(String, Value)>,
 
     #[command(flatten)]
     why: Why,
@@ -160,11 +166,26 @@ impl Operation for Asked {
                 }
                 Ok(Exit::Ok)
             }
-            Command::Approve(Approve { which, why }) => {
-                answer(&inbox, which, why, ApprovalDecision::Approve, terminal)
+            Command::Approve(Approve { which, narrow, why }) => {
+                let response = Response {
+                    narrowed: narrow.iter().cloned().collect(),
+                    ..Response::approve()
+                };
+                answer(
+                    &inbox,
+                    which,
+                    response.because(why.reason.as_deref()),
+                    terminal,
+                )
             }
             Command::Deny(Deny { which, why }) => {
-                answer(&inbox, which, why, ApprovalDecision::Deny, terminal)
+                let response = Response::deny();
+                answer(
+                    &inbox,
+                    which,
+                    response.because(why.reason.as_deref()),
+                    terminal,
+                )
             }
         }
     }
@@ -208,8 +229,7 @@ impl List {
 fn answer(
     inbox: &Inbox<'_>,
     which: &Which,
-    why: &Why,
-    decision: ApprovalDecision,
+    response: Response,
     terminal: &mut Terminal,
 ) -> Result<Exit, Failure> {
     check_is_meant(&which.id)?;
@@ -220,16 +240,20 @@ fn answer(
         }
     }
     // The answer is for what was just shown, and for nothing else.
-    let response = Response::new(decision)
-        .because(why.reason.as_deref())
-        .to(approval.shown_digest);
+    let response = response.to(approval.shown_digest);
     let answered = inbox.decide(&approval.id, &response)?;
     if terminal.is_for_programs() {
         write_json(terminal, &answered)?;
         return Ok(Exit::Ok);
     }
     let what = format!("{} of {}", answered.tool, answered.user_id);
-    terminal.say(match decision {
+    let given = answered.answer.as_ref().or(answered.confirmed.as_ref());
+    for change in given.iter().flat_map(|given| &given.narrowed) {
+        let (before, after) = (change.before.to_string(), change.after.to_string());
+        let what = format!("{} {before} → {after}", change.pointer);
+        terminal.say(format_args!("narrowed: {}", visible(&what)))?;
+    }
+    terminal.say(match response.decision {
         ApprovalDecision::Approve if answered.confirmed.is_some() => format!(
             "confirmed: the call of {what} needs another approver, until {}",
             answered.expires_at
@@ -247,6 +271,14 @@ fn answer(
         terminal.say(format_args!("evidence: {}", answer.evidence))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Reads `/amount=100`.
+fn narrowing(text: &str) -> Result<(String, Value), String> {
+    let form = "a JSON pointer, = and a JSON value, such as /amount=100";
+    let (pointer, value) = text.split_once('=').ok_or(form)?;
+    let value = serde_json::from_str(value).map_err(|_| form)?;
+    Ok((pointer.to_owned(), value))
 }
 
 /// An answer is for the question that somebody has read, and not for whichever happens to be the only one.
@@ -280,6 +312,14 @@ fn asked(approval: &Approval) -> Vec<(&str, String)> {
         lines.push(("costs", format!("at most {ceiling}")));
     }
     lines.push(("arguments", approval.arguments.to_string()));
+    for narrowing in &approval.narrowable {
+        let way = match narrowing.to {
+            Narrower::Lower => "lower",
+            Narrower::Fewer => "fewer",
+            Narrower::Subset => "subset",
+        };
+        lines.push(("may be narrowed", format!("{} ({way})", narrowing.pointer)));
+    }
     lines
 }
 
@@ -390,6 +430,9 @@ fn failed(error: approve::Error) -> Failure {
         | approve::Error::NotTheirs
         | approve::Error::SameApprover
         | approve::Error::Asker
+        | approve::Error::NotNarrower { .. }
+        | approve::Error::Narrowed(_)
+        | approve::Error::NoCatalog
         | approve::Error::Reason => Failure::from(error),
     }
 }

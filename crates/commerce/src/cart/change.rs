@@ -2,6 +2,7 @@
 //! code here.
 
 use countersign::contract::Behaviour;
+use countersign::contract::tool::Narrowing;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
 use serde::Deserialize;
 
@@ -78,8 +79,12 @@ impl Tool for AddItem {
     type Args = AddItemArgs;
     type Output = CartView;
 
+    // Where a policy lets the user confirm, the user may take fewer.
     fn behaviour() -> Behaviour {
-        behaviour::add()
+        Behaviour {
+            narrowing: vec![Narrowing::lower("/quantity")],
+            ..behaviour::add()
+        }
     }
 
     async fn call(&self, ctx: &CallContext, args: AddItemArgs) -> Result<CartView, ToolError> {

@@ -39,6 +39,33 @@ async fn a_payment_needs_the_user_twice() {
         json!(question.ceiling),
         json!({"amount": "10999", "currency": "EUR", "unit": "minor", "text": "EUR 109.99"})
     );
+    // U2: what is bought, for how much, where it goes, and what does not come back.
+    let words = question.question.expect("the tool says what it is");
+    assert_eq!(words.title, "Prepare the payment of EUR 109.99");
+    let lines = words.lines.iter();
+    let lines: Vec<_> = lines
+        .map(|line| format!("{}: {}", line.label, line.value))
+        .collect();
+    let lines = lines.join("\n");
+    for part in [
+        "× ",
+        "Total: EUR 109.99",
+        "Shipping: ",
+        "Goes to: ",
+        "Can be paid until: 2026-11-16T12:15:00Z",
+    ] {
+        assert!(lines.contains(part), "{part} in {lines}");
+    }
+    assert!(
+        words
+            .irreversible
+            .iter()
+            .any(|what| what.contains("Nothing is charged by this"))
+    );
+    assert_eq!(
+        question.would_answer.unwrap()["amount"],
+        json!({"amount": 10999, "currency": "EUR"})
+    );
     let summary = json!({"draft_order_id": id});
     let summary = world
         .call("checkout.get_draft_order_summary", summary)

@@ -1,12 +1,20 @@
 //! Who may answer a question, and the answer. An agent never may, whatever it holds and whoever it says
 //! it is: what counts is the proved principal.
 
-use countersign_contract::approval::{Approval, ApprovalDecision, ApprovalState};
-use countersign_contract::{ActorType, Digest, ErrorBody, ErrorCode, FaultSource, Language};
+use std::collections::BTreeMap;
 
+use countersign_args::{Binder, Reading};
+use countersign_contract::approval::{Approval, ApprovalDecision, ApprovalState};
+use countersign_contract::{
+    ActorType, BindStatus, Digest, ErrorBody, ErrorCode, FaultSource, Issue, Language,
+};
+use serde_json::{Value, json};
+
+use super::narrow::{self, Cut};
 use super::question::{Given, Proof, Question, Standing, Writing, later};
 use super::record::{Event, Shown};
 use super::stored::{StoredApprovals, TRIES_MAX, is_done};
+use crate::executor::refusal_of;
 use crate::ledger::{self, Commit};
 use crate::principal::Principal;
 use crate::redact::error_text;
@@ -40,6 +48,8 @@ pub struct Response {
     ///
     /// It may be left out, because a question never changes under its id: another question has another id.
     pub shown_digest: Option<Digest>,
+    /// Arguments that the call is to run with instead, by JSON pointer: smaller ones, where the tool declares it. Only with a yes.
+    pub narrowed: BTreeMap<String, Value>,
     /// The language of the approval that is answered with; without a `shown_digest` also of what was shown, for the record.
     pub language: Language,
 }
@@ -61,6 +71,7 @@ impl Response {
             decision,
             reason: None,
             shown_digest: None,
+            narrowed: BTreeMap::new(),
             language: Language::English,
         }
     }
@@ -101,6 +112,24 @@ pub enum Error {
     /// The answer is for something else than what the question shows.
     #[error("the answer is for another rendering of the approval")]
     OtherRendering,
+    /// The tool does not declare that this may be changed, or not in this way.
+    #[error(
+        "{pointer:?} cannot be changed so: an answer may only make smaller what the tool declares"
+    )]
+    NotNarrower {
+        /// What was to be changed.
+        pointer: String,
+        /// True if it may be made smaller, and this is no smaller value.
+        is_declared: bool,
+    },
+    /// The tool's declaration does not accept the narrowed arguments.
+    #[error("the tool does not accept the narrowed arguments: {}", .0.message)]
+    Narrowed(Box<ErrorBody>),
+    /// The tools are not known here.
+    #[error(
+        "arguments cannot be narrowed here, because the tool is not known as it was asked about"
+    )]
+    NoCatalog,
     /// It is no longer open.
     #[error("the approval {id:?} is {}", state.as_str())]
     NotOpen {
@@ -144,18 +173,29 @@ impl Error {
             Self::OtherRendering => ErrorBody::new(ErrorCode::Conflict, Say::OtherRendering)
                 .field("/shown_digest")
                 .hint(Say::LookAgain),
-            Self::NotOpen { id, state } => {
-                let message = match state {
-                    ApprovalState::Pending => Say::ApprovalPending { id },
-                    ApprovalState::Approved => Say::ApprovalApproved { id },
-                    ApprovalState::Denied => Say::ApprovalDenied { id },
-                    ApprovalState::Used => Say::ApprovalUsed { id },
-                    ApprovalState::Expired => Say::ApprovalExpired { id },
+            Self::NotNarrower {
+                pointer,
+                is_declared,
+            } => {
+                let message = if is_declared {
+                    Say::NotNarrower {
+                        pointer: pointer.clone(),
+                    }
+                } else {
+                    Say::NotNarrowable {
+                        pointer: pointer.clone(),
+                    }
                 };
-                ErrorBody::new(ErrorCode::Conflict, message)
-                    .hint(Say::CallAsksAnew)
-                    .detail("state", state.as_str())
+                ErrorBody::new(ErrorCode::InvalidArgument, message)
+                    .field("/narrowed")
+                    .hint(Say::NarrowOnly)
+                    .detail("pointer", pointer)
             }
+            Self::Narrowed(body) => *body,
+            Self::NoCatalog => ErrorBody::new(ErrorCode::Conflict, Say::NarrowElsewhere)
+                .field("/narrowed")
+                .hint(Say::CallAsksAnew),
+            Self::NotOpen { id, state } => not_open(id, state),
             Self::Reason => {
                 let most = REASON_CHARS_MAX.to_string();
                 ErrorBody::new(ErrorCode::InvalidArgument, Say::ReasonForm { most })
@@ -170,6 +210,19 @@ impl Error {
             }
         }
     }
+}
+
+fn not_open(id: String, state: ApprovalState) -> ErrorBody {
+    let message = match state {
+        ApprovalState::Pending => Say::ApprovalPending { id },
+        ApprovalState::Approved => Say::ApprovalApproved { id },
+        ApprovalState::Denied => Say::ApprovalDenied { id },
+        ApprovalState::Used => Say::ApprovalUsed { id },
+        ApprovalState::Expired => Say::ApprovalExpired { id },
+    };
+    ErrorBody::new(ErrorCode::Conflict, message)
+        .hint(Say::CallAsksAnew)
+        .detail("state", state.as_str())
 }
 
 impl StoredApprovals {
@@ -229,7 +282,9 @@ impl StoredApprovals {
             }
             check_is_another(by, &question, response.decision)?;
             let shown = shown(&question, response)?;
-            let answered = self.write_answer((question, version), by, response, shown);
+            let cuts = self.cuts_of(&question, response)?;
+            let given = (response, shown, cuts);
+            let answered = self.write_answer((question, version), by, given);
             if let Some(answered) = answered.await? {
                 self.answered.notify_waiters();
                 return Ok(answered.shown_to(by, now, shown.language));
@@ -244,8 +299,7 @@ impl StoredApprovals {
         &self,
         (question, version): (Question, u64),
         by: &Principal,
-        response: &Response,
-        shown: Shown,
+        (response, shown, cuts): (&Response, Shown, Vec<Cut>),
     ) -> Result<Option<Question>, Error> {
         let keys = self.vault.key(&question.user_id).await?;
         let at = self.clock.now();
@@ -255,12 +309,14 @@ impl StoredApprovals {
             ApprovalDecision::Approve => Event::Approved,
             ApprovalDecision::Deny => Event::Denied,
         };
-        let (entry, link) = self.record_shown(&question, event, &by.actor, at, &keys, shown);
+        let how = (shown, &*cuts);
+        let (entry, link) = self.record_shown(&question, event, &by.actor, at, &keys, how);
         let given = Given {
             by: by.actor.clone(),
             at,
             reason: response.reason.clone(),
             link,
+            cuts,
             proof: Some(Proof::of(by)),
         };
         let expires_at = later(at, question.valid_for);
@@ -293,6 +349,60 @@ impl StoredApprovals {
         let is_done = is_done(&self.store.commit(commit).await?);
         Ok(is_done.then_some(answered))
     }
+
+    /// What an answer makes smaller. The arguments that are left are bound again, as if the agent had sent them.
+    fn cuts_of(&self, question: &Question, response: &Response) -> Result<Vec<Cut>, Error> {
+        let before = question.cuts();
+        if response.narrowed.is_empty() {
+            return Ok(before.to_vec());
+        }
+        let not_narrower = |pointer: String, is_declared| Error::NotNarrower {
+            pointer,
+            is_declared,
+        };
+        let first = response.narrowed.keys().next().cloned().unwrap_or_default();
+        let asked = match (&question.arguments, response.decision) {
+            (Some(asked), ApprovalDecision::Approve) => asked,
+            (Some(_), ApprovalDecision::Deny) | (None, _) => return Err(not_narrower(first, true)),
+        };
+        let cuts = narrow::cuts(&question.narrowable, asked, before, &response.narrowed);
+        let cuts = cuts.map_err(|not| not_narrower(not.pointer, not.is_declared))?;
+        let entry = self
+            .catalog
+            .as_ref()
+            .and_then(|catalog| catalog.get(question.tool.as_str()));
+        let entry = entry.filter(|entry| entry.digest() == question.definition);
+        let entry = entry.ok_or(Error::NoCatalog)?;
+        let text = narrow::narrowed(&asked.to_string(), &cuts);
+        let text = text.ok_or_else(|| not_narrower(first, true))?;
+        check_is_accepted(entry.binder(), &text, asked, response.language)?;
+        Ok(cuts)
+    }
+}
+
+/// Refuses narrowed arguments that the declaration does not accept as they are. That a secret is not shown to whoever narrows is no fault of theirs.
+fn check_is_accepted(
+    binder: &Binder,
+    text: &str,
+    asked: &Value,
+    language: Language,
+) -> Result<(), Error> {
+    let locale = match language {
+        Language::English => "en",
+        Language::Chinese => "zh",
+    };
+    let bound = binder.bind_with(text, &Reading::new(Some(locale), None));
+    let is_hidden = |issue: &Issue| asked.pointer(&issue.path) == Some(&json!("[secret]"));
+    let issues: Vec<Issue> = bound
+        .issues
+        .into_iter()
+        .filter(|issue| !is_hidden(issue))
+        .collect();
+    let is_accepted = bound.status == BindStatus::Exact || issues.is_empty();
+    if is_accepted {
+        return Ok(());
+    }
+    Err(Error::Narrowed(Box::new(refusal_of(issues))))
 }
 
 /// Whether a principal sees the questions of all users.
@@ -338,6 +448,8 @@ fn check_is_another(
 /// How the question was shown to the one who answers.
 fn shown(question: &Question, response: &Response) -> Result<Shown, Error> {
     match response.shown_digest {
+        // Somebody has changed the arguments under this id, so it has to be said which were seen.
+        None if !question.cuts().is_empty() => Err(Error::OtherRendering),
         None => Ok(Shown {
             language: response.language,
             is_checked: false,

@@ -4,6 +4,7 @@ use countersign_contract::approval::{
     Approval, ApprovalAnswer, ApprovalDecision, ApprovalState, ApprovedAmount,
 };
 use countersign_contract::evidence::Link;
+use countersign_contract::tool::Narrowing;
 use countersign_contract::{Actor, Digest, Language, RequestId, Retention, ToolName, canonical};
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use super::answer::check_may_answer;
 use super::display::Display;
+use super::narrow::{self, Cut};
 use super::stored::COLLECTION;
 use super::terms::is_within;
 use super::{Because, Confirm};
@@ -48,6 +50,8 @@ pub(super) struct Question {
     #[serde(default)]
     pub(super) arguments: Option<Value>,
     pub(super) arguments_redacted: Value,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) narrowable: Vec<Narrowing>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) display: Option<Display>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,6 +88,8 @@ const fn chosen() -> bool {
 pub(super) struct Begun {
     key: String,
     link: Link,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cuts: Vec<Cut>,
 }
 
 /// How many calls are remembered that may still have to be finished.
@@ -106,6 +112,9 @@ pub(super) struct Given {
     pub(super) at: Timestamp,
     pub(super) reason: Option<String>,
     pub(super) link: Link,
+    /// What it has made smaller, and the first one of two before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) cuts: Vec<Cut>,
     /// For whom the one who answered acts, and by which credential; none in an answer that an older program has taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) proof: Option<Proof>,
@@ -145,9 +154,9 @@ pub(super) struct Use {
 
 /// What a question means for a call that it was found for.
 pub(super) enum Meaning {
-    Approved(Link),
+    Approved(Link, Vec<Cut>),
     /// A call with this very key has used it and may go on.
-    Resumed(Link),
+    Resumed(Link, Vec<Cut>),
     Denied,
     Pending,
     /// It does not count; where an answer had been given, this is why.
@@ -180,6 +189,7 @@ impl Question {
             timezone: confirm.timezone.clone(),
             arguments: Some(confirm.arguments.clone()),
             arguments_redacted: displayed(&confirm.arguments_redacted),
+            narrowable: confirm.narrowable.clone(),
             display: confirm.display.clone(),
             session_id: confirm.session_id.clone(),
             four_eyes: confirm.four_eyes,
@@ -202,6 +212,7 @@ impl Question {
             Standing::Used(given, used) => used.key.clone().map(|key| Begun {
                 key,
                 link: given.link.clone(),
+                cuts: given.cuts.clone(),
             }),
             Standing::Pending | Standing::Approved(_) | Standing::Denied(_) => None,
         };
@@ -218,13 +229,13 @@ impl Question {
         if confirm.is_resumed
             && let Some(ours) = self.begun().iter().find(|it| Some(&it.key) == key.as_ref())
         {
-            return Meaning::Resumed(ours.link.clone());
+            return Meaning::Resumed(ours.link.clone(), ours.cuts.clone());
         }
         if let Standing::Used(given, used) = &self.standing {
             // What has failed without an effect is a new call, for which the answer must still count.
             let is_ours = key.is_some() && key == used.key;
             if is_ours && is_within && !is_expired {
-                return Meaning::Resumed(given.link.clone());
+                return Meaning::Resumed(given.link.clone(), given.cuts.clone());
             }
             return Meaning::Void(Some(Because::Used));
         }
@@ -242,7 +253,9 @@ impl Question {
             None
         };
         match (&self.standing, changed) {
-            (Standing::Approved(given), None) => Meaning::Approved(given.link.clone()),
+            (Standing::Approved(given), None) => {
+                Meaning::Approved(given.link.clone(), given.cuts.clone())
+            }
             (Standing::Pending, None) => Meaning::Pending,
             (Standing::Pending | Standing::Approved(_), Some(because)) => {
                 Meaning::Void(Some(because))
@@ -295,16 +308,43 @@ impl Question {
         let shown_digest = self
             .is_open(now)
             .then(|| Digest::of_bytes(self.rendered(language).as_bytes()));
-        if let Some(mut whole) = self.arguments.take() {
+        let cuts = self.cuts().to_vec();
+        let asked = self.arguments.clone().unwrap_or_default();
+        if let Some(whole) = self.arguments.take() {
+            let mut whole = narrow::narrowed_value(&whole, &cuts).unwrap_or(whole);
             make_visible(&mut whole);
             self.arguments_redacted = whole;
         }
         let display = self.display.take().unwrap_or_default();
+        let mut shown = self.shown(now);
+        let given = shown.confirmed.as_mut().or(shown.answer.as_mut());
+        if let Some(given) = given {
+            given.narrowed = narrow::changes(&asked, &cuts);
+            for change in &mut given.narrowed {
+                make_visible(&mut change.before);
+                make_visible(&mut change.after);
+            }
+        }
+        // What the tool has said is about the call as it was asked.
+        if cuts.is_empty() {
+            shown.question = display.question(language).cloned();
+            shown.would_answer = display.would_answer().cloned();
+        }
         Approval {
-            question: display.question(language).cloned(),
-            would_answer: display.would_answer().cloned(),
             shown_digest,
-            ..self.shown(now)
+            ..shown
+        }
+    }
+
+    /// What those who have answered so far have made smaller.
+    pub(super) fn cuts(&self) -> &[Cut] {
+        match &self.standing {
+            Standing::Approved(given) | Standing::Used(given, _) => given.cuts.as_slice(),
+            Standing::Pending => {
+                let first = self.first.as_ref();
+                first.map(|first| first.cuts.as_slice()).unwrap_or_default()
+            }
+            Standing::Denied(_) => &[],
         }
     }
 
@@ -313,10 +353,10 @@ impl Question {
     pub(super) fn rendered(&self, language: Language) -> String {
         let mut open = self.clone();
         open.standing = Standing::Pending;
-        open.first = None;
-        // Nothing has expired yet, so that no digest is made of a digest.
+        // It has expired by then, so that no digest is made of a digest.
         let shown = Approval {
             state: ApprovalState::Pending,
+            confirmed: None,
             ..open.shown_whole(Timestamp::MAX, language)
         };
         let value = serde_json::to_value(&shown).expect("names, strings and JSON values");
@@ -379,6 +419,7 @@ impl Question {
             arguments: self.arguments_redacted,
             question: None,
             would_answer: None,
+            narrowable: self.narrowable,
             ceiling: self.ceiling,
             currency: self.currency,
             timezone: self.timezone,
@@ -488,6 +529,7 @@ impl Given {
             by: self.by,
             at: self.at.to_string(),
             reason: self.reason,
+            narrowed: Vec::new(),
             evidence: self.link.id,
         }
     }

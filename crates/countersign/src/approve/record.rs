@@ -9,6 +9,7 @@ use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::narrow::Cut;
 use super::question::Question;
 use crate::ledger::{Entry, KeyDigest};
 use crate::payload::{self, Plain};
@@ -65,6 +66,8 @@ pub(super) struct Deed<'a> {
     pub(super) entropy: Entropy,
     pub(super) retention: &'a RetentionPlan,
     pub(super) shown: Shown,
+    /// What the answer has made smaller.
+    pub(super) narrowed: &'a [Cut],
 }
 
 /// The record of an event, and how later records name it. What the person was shown is sealed beside it, and kept
@@ -80,6 +83,7 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
         entropy,
         retention,
         shown: how,
+        narrowed,
     } = deed;
     let shown = shown_text(question, event, at, how.language);
     let plain = Plain {
@@ -99,7 +103,7 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
         shown: Some(seal::commit(seal::DOMAIN_SHOWN, &salt, shown.as_bytes())),
         payload: Some(Digest::of_bytes(&sealed)),
         retention: question.retention,
-        act: about(question, event, &shown, how, keys),
+        act: about(question, event, &shown, how, narrowed, keys),
         ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())
     };
     let leaf = canonical_leaf(&record);
@@ -120,7 +124,14 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
 }
 
 /// What the record says about an event: names, and digests under the user's own key, because a bare one of few arguments could be guessed.
-fn about(question: &Question, event: Event, shown: &str, how: Shown, keys: &UserKey) -> Value {
+fn about(
+    question: &Question,
+    event: Event,
+    shown: &str,
+    how: Shown,
+    narrowed: &[Cut],
+    keys: &UserKey,
+) -> Value {
     let mut about = json!({
         "event": event.as_str(),
         "approval": question.id,
@@ -132,6 +143,10 @@ fn about(question: &Question, event: Event, shown: &str, how: Shown, keys: &User
             let digest = keys.index(["approval shown", shown].join("\0").as_bytes());
             about["shown"] = KeyDigest(digest).to_string().into();
             about["shown_checked"] = how.is_checked.into();
+            if !narrowed.is_empty() {
+                // The names of declared parameters, and no value.
+                about["narrowed"] = narrowed.iter().map(Cut::pointer).collect();
+            }
         }
         Event::Asked | Event::Used | Event::Removed => {}
     }

@@ -125,6 +125,7 @@ fn reason_of(error: &Error) -> Option<&'static str> {
             ApprovalState::Used => "already_used",
             ApprovalState::Expired => "expired",
         }),
-        Error::Reason | Error::Store(_) => None,
+        Error::NotNarrower { .. } | Error::Narrowed(_) => Some("not_narrower"),
+        Error::Reason | Error::NoCatalog | Error::Store(_) => None,
     }
 }

@@ -15,11 +15,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use super::narrow::Cut;
 use super::question::{self, Meaning, Question, Standing, Use, Writing, later};
 use super::record::{self, Event, Shown};
 use super::waiting::Waiting;
 use super::{Answer, Approver, Because, Confirm, Foreseen, Permit, Ticket, Using};
 use crate::BoxFuture;
+use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::ledger::{
@@ -42,6 +44,8 @@ pub struct StoredApprovals {
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) limits: Limits,
     retention: RetentionPlan,
+    /// The tools, by whose declarations narrowed arguments are bound again.
+    pub(super) catalog: Option<Catalog>,
     /// Rung with every answer of this process.
     pub(super) answered: Notify,
     waiting: Waiting,
@@ -121,6 +125,7 @@ impl StoredApprovals {
             ids,
             limits: Limits::default(),
             retention: RetentionPlan::default(),
+            catalog: None,
             answered: Notify::new(),
             waiting: Waiting::default(),
         }
@@ -138,6 +143,12 @@ impl StoredApprovals {
         self
     }
 
+    /// The tools that are asked about. Without them nobody can narrow a call.
+    pub fn catalog(mut self, catalog: Catalog) -> Self {
+        self.catalog = Some(catalog);
+        self
+    }
+
     /// The record of an event, and how later records name it.
     pub(super) fn record(
         &self,
@@ -147,7 +158,14 @@ impl StoredApprovals {
         at: Timestamp,
         keys: &UserKey,
     ) -> (Entry, Link) {
-        self.record_shown(question, event, by, at, keys, Shown::default())
+        self.record_shown(
+            question,
+            event,
+            by,
+            at,
+            keys,
+            (Shown::default(), &[] as &[Cut]),
+        )
     }
 
     /// The same, with how it was shown.
@@ -158,7 +176,7 @@ impl StoredApprovals {
         by: &Actor,
         at: Timestamp,
         keys: &UserKey,
-        shown: Shown,
+        (shown, narrowed): (Shown, &[Cut]),
     ) -> (Entry, Link) {
         let mut entropy = record::Entropy {
             salt: [0; 32],
@@ -176,6 +194,7 @@ impl StoredApprovals {
             entropy,
             retention: &self.retention,
             shown,
+            narrowed,
         })
     }
 
@@ -191,16 +210,18 @@ impl StoredApprovals {
                 .transpose()?;
             let because = match own.as_ref().map(|own| (own, own.meaning(confirm, now))) {
                 None => None,
-                Some((own, Meaning::Approved(link))) => {
+                Some((own, Meaning::Approved(link, cuts))) => {
                     let ticket = Ticket {
                         link: Some(link),
+                        cuts,
                         using: self.using(own, confirm, &keys, stored.version, now),
                     };
                     return Ok(Answer::Approved(Permit(Some(Box::new(ticket)))));
                 }
-                Some((_, Meaning::Resumed(link))) => {
+                Some((_, Meaning::Resumed(link, cuts))) => {
                     let ticket = Ticket {
                         link: Some(link),
+                        cuts,
                         using: None,
                     };
                     return Ok(Answer::Approved(Permit(Some(Box::new(ticket)))));
@@ -239,7 +260,7 @@ impl StoredApprovals {
         if let Some(body) = &stored.body {
             let own = Question::open(&keys, &key, body)?;
             match own.meaning(confirm, now) {
-                Meaning::Approved(_) | Meaning::Resumed(_) => return Ok(Foreseen::Approved),
+                Meaning::Approved(..) | Meaning::Resumed(..) => return Ok(Foreseen::Approved),
                 Meaning::Denied => return Ok(Foreseen::Denied(denied(&own))),
                 Meaning::Pending => return Ok(Foreseen::Pending),
                 Meaning::Void(_) => {}

@@ -103,13 +103,13 @@ pub(super) fn is_within(amount: Option<&ApprovedAmount>, ceiling: Option<&Approv
 }
 
 /// A decimal that is not negative, as its digits: money is never a float.
-struct Decimal<'a> {
+pub(super) struct Decimal<'a> {
     whole: &'a str,
     fraction: &'a str,
 }
 
 impl<'a> Decimal<'a> {
-    fn read(text: &'a str) -> Option<Self> {
+    pub(super) fn read(text: &'a str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_digits =
             |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -140,7 +140,7 @@ impl<'a> Decimal<'a> {
         Some(format!("{code} {whole}{point}{fraction}"))
     }
 
-    fn compare(&self, other: &Self) -> Ordering {
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
         // Without leading zeros the longer one is the larger one; a fraction compares digit by digit.
         (self.whole.len(), self.whole, self.fraction).cmp(&(
             other.whole.len(),

@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
-use countersign_contract::{Effect, ErrorBody, ErrorCode};
+use countersign_args::Reading;
+use countersign_contract::{BindStatus, Effect, ErrorBody, ErrorCode};
 use serde_json::json;
 
-use super::bind::Bound;
+use super::bind::{Bound, canonical_text, refusal_of};
 use super::claim::Claimed;
 use super::simulate::Stage;
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
-use crate::approve::{Answer, Confirm, Foreseen, Ticket, agreed};
+use crate::approve::{Answer, Confirm, Cut, Foreseen, Ticket, agreed, changes, narrowed};
 use crate::cancel::Cancellation;
 use crate::ledger::HeldState;
 use crate::seat::CallSeat;
@@ -82,6 +83,9 @@ impl Executor {
         let ticket = granted(&question, answer)?;
         let link = ticket.as_ref().and_then(|ticket| ticket.link.clone());
         trail.facts.links.extend(link);
+        if let Some(ticket) = &ticket {
+            narrow(bound, &ticket.cuts, trail)?;
+        }
         Ok(Approved { question, ticket })
     }
 
@@ -189,6 +193,45 @@ impl Executor {
     }
 }
 
+/// Gives the tool less than was asked for, where whoever confirmed wants it so. The caller is told what; its key stays that of the call as it was sent, so
+/// that a repeat finds the answer.
+fn narrow(bound: &mut Bound, cuts: &[Cut], trail: &mut Trail) -> Result<(), Stop> {
+    if cuts.is_empty() {
+        return Ok(());
+    }
+    let before = bound.arguments.to_value();
+    let request = &bound.allowed.request;
+    let reading = Reading::new(request.locale.as_deref(), request.timezone.as_deref());
+    let binder = &bound.allowed.entry.binder;
+    let again =
+        narrowed(bound.arguments.as_json(), cuts).map(|text| binder.bind_with(&text, &reading));
+    let (arguments, issues) = match again {
+        Some(again) if again.status == BindStatus::Exact => (again.arguments, again.issues),
+        Some(again) => (None, again.issues),
+        None => (None, Vec::new()),
+    };
+    let Some(arguments) = arguments else {
+        return Err(refusal_of(issues).into());
+    };
+    trail.facts.given = Some(canonical_text(&arguments));
+    bound.arguments = arguments;
+    let changes = changes(&before, cuts);
+    let changes = changes.iter().map(|change| {
+        let [before, after] = [&change.before, &change.after].map(|value| {
+            let text = value.to_string();
+            let end = text.floor_char_boundary(CHANGE_BYTES_MAX);
+            text.get(..end).unwrap_or_default().to_owned()
+        });
+        format!("{} {before} → {after}", change.pointer)
+    });
+    let changes = changes.collect::<Vec<_>>().join(", ");
+    trail.warn("NARROWED", &Say::Narrowed { changes });
+    Ok(())
+}
+
+/// How much of a value before and after is told.
+const CHANGE_BYTES_MAX: usize = 200;
+
 /// The same question of a caller who does not wait.
 fn at_once(question: &Confirm) -> Confirm {
     Confirm {
@@ -260,6 +303,7 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
         policy_revision: trail.record.policy_revision.clone().unwrap_or_default(),
         key: bound.key.as_ref().map(|key| key.scope.key),
         is_resumed,
+        narrowable: spec.behaviour.narrowing.clone(),
         display: None,
         four_eyes: allowed.four_eyes,
         valid_for: allowed.approval_valid_for,

@@ -449,7 +449,9 @@ impl ExecutorBuilder {
         });
         let approvals =
             StoredApprovals::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
-        let approvals = approvals.limits(self.approval_limits);
+        let approvals = approvals
+            .limits(self.approval_limits)
+            .catalog(self.catalog.clone());
         let approvals = Arc::new(approvals.retention(self.retention));
         let parts = Parts {
             catalog: self.catalog,

@@ -21,6 +21,7 @@ mod informed;
 mod keys;
 mod language;
 mod limits;
+mod narrowed;
 mod observe;
 mod record;
 mod recovery;

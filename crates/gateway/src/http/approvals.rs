@@ -2,6 +2,8 @@
 //!
 //! Who answers is who the credential proves to be. Nothing in a request can make an agent a person.
 
+use std::collections::BTreeMap;
+
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -13,6 +15,7 @@ use countersign::contract::{
 };
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
@@ -39,6 +42,8 @@ struct Given {
     reason: Option<String>,
     #[serde(default)]
     shown_digest: Option<Digest>,
+    #[serde(default)]
+    narrowed: BTreeMap<String, Value>,
 }
 
 /// `GET /v1/approvals`: the questions of the caller's user; of everybody with the scope for it.
@@ -88,7 +93,7 @@ pub(super) async fn one(
     Ok(answer::json(&approval))
 }
 
-/// `POST /v1/approvals/{id}` with `{"decision": "approve" | "deny", "reason"?, "shown_digest"?}`.
+/// `POST /v1/approvals/{id}` with `{"decision": "approve" | "deny", "reason"?, "shown_digest"?, "narrowed"?}`.
 pub(super) async fn answer(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -102,6 +107,7 @@ pub(super) async fn answer(
     let approvals = gateway.executor().approvals();
     let given = Answer {
         language: language(&headers),
+        narrowed: given.narrowed,
         ..Answer::new(given.decision)
             .because(given.reason.as_deref())
             .to(given.shown_digest)

@@ -10,11 +10,13 @@
 //! arguments, counts once, and refuses agents. The state that the client carries in between only says
 //! which approval was asked about, so that a forged or an old one is of no use.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign::Principal;
 use countersign::approve::Response;
 use countersign::contract::approval::{Approval, ApprovalDecision};
+use countersign::contract::tool::Narrower;
 use countersign::contract::{ActorType, Digest, ErrorCode, Language, Message, ReplyEnvelope};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
@@ -82,6 +84,7 @@ impl Asking<'_> {
             Answer::Decided(decision) => {
                 let response = Response {
                     language: self.language,
+                    narrowed: lowered(decision, answer),
                     ..Response::new(decision).to(shown)
                 };
                 self.answer(approval_id, &response).await;
@@ -178,11 +181,7 @@ impl Asking<'_> {
                 "message": message,
                 "requestedSchema": {
                     "type": "object",
-                    "properties": { "confirm": {
-                        "type": "boolean",
-                        "title": Say::Confirm.text(self.language),
-                        "description": Say::ConfirmOnce.text(self.language),
-                    } },
+                    "properties": self.fields(&approval),
                     "required": ["confirm"],
                 },
             }),
@@ -195,6 +194,30 @@ impl Asking<'_> {
         };
         let question = json!({ "method": "elicitation/create", "params": params });
         Some((question, approval.shown_digest))
+    }
+
+    /// The fields of the form: yes or no, and each number that may be lowered. Lists are narrowed elsewhere, because forms have none.
+    fn fields(&self, approval: &Approval) -> Value {
+        let mut fields = json!({ "confirm": {
+            "type": "boolean",
+            "title": Say::Confirm.text(self.language),
+            "description": Say::ConfirmOnce.text(self.language),
+        } });
+        for narrowing in &approval.narrowable {
+            let now = approval.arguments.pointer(&narrowing.pointer);
+            if narrowing.to == Narrower::Lower
+                && let Some(Value::Number(most)) = now
+            {
+                fields[&narrowing.pointer] = json!({
+                    "type": "number",
+                    "title": Say::AtMost { amount: narrowing.pointer.clone() }.text(self.language),
+                    "description": Say::Lower.text(self.language),
+                    "maximum": most,
+                    "default": most,
+                });
+            }
+        }
+        fields
     }
 
     /// The approval that a state names and what was shown of it, if it was ours, for this principal, tool and arguments, and not
@@ -295,6 +318,19 @@ fn answer_of(answer: &Value) -> Answer {
         }
         (Some("accept"), None) => Answer::Malformed,
         (Some(_) | None, _) => Answer::None,
+    }
+}
+
+/// The numbers that a form has lowered, by JSON pointer.
+fn lowered(decision: ApprovalDecision, answer: Option<&Value>) -> BTreeMap<String, Value> {
+    let content = answer.and_then(|answer| answer.get("content")?.as_object());
+    let fields = content.into_iter().flatten();
+    match decision {
+        ApprovalDecision::Deny => BTreeMap::new(),
+        ApprovalDecision::Approve => fields
+            .filter(|(name, value)| name.starts_with('/') && value.is_number())
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
     }
 }
 

@@ -28,6 +28,7 @@ countersign::contract::messages! {
 
         // What a user is asked over MCP.
         AtMost { amount } => "at most {amount}",
+        Lower => "It may be lowered; the call then runs with the lower value",
         TwoApprovers => "two different approvers have to say yes",
         CannotBeUndone { what } => "cannot be undone: {what}",
         WouldAnswer { answer } => "would answer: {answer}",

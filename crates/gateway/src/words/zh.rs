@@ -27,6 +27,7 @@ countersign::contract::translation! {
 
         // What a user is asked over MCP.
         AtMost { amount } => "最高 {amount}",
+        Lower => "可以调低；调用将以较低的值执行",
         TwoApprovers => "须由两位不同的批准人同意",
         CannotBeUndone { what } => "无法撤销：{what}",
         WouldAnswer { answer } => "将返回：{answer}",

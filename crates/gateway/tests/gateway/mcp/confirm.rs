@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Terms};
+use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Narrowing, Terms};
 use countersign::contract::{Actor, ActorType, Behaviour};
-use countersign::{CallContext, Principal, Tool, ToolArgs, ToolError, tool};
+use countersign::{CallContext, Principal, Question, Tool, ToolArgs, ToolError, tool};
 use countersign_gateway::Settings;
 use countersign_gateway::caller::{Caller, Proof};
 use insta::assert_json_snapshot;
@@ -77,6 +77,106 @@ impl Tool for Buy {
     }
 }
 
+/// A tool whose amount an approver may lower.
+struct Give;
+
+#[derive(Deserialize, ToolArgs)]
+struct GiveArgs {
+    /// How much.
+    #[arg(min = 1, max = 1000)]
+    amount: i64,
+}
+
+impl Tool for Give {
+    const NAME: &'static str = "alms.give";
+    const DESCRIPTION: &'static str = "Gives it away.";
+    type Args = GiveArgs;
+    type Output = String;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            confirmation: Confirmation::Always,
+            narrowing: vec![Narrowing::lower("/amount")],
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(&self, _: &CallContext, args: GiveArgs) -> Result<String, ToolError> {
+        Ok(format!("{} given", args.amount))
+    }
+
+    async fn question(
+        &self,
+        _: &CallContext,
+        args: GiveArgs,
+    ) -> Result<Option<Question>, ToolError> {
+        let question = Question::new(format!("Give {} away", args.amount));
+        Ok(Some(
+            question
+                .line("To", "the poor")
+                .irreversible("given is given"),
+        ))
+    }
+}
+
+fn give(amount: i64) -> Value {
+    let mut give = wipe("");
+    give["name"] = json!("alms_give");
+    give["arguments"] = json!({ "amount": amount });
+    give
+}
+
+/// U2: the form says what the tool says, and has a field for what may be lowered; the call runs with the lower value.
+#[tokio::test]
+async fn a_user_lowers_an_amount() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    let asked = lines.ask("tools/call", give(150)).await;
+    let form = &asked["result"]["inputRequests"]["confirmation"]["params"];
+    assert_eq!(
+        form["message"],
+        "alms.give: Gives it away.\nGive 150 away\nTo: the poor\ncannot be undone: given is given\n{\"amount\":150}"
+    );
+    let field = &form["requestedSchema"]["properties"]["/amount"];
+    assert_eq!(
+        (&field["type"], &field["maximum"]),
+        (&json!("number"), &json!(150))
+    );
+    // More than was asked for is no answer.
+    let more = answered(
+        give(150),
+        &asked,
+        &json!({ "confirm": true, "/amount": 151 }),
+    );
+    let told = lines.ask("tools/call", more).await;
+    let code = &told["result"]["_meta"]["dev.countersign/error"]["code"];
+    assert_eq!(code, "NEEDS_USER_CONFIRMATION", "{told}");
+    let asked = lines.ask("tools/call", give(150)).await;
+    let less = answered(
+        give(150),
+        &asked,
+        &json!({ "confirm": true, "/amount": 100 }),
+    );
+    let done = lines.ask("tools/call", less).await;
+    let text = done["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("100 given"), "{done}");
+}
+
+/// The older eras have the same form.
+#[tokio::test]
+async fn a_user_of_the_older_eras_lowers_an_amount() {
+    let (_world, mut lines) = connect(ActorType::User).await;
+    lines.initialize(json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "alms_give", "arguments": { "amount": 150 } });
+    let id = lines.send("tools/call", call).await;
+    let question = lines.next().await;
+    let answer = json!({ "action": "accept", "content": { "confirm": true, "/amount": 20 } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
+    lines.write(&answer).await;
+    let done = lines.answer_to(id).await;
+    let text = done["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("20 given"), "{done}");
+}
+
 pub(super) async fn connect(kind: ActorType) -> (World, Lines) {
     connect_to(World::start().await, kind)
 }
@@ -85,6 +185,7 @@ fn connect_to(world: World, kind: ActorType) -> (World, Lines) {
     let catalog = world.gateway.executor().catalog();
     catalog.add(tool::erase(Wipe).unwrap()).unwrap();
     catalog.add(tool::erase(Buy).unwrap()).unwrap();
+    catalog.add(tool::erase(Give).unwrap()).unwrap();
     let actor = Actor {
         kind,
         id: "u_1".to_owned(),
