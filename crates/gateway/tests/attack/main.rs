@@ -20,6 +20,7 @@ mod http_client;
 mod issuers;
 mod mcp;
 mod names;
+mod operator;
 mod parsing;
 #[expect(dead_code, reason = "the other tests use all of it")]
 #[path = "../gateway/parts.rs"]
@@ -55,6 +56,7 @@ on_both_stores! {
     envelope: 20,
     mcp: 20,
     names: 15,
+    operator: 25,
     parsing: 20,
     races: 10,
     scopes: 25,
