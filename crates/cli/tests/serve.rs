@@ -132,7 +132,7 @@ fn a_server_is_asked_and_stopped() {
     assert_eq!(calls[0]["request_id"], reply["request_id"]);
     let other = running.run(&["call", "notes.list", "--json"]);
     let listed: Value = serde_json::from_slice(&other.stdout).expect("one line of JSON");
-    assert_eq!(listed["data"]["notes"][0]["text"], "tea", "{listed}");
+    assert_eq!(listed["data"][0]["text"], "tea", "{listed}");
 
     running.signal("-TERM");
     let status = running.child.wait().expect("it ends");
