@@ -6,8 +6,11 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test that cannot go on has failed"
 )]
+#![expect(clippy::too_many_lines, reason = "a table is as long as its cases")]
+#![expect(clippy::print_stdout, reason = "each test says how many cases it had")]
 
 mod approvals;
 #[path = "../gateway/captured.rs"]

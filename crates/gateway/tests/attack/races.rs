@@ -211,10 +211,10 @@ async fn erased(world: &World, tally: &mut Tally) {
     all(world, &adds).await;
     tally.check("notes before", notes_of(world, &gina).await, 8);
     let archive = world.server.gateway.archive();
-    let eraser = operator();
-    let erasures = (0..4).map(|_| archive.erase("gina", &eraser, "she asked"));
-    let erased = futures_util::future::join_all(erasures).await;
-    let is_done = erased.iter().all(Result::is_ok);
+    let by = operator();
+    let erasures = (0..4).map(|_| archive.erase("gina", &by, "she asked"));
+    let done = futures_util::future::join_all(erasures).await;
+    let is_done = done.iter().all(Result::is_ok);
     tally.check("four erasures at once", is_done, true);
     let late = all(world, &adds).await;
     let statuses: Vec<u16> = late.iter().map(|(status, _)| *status).collect();
