@@ -2,6 +2,8 @@
 //! word to a listener that is not the server of the folder.
 
 #![expect(
+    clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "a test that cannot go on has failed"
 )]
@@ -372,11 +374,11 @@ fn a_fake_server_at_the_socket_is_refused() {
     let listener = UnixListener::bind(&socket).unwrap();
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
     let heard = Arc::new(Mutex::new(String::new()));
-    let hears = heard.clone();
+    let sink = heard.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let hears = hears.clone();
-            std::thread::spawn(move || answer_everything(stream, &hears));
+            let sink = sink.clone();
+            std::thread::spawn(move || answer_everything(stream, &sink));
         }
     });
     check_refused(&installation, "cannot prove that it is the server of");
@@ -418,11 +420,11 @@ fn a_fake_server_on_the_port_is_refused() {
 
     let listener = TcpListener::bind(server.address()).unwrap();
     let heard = Arc::new(Mutex::new(String::new()));
-    let hears = heard.clone();
+    let sink = heard.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let hears = hears.clone();
-            std::thread::spawn(move || answer_everything(stream, &hears));
+            let sink = sink.clone();
+            std::thread::spawn(move || answer_everything(stream, &sink));
         }
     });
     // The process that was announced lives, as far as anybody can tell.

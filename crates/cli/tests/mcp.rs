@@ -1,6 +1,10 @@
 //! `countersign mcp` as a client starts it: a process, lines in, lines out.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -87,8 +87,8 @@ impl Operation for HoldCommand {
         let (archive, by) = (place.archive(), &place.by);
         let mut ids = Vec::new();
         for record in held.parts() {
-            let hold = archive.hold(&held.user, record, by, &self.target.reason);
-            ids.push(place.runtime.block_on(hold).map_err(archive_failed)?);
+            let placed = archive.hold(&held.user, record, by, &self.target.reason);
+            ids.push(place.runtime.block_on(placed).map_err(archive_failed)?);
         }
         journal.sign(place)?;
         self.target.say_done(terminal, "held", &held, &ids)
