@@ -230,9 +230,9 @@ fn a_call_is_found_by_the_id_that_its_caller_chose() {
         let bundle = ask(&["evidence", "export"]);
         assert_eq!(bundle["records"].as_array().map(Vec::len), Some(1));
     }
-    let another = place.told(2, &["replay", "order-4711", "--user", "u_8"]);
+    let another = place.told(1, &["replay", "order-4711", "--user", "u_8"]);
     assert!(
-        another.contains("there is no call \"order-4711\""),
+        another.contains("there is no call or order \"order-4711\""),
         "{another}"
     );
     // Of two calls under one id, a command for one record names both, and a replay does both.
@@ -471,8 +471,7 @@ fn keys_are_rotated() {
     let before = std::fs::read(&master).unwrap();
     write_secret(&place.data().join("master.key.old"), &before);
     write_secret(&master, format!("{}\n", "5e".repeat(32)).as_bytes());
-    let told = place.told(1, &["call", "notes.list"]);
-    assert!(told.contains("UPSTREAM_ERROR"), "{told}");
+    place.told(0, &["call", "notes.list"]);
     assert_eq!(place.ask(0, &["keys", "rotate-master"])["rewrapped"], 1);
     place.ask(0, &["evidence", "open", &id, "--reason", "a test"]);
     place.verified();
@@ -691,7 +690,9 @@ fn an_erasure_that_is_killed_leaves_both_or_none() {
         let has_key = keys.any(|key| key["actor"]["id"] == user.as_str());
         assert_eq!(has_key, is_known, "{user}");
         erased += usize::from(!is_known);
-        place.ask(0, &["evidence", "erase", &user, "--reason", "asked"]);
+        if is_known {
+            place.ask(0, &["evidence", "erase", &user, "--reason", "asked"]);
+        }
     }
     assert_eq!(place.ask(0, &["keys", "list"]), json!([]));
     assert!(erased < 10, "some were killed before");

@@ -288,8 +288,12 @@ fn a_newest_backup_goes_on_with_its_log() {
     assert_eq!(place.notes(), ["first"]);
     assert_eq!(fs::read(place.data("log.pub")).unwrap(), log);
     place.check_valid();
-    let replaced = fs::read_dir(place.data("replaced")).unwrap().count();
-    assert_eq!(replaced, 1, "the broken file is kept");
+    let replaced = fs::read_dir(place.data("replaced")).unwrap();
+    let kept = replaced.filter(|file| {
+        let bytes = fs::read(file.as_ref().unwrap().path()).unwrap();
+        bytes == b"what a broken disk left"
+    });
+    assert_eq!(kept.count(), 1, "the broken file is kept");
 }
 
 /// N1 (c): a fresh folder with the keys cannot know what came after the backup.
@@ -511,4 +515,42 @@ fn loaded(url: &str, from: &Path) {
 fn program(name: &str) -> PathBuf {
     let programs = countersign_testkit::postgres::Programs::find().unwrap();
     programs.psql.with_file_name(name)
+}
+
+/// U16, N1 (f): a server makes the backup while it serves; a restore waits for nobody, and is refused.
+#[test]
+fn a_server_makes_backups_and_is_not_restored_under() {
+    use std::io::BufRead as _;
+
+    let place = Place::new();
+    place.note("first");
+    let _watchdog = Watchdog::start();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["serve", "--json", "--listen", "127.0.0.1:0"])
+        .env("COUNTERSIGN_DATA", place.folder.path().join("data"))
+        .env("COUNTERSIGN_OPERATOR", "tester")
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = server.stdout.as_mut().unwrap();
+    std::io::BufReader::new(stdout)
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.contains("url"), "{line}");
+
+    place.note("second");
+    let file = place.backup("backup.db");
+    place.note("third");
+    let told = place.told(2, &["store", "restore", &file]);
+    assert!(told.contains("stop it first"), "{told}");
+    assert_eq!(place.notes().len(), 3);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(place.restore(0, &[&file])["outcome"], "put_back");
+    assert_eq!(place.notes(), ["first", "second"]);
+    place.check_valid();
 }
