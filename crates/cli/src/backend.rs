@@ -193,10 +193,10 @@ fn not_opened(
 pub(crate) fn bound_log(failure: &Failure) -> Option<&str> {
     let of_sqlite = failure.error.downcast_ref::<OpenError>();
     let of_postgres = failure.error.downcast_ref::<postgres::OpenError>();
-    let refused = match (of_sqlite, of_postgres) {
-        (Some(OpenError::Installation(refused)), _)
-        | (_, Some(postgres::OpenError::Installation(refused))) => refused,
-        (Some(_) | None, Some(_) | None) => return None,
+    let ((Some(OpenError::Installation(refused)), _)
+    | (_, Some(postgres::OpenError::Installation(refused)))) = (of_sqlite, of_postgres)
+    else {
+        return None;
     };
     match refused {
         NotOurs::OtherLog { bound, .. } => Some(bound),

@@ -85,29 +85,7 @@ pub fn behaviour(behaviour: &Behaviour) -> Vec<String> {
             "**Acts elsewhere**: what it changes lies outside this system.".to_owned()
         }
     }];
-    match &behaviour.confirmation {
-        Confirmation::Never => {}
-        Confirmation::Always => {
-            sentences.push("**Confirmation**: the user confirms every call.".into());
-        }
-        Confirmation::Terms(Terms { exact, ceiling }) => sentences.push(format!(
-            "**Confirmation**: the user confirms `{}` up to the amount in `{}`; a lower one needs no new \
-             answer.",
-            exact.join("`, `"),
-            ceiling.amount
-        )),
-    }
-    if !behaviour.narrowing.is_empty() {
-        let pointers: Vec<_> = behaviour
-            .narrowing
-            .iter()
-            .map(|narrowing| format!("`{}`", narrowing.pointer))
-            .collect();
-        sentences.push(format!(
-            "**Narrowing**: whoever confirms may make {} smaller.",
-            pointers.join(", ")
-        ));
-    }
+    sentences.extend(confirmation(behaviour));
     match behaviour.payment {
         Payment::None => {}
         Payment::Intent => sentences
@@ -156,6 +134,32 @@ pub fn behaviour(behaviour: &Behaviour) -> Vec<String> {
     sentences.push(format!(
         "**Arguments**: {reading}; unknown ones are {unknown}{unreadable}."
     ));
+    sentences
+}
+
+/// The user's part in a call: sentences about confirmation.
+fn confirmation(behaviour: &Behaviour) -> Vec<String> {
+    let mut sentences = match &behaviour.confirmation {
+        Confirmation::Never => Vec::new(),
+        Confirmation::Always => vec!["**Confirmation**: the user confirms every call.".to_owned()],
+        Confirmation::Terms(Terms { exact, ceiling }) => vec![format!(
+            "**Confirmation**: the user confirms `{}` up to the amount in `{}`; a lower one needs no new \
+             answer.",
+            exact.join("`, `"),
+            ceiling.amount
+        )],
+    };
+    if !behaviour.narrowing.is_empty() {
+        let pointers: Vec<_> = behaviour
+            .narrowing
+            .iter()
+            .map(|narrowing| format!("`{}`", narrowing.pointer))
+            .collect();
+        sentences.push(format!(
+            "**Narrowing**: the approver may make {} smaller.",
+            pointers.join(", ")
+        ));
+    }
     sentences
 }
 

@@ -180,7 +180,7 @@ impl Drop for OpenRequest {
     fn drop(&mut self) {
         let mut used = self.quotas.lock();
         used.change(&self.who, |load| {
-            load.requests = load.requests.saturating_sub(1)
+            load.requests = load.requests.saturating_sub(1);
         });
     }
 }

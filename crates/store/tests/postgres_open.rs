@@ -1,10 +1,6 @@
 //! Opening a database: who makes its tables, which schema it has, whether it keeps what it is given.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use countersign::ledger::{Installations as _, Keyring as _, NotOurs, WrappedKey};
 use countersign_store::postgres::{OpenError, PostgresOptions, PostgresStore};

@@ -299,6 +299,7 @@ pub(crate) fn behaviour_over(own: Behaviour, entry: &ToolEntry) -> Behaviour {
         evidence: entry.evidence.unwrap_or(own.evidence),
         ttl_seconds: entry.ttl_seconds.or(own.ttl_seconds),
         confirmation: entry.confirm.clone().unwrap_or(own.confirmation),
+        narrowing: own.narrowing,
         payment: entry.payment.unwrap_or(own.payment),
         idempotency: Idempotency {
             key,

@@ -122,12 +122,11 @@ impl Manifest {
         let mut places: HashMap<&str, usize> = HashMap::new();
         for entry in &self.tool {
             let first = places.get(&*entry.name).copied();
-            match first.and_then(|at| joined.get_mut(at)) {
-                Some(first) => first.join(entry.clone()),
-                None => {
-                    places.insert(&entry.name, joined.len());
-                    joined.push(entry.clone());
-                }
+            if let Some(first) = first.and_then(|at| joined.get_mut(at)) {
+                first.join(entry.clone());
+            } else {
+                places.insert(&entry.name, joined.len());
+                joined.push(entry.clone());
             }
         }
         joined

@@ -93,7 +93,7 @@ impl DynTool for StoreToken {
                 .map_err(|_| ToolError::new(ErrorCode::InvalidArgument, Say::NotAToken))?;
             match given.token {
                 Some(token) if token.is_empty() || token.chars().any(char::is_control) => {
-                    return Err(ToolError::invalid("/token", Say::NotAToken));
+                    Err(ToolError::invalid("/token", Say::NotAToken))
                 }
                 Some(token) => {
                     ctx.state()

@@ -1,5 +1,11 @@
 //! The configuration of upstreams and tools: what is read, joined and complained about.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "tests stop where they cannot go on, and are tables"
+)]
+
 use countersign_contract::tool::{KeyRule, Recovery};
 use countersign_contract::{Effect, Input};
 use countersign_upstream::declare::spec_of;

@@ -1,5 +1,7 @@
 //! Tools of the program itself, with overrides of the configuration.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use countersign::sample::MemorySearch;
 use countersign::{Catalog, Executor, Principal, ToolCall, tool};
 use countersign_upstream::overridden::overridden;

@@ -24,12 +24,9 @@ pub struct Display {
 
 impl Display {
     /// What the tool says about a call, and the data of its simulation.
-    pub(crate) fn new(question: Option<Question>, would_answer: Option<Value>) -> Self {
-        let english = question
-            .as_ref()
-            .map(|question| rendered(question, Language::English));
+    pub(crate) fn new(question: Option<&Question>, would_answer: Option<Value>) -> Self {
+        let english = question.map(|question| rendered(question, Language::English));
         let chinese = question
-            .as_ref()
             .map(|question| rendered(question, Language::Chinese))
             .filter(|chinese| Some(chinese) != english.as_ref());
         Self {
@@ -127,7 +124,7 @@ mod tests {
         let question = Question::new("Pay\nTotal: EUR 0.01")
             .line(Wording::new("To", "收款人"), "ann\u{202e}")
             .irreversible("gone\u{200b}");
-        let display = Display::new(Some(question), Some(json!({"to": "\u{2066}ann"})));
+        let display = Display::new(Some(&question), Some(json!({"to": "\u{2066}ann"})));
         let english = json!(display.question(Language::English));
         assert_eq!(
             english,
@@ -149,7 +146,7 @@ mod tests {
         for n in 0..70 {
             question = question.line("line", n.to_string());
         }
-        let display = Display::new(Some(question), Some(json!("y".repeat(17_000))));
+        let display = Display::new(Some(&question), Some(json!("y".repeat(17_000))));
         let shown = display.question(Language::English).unwrap();
         assert_eq!(shown.lines.len(), Question::LINES_MAX + 1);
         assert_eq!(shown.lines[64].value, "6 more are not shown");

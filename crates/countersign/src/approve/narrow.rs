@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(pointer: &str, wanted: Value, expected: Option<Value>) {
+    fn check(pointer: &str, wanted: &Value, expected: Option<&Value>) {
         let asked = json!({
             "amount": 150, "text": "12.50", "items": ["a", "b", "a"],
             "to": {"who": ["x", "y"], "n": 1}, "map": {"p": 1, "q": [2]}, "other": 7,
@@ -248,7 +248,7 @@ mod tests {
         let cuts = cuts(&declared(), &asked, &[], &sent).ok();
         let after = cuts.and_then(|cuts| narrowed_value(&asked, &cuts));
         let after = after.map(|after| after.pointer(pointer).cloned().unwrap_or_default());
-        assert_eq!(after, expected, "{pointer} {wanted}");
+        assert_eq!(after.as_ref(), expected, "{pointer} {wanted}");
     }
 
     /// A13: each direction, and what is none.
@@ -288,7 +288,7 @@ mod tests {
                 ("/text", _) => json!("12.50"),
                 (_, wanted) => wanted.clone(),
             });
-            check(pointer, wanted, expected);
+            check(pointer, &wanted, expected.as_ref());
         }
     }
 

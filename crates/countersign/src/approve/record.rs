@@ -7,7 +7,7 @@ use countersign_contract::{
 use countersign_evidence::seal::{self, UserKey};
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::narrow::Cut;
 use super::question::Question;
@@ -132,25 +132,29 @@ fn about(
     narrowed: &[Cut],
     keys: &UserKey,
 ) -> Value {
-    let mut about = json!({
-        "event": event.as_str(),
-        "approval": question.id,
-        "request": question.recorded_request_id(keys).as_str(),
-        "call": question.place(keys).id,
-    });
+    let mut about = Map::from_iter([
+        ("event".to_owned(), json!(event.as_str())),
+        ("approval".to_owned(), json!(question.id)),
+        (
+            "request".to_owned(),
+            json!(question.recorded_request_id(keys).as_str()),
+        ),
+        ("call".to_owned(), json!(question.place(keys).id)),
+    ]);
     match event {
         Event::Confirmed | Event::Approved | Event::Denied => {
             let digest = keys.index(["approval shown", shown].join("\0").as_bytes());
-            about["shown"] = KeyDigest(digest).to_string().into();
-            about["shown_checked"] = how.is_checked.into();
+            about.insert("shown".to_owned(), KeyDigest(digest).to_string().into());
+            about.insert("shown_checked".to_owned(), how.is_checked.into());
             if !narrowed.is_empty() {
                 // The names of declared parameters, and no value.
-                about["narrowed"] = narrowed.iter().map(Cut::pointer).collect();
+                let pointers = narrowed.iter().map(Cut::pointer).collect();
+                about.insert("narrowed".to_owned(), pointers);
             }
         }
         Event::Asked | Event::Used | Event::Removed => {}
     }
-    about
+    Value::Object(about)
 }
 
 /// Whoever answers for others answers by name.

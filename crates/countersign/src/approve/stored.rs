@@ -536,7 +536,7 @@ impl StoredApprovals {
     }
 
     async fn answer(&self, confirm: &Confirm) -> Result<Answer, Error> {
-        let answer = self.look(confirm).await?;
+        let answer = Box::pin(self.look(confirm)).await?;
         let wait = confirm.wait.min(self.limits.wait_max);
         let approval_id = match &answer {
             Answer::Pending { approval_id, .. } if !wait.is_zero() => approval_id,
@@ -554,7 +554,7 @@ impl StoredApprovals {
         match tokio::time::timeout(wait, answered).await {
             Ok(answered) => {
                 answered?;
-                self.look(confirm).await
+                Box::pin(self.look(confirm)).await
             }
             Err(_) => Ok(answer),
         }
@@ -564,7 +564,7 @@ impl StoredApprovals {
 impl Approver for StoredApprovals {
     fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>> {
         Box::pin(async move {
-            let answer = self.answer(confirm).await;
+            let answer = Box::pin(self.answer(confirm)).await;
             answer.map_err(|error| Unavailable::new("approvals", error))
         })
     }

@@ -83,7 +83,7 @@ pub(super) struct Over {
 /// What becomes of a refusal.
 pub(super) enum Refused {
     /// It gets a record of its own; before it, these counts are written.
-    Recorded(Option<Kind>, Vec<Over>),
+    Recorded(Option<Box<Kind>>, Vec<Over>),
     /// It was counted.
     Counted,
 }
@@ -120,7 +120,7 @@ impl Refusals {
         };
         counts.insert(kind.clone(), count);
         over.retain(|over| over.count.counted.is_some());
-        Refused::Recorded(Some(kind), over)
+        Refused::Recorded(Some(Box::new(kind)), over)
     }
 
     /// The record of the first could not be kept, so it is counted like the others.

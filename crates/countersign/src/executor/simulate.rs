@@ -154,7 +154,7 @@ async fn presented(
     };
     let start = || tool.question(ctx, arguments.clone());
     let question = guarded(start, left, &ctx.cancellation).await?;
-    Ok(Display::new(question, would_answer))
+    Ok(Display::new(question.as_ref(), would_answer))
 }
 
 /// True if a dry run of a call runs the tool. One of a read shows what has to be confirmed, so it is none.

@@ -68,7 +68,7 @@ async fn a_denied_act_leaves_a_record() {
     };
     assert!(
         archive
-            .export(&[day.order.clone()], export, None)
+            .export(std::slice::from_ref(&day.order), export, None)
             .await
             .is_err()
     );

@@ -44,7 +44,7 @@ async fn several_names_lead_to_a_record() {
         for whose in [None, Some(user)] {
             assert_eq!(
                 archive.locate(name, whose, 10).await.unwrap(),
-                [row.clone()],
+                std::slice::from_ref(&row),
                 "{name}"
             );
         }

@@ -214,23 +214,23 @@ async fn a_master_key_is_replaced_in_use() {
         Vault::new(shop.store.clone(), master(byte), clock, ids)
     };
     let used = vault(9);
-    let user = "u_1";
-    let before = used.existing_key(user).await.unwrap().unwrap();
+    let owner = "u_1";
+    let before = used.existing_key(owner).await.unwrap().unwrap();
     used.change_master(master(10)).await;
-    let still = used.existing_key(user).await.unwrap().unwrap();
+    let still = used.existing_key(owner).await.unwrap().unwrap();
     assert_eq!(still.secret_bytes(), before.secret_bytes());
     used.key("u_new").await.unwrap();
     assert!(vault(10).existing_key("u_new").await.is_ok());
     assert!(vault(9).existing_key("u_new").await.is_err());
     // One that has begun anew in between reads both as well.
     let anew = vault(10).also_reading(master(9));
-    assert!(anew.existing_key(user).await.unwrap().is_some());
+    assert!(anew.existing_key(owner).await.unwrap().is_some());
 
     let wrapped = used.rewrap_all(&*master(9), |_| {}).await;
     assert_eq!(wrapped.unwrap(), 1);
     used.forget_former().await;
-    for user in [user, "u_new"] {
-        assert!(used.existing_key(user).await.unwrap().is_some());
-        assert!(vault(10).existing_key(user).await.unwrap().is_some());
+    for known in [owner, "u_new"] {
+        assert!(used.existing_key(known).await.unwrap().is_some());
+        assert!(vault(10).existing_key(known).await.unwrap().is_some());
     }
 }

@@ -211,9 +211,12 @@ async fn no_call_is_answered_while_nothing_can_be_signed() {
     let sequencer = Sequencer::builder(shop.store.clone(), signing_key())
         .clock(shop.clock.clone())
         .newest(shop.newest.clone())
-        .on_checkpoint(move |_| match keeps.load(Ordering::Relaxed) {
-            true => Err("no room on the disk".into()),
-            false => Ok(()),
+        .on_checkpoint(move |_| {
+            if keeps.load(Ordering::Relaxed) {
+                Err("no room on the disk".into())
+            } else {
+                Ok(())
+            }
         })
         .start(LastStop::default())
         .await

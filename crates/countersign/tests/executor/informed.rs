@@ -299,7 +299,7 @@ async fn a_no_holds_new_questions_back() {
 /// The policy says how long the pause is; none is none.
 #[tokio::test]
 async fn a_policy_sets_the_pause() {
-    for (cool_down, is_asked) in [(Duration::ZERO, true), (Duration::from_mins(60), false)] {
+    for (cool_down, is_asked) in [(Duration::ZERO, true), (Duration::from_hours(1), false)] {
         let strict = Strict {
             four_eyes: false,
             cool_down: Some(cool_down),
@@ -366,8 +366,8 @@ async fn answers_that_do_not_count_have_a_record() {
         .deny("ap_1", &user, None)
         .await
         .unwrap_err();
-    let log = world.log().await;
-    let refused: Vec<String> = log
+    let recorded = world.log().await;
+    let entries: Vec<String> = recorded
         .iter()
         .filter(|(leaf, stored)| {
             stored.row.kind == RecordKind::Approval && leaf["act"]["event"] == "refused"
@@ -395,7 +395,7 @@ async fn answers_that_do_not_count_have_a_record() {
         })
         .collect();
     assert_eq!(
-        refused,
+        entries,
         [
             "agent a_7 agent",
             "user  other_user",

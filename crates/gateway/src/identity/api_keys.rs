@@ -299,7 +299,7 @@ impl ApiKeys {
             Some(held) if is_of_realm(&held.key, by) => return Ok(held.clone()),
             Some(_) => {
                 self.deny(Denial::new(event, by, "not_theirs").about(id))
-                    .await
+                    .await;
             }
             None if by.realm != Realm::Any => self.deny(Denial::new(event, by, "no_key")).await,
             // Whoever may know of every key was denied nothing.

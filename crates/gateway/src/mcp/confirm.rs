@@ -198,26 +198,28 @@ impl Asking<'_> {
 
     /// The fields of the form: yes or no, and each number that may be lowered. Lists are narrowed elsewhere, because forms have none.
     fn fields(&self, approval: &Approval) -> Value {
-        let mut fields = json!({ "confirm": {
+        let confirm = json!({
             "type": "boolean",
             "title": Say::Confirm.text(self.language),
             "description": Say::ConfirmOnce.text(self.language),
-        } });
+        });
+        let mut fields = serde_json::Map::from_iter([("confirm".to_owned(), confirm)]);
         for narrowing in &approval.narrowable {
             let now = approval.arguments.pointer(&narrowing.pointer);
             if narrowing.to == Narrower::Lower
                 && let Some(Value::Number(most)) = now
             {
-                fields[&narrowing.pointer] = json!({
+                let field = json!({
                     "type": "number",
                     "title": Say::AtMost { amount: narrowing.pointer.clone() }.text(self.language),
                     "description": Say::Lower.text(self.language),
                     "maximum": most,
                     "default": most,
                 });
+                fields.insert(narrowing.pointer.clone(), field);
             }
         }
-        fields
+        Value::Object(fields)
     }
 
     /// The approval that a state names and what was shown of it, if it was ours, for this principal, tool and arguments, and not

@@ -109,12 +109,12 @@ impl Gateway {
         // The limits of users and agents are the same whichever tool is asked for.
         if let Some(any) = entries.first().map(|entry| entry.name()) {
             let left = limits.left(&attempt_of(any), store).await?;
-            told.extend(left.into_iter().map(|left| limit_status(left, any)));
+            told.extend(left.into_iter().map(|left| limit_status(&left, any)));
         }
         for tool in tools {
             let left = limits.left_of_tool(&attempt_of(tool), store).await?;
             let used = left.into_iter().filter(|left| left.left < left.calls);
-            told.extend(used.map(|left| limit_status(left, tool)));
+            told.extend(used.map(|left| limit_status(&left, tool)));
         }
         Ok(told)
     }
@@ -132,7 +132,7 @@ impl Gateway {
     }
 }
 
-fn limit_status(left: Left, tool: &ToolName) -> LimitStatus {
+fn limit_status(left: &Left, tool: &ToolName) -> LimitStatus {
     LimitStatus {
         limit: left.limit.as_str(),
         tool: left.tools.is_some().then(|| tool.to_string()),

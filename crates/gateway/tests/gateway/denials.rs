@@ -51,6 +51,7 @@ user {"count":1,"denied":"missing_scope","event":"open","target":"RECORD"}
 user {"count":1,"denied":"no_record","event":"open"}
 user {"count":1,"denied":"not_theirs","event":"open","target":"RECORD"}"#;
 
+#[expect(clippy::too_many_lines, reason = "one story of denials")]
 async fn denials_are_records_on(parts: Parts) {
     let keys = parts.api_keys();
     let rules = policy("[defaults]\nunlisted = \"allow\"");

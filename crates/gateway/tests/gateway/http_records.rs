@@ -318,12 +318,12 @@ async fn refused_calls_are_counted_in_every_store() {
         // Row and leaf say the same: the log is valid.
         let shown = server.gateway.archive().show(&counted.id).await;
         assert!(shown.is_ok(), "{shown:?}");
-        let stored = parts.store.record(&counted.id).await.unwrap().unwrap();
-        let leaf = String::from_utf8(stored.leaf).unwrap();
+        let kept = parts.store.record(&counted.id).await.unwrap().unwrap();
+        let leaf = String::from_utf8(kept.leaf).unwrap();
         let record = EvidenceRecord::from_leaf(&leaf).unwrap();
-        let counted = CountedRefusals::from_act(&record.act).unwrap();
+        let summary = CountedRefusals::from_act(&record.act).unwrap();
         assert_eq!(
-            (counted.count, counted.first.unwrap().as_str()),
+            (summary.count, summary.first.unwrap().as_str()),
             (39, &*named[0])
         );
     }

@@ -95,6 +95,7 @@ fn what_looks_like_a_mistake_is_told() {
 
 /// The review says what a call would be told: for each agent pattern and each scope alone.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one policy and its whole table")]
 async fn a_review_is_what_the_policy_decides() {
     let policy = Policy::parse(
         r#"

@@ -126,7 +126,7 @@ impl SqliteStore {
         }
         let from = connection::reader(&self.path, &self.options).map_err(Failure::from);
         let from = from.map_err(Error::from)?;
-        let temporary = Temporary::beside(to)?;
+        let temporary = Temporary::beside(to);
         copy_told(from, &temporary.0, Mark::Copy, progress).await?;
         let report = verify(&temporary.0, &self.options, progress).await?;
         temporary.name(to)?;
@@ -317,13 +317,13 @@ fn signed_by(note: &str, installation: &Installation) -> Result<Head, BackupErro
 pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Temporary {
-    pub(super) fn beside(to: &Path) -> Result<Self, BackupError> {
+    pub(super) fn beside(to: &Path) -> Self {
         let mut name = std::ffi::OsString::from(".");
         name.push(to.file_name().unwrap_or_default());
         name.push(format!(".{}.part", std::process::id()));
         let temporary = to.with_file_name(name);
         remove(&temporary);
-        Ok(Self(temporary))
+        Self(temporary)
     }
 
     /// Gives it its name, durably.

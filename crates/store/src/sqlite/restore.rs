@@ -66,8 +66,9 @@ impl SqliteStore {
 
     /// Keeps everybody else from opening a file while it is replaced.
     pub fn lock(path: &Path) -> Result<FileLock, OpenError> {
-        let _file = open::lock(path)?;
-        Ok(FileLock { _file })
+        Ok(FileLock {
+            _file: open::lock(path)?,
+        })
     }
 
     /// Copies a backup, or any other copy of a store, to a new file; the original is not touched.

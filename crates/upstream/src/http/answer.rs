@@ -116,10 +116,9 @@ impl Reader {
         match self.format {
             ResponseFormat::Json => json(),
             ResponseFormat::Text => Ok(text()),
-            ResponseFormat::Base64 => Ok(STANDARD.encode(bytes).into()),
             ResponseFormat::Auto if is_json => json(),
             ResponseFormat::Auto if is_text => Ok(text()),
-            ResponseFormat::Auto => Ok(STANDARD.encode(bytes).into()),
+            ResponseFormat::Base64 | ResponseFormat::Auto => Ok(STANDARD.encode(bytes).into()),
         }
     }
 

@@ -92,13 +92,11 @@ impl Pages {
         };
         let key = escape(parameter);
         let own = request.query.iter().find(|(name, _)| *name == key);
-        match own.and_then(|(_, value)| value.parse().ok()) {
-            Some(own) => own,
-            None => {
-                set(request, &key, first.to_string());
-                first
-            }
+        if let Some(own) = own.and_then(|(_, value)| value.parse().ok()) {
+            return own;
         }
+        set(request, &key, first.to_string());
+        first
     }
 
     /// What leads to the next page; `None` if the answer names none.
@@ -110,8 +108,8 @@ impl Pages {
                 _ => None,
             },
             PageBy::Link {} => {
-                let links = answer.headers.get_all("link").iter();
-                let link = links.filter_map(|it| next_link(it.to_str().ok()?)).next()?;
+                let mut links = answer.headers.get_all("link").iter();
+                let link = links.find_map(|it| next_link(it.to_str().ok()?))?;
                 tool.service.query_of(&link)
             }
             PageBy::Page { .. } | PageBy::Offset { .. } => None,

@@ -257,7 +257,7 @@ pub(super) fn pointer(name: &str) -> String {
 
 /// A text that a header can have.
 fn header_text(name: &str, text: String) -> Result<String, ToolError> {
-    if text.chars().any(|c| c.is_control()) {
+    if text.chars().any(char::is_control) {
         let argument = name.to_owned();
         let message = Say::NotInHeader { argument };
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)

@@ -226,7 +226,7 @@ impl Service {
             headers.insert(name, value);
             Ok(())
         };
-        for (name, value) in self.entry.headers.iter() {
+        for (name, value) in &self.entry.headers {
             set(name, value, false)?;
         }
         for (name, value) in &sending.request.headers {
@@ -328,7 +328,7 @@ impl Drop for Settle<'_> {
 }
 
 /// The longest that a timer counts.
-const TIMER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const TIMER_MAX: Duration = Duration::from_hours(24);
 
 /// A redirect must not give up encryption.
 fn is_as_safe(next: &Url, url: &Url) -> bool {

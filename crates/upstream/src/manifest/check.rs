@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign::catalog;
 use countersign_contract::Effect;
 use countersign_contract::ToolName;
-use countersign_contract::tool::{KeyRule, Recovery};
+use countersign_contract::tool::{Confirmation, KeyRule, Recovery};
 
 use crate::declare::Undeclared;
 
@@ -142,7 +142,7 @@ fn tool_entry(tool: &ToolEntry, place: &mut Checker<'_>) {
     if let Some(ms) = tool.deadline_ms {
         place.key("deadline_ms").within(ms, 1, 24 * 60 * 60 * 1_000);
     }
-    if tool.effect() == Effect::Read && tool.confirm.as_ref().is_some_and(|it| it.is_asked()) {
+    if tool.effect() == Effect::Read && tool.confirm.as_ref().is_some_and(Confirmation::is_asked) {
         let message = "a read is not confirmed; declare the effect, or leave this out";
         place.key("confirm").complain(message);
     }

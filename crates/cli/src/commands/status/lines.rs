@@ -78,10 +78,10 @@ fn server(status: &Value) -> String {
         duration(up.unwrap_or_default())
     );
     if let Some(process) = status.get("process").and_then(Value::as_u64) {
-        line.push_str(&format!(", process {process}"));
+        line = format!("{line}, process {process}");
     }
     if let Some(build) = text("/program/build") {
-        line.push_str(&format!(", build {build}"));
+        line = format!("{line}, build {build}");
     }
     line
 }
@@ -131,10 +131,10 @@ fn signing(status: &Value) -> String {
         number("/signing/checkpoint_age_seconds"),
         status.get("address").is_some(),
     ) {
-        line.push_str(&format!(", known for {}", duration(age)));
+        line = format!("{line}, known for {}", duration(age));
     }
     if let Some(unsigned) = number("/signing/unsigned_records") {
-        line.push_str(&format!(", {unsigned} not signed yet"));
+        line = format!("{line}, {unsigned} not signed yet");
     }
     line
 }

@@ -29,7 +29,7 @@ use judge::Judgement;
 /// folder tells whether anything that was signed would be lost; then this is refused, unless you accept the loss. A new log
 /// begins then: its first record names the last known checkpoint of the old one, and all API keys and open approvals end.
 ///
-/// Without FILE, the store that was put in its place by other means, such as pg_restore, is looked at in the same way.
+/// Without FILE, the store that was put in its place by other means, such as `pg_restore`, is looked at in the same way.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

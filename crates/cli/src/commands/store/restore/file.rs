@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use countersign::clock::{Clock as _, SystemClock};
 use countersign_store::sqlite::{BackupError, OpenError, SqliteStore};
 use zeroize::Zeroizing;
 
@@ -199,7 +200,7 @@ fn set_aside(path: &Path) -> Result<(), Failure> {
     let beside = path.parent().filter(|path| !path.as_os_str().is_empty());
     let beside = Folder::existing(beside.unwrap_or(Path::new(".")).to_owned())?;
     let replaced = beside.subfolder(REPLACED)?;
-    let at = jiff::Timestamp::now().as_millisecond();
+    let at = SystemClock::new().now().as_millisecond();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     for suffix in ["-wal", "-shm", ""] {
         let from = with_suffix(path, suffix);

@@ -38,18 +38,18 @@ impl Judgement {
         let open = |note: &str| Checkpoint::open(note, &place.log_key).ok();
         let known = |note: Option<String>| note.and_then(|note| Some((open(&note)?, note)));
         // Of the notes in the folder only the signer's own tells that nothing came after it.
-        let own = known(place.folder.read(SIGNED)?);
-        let is_own = own.is_some();
-        let held = known(place.folder.read(CHECKPOINT)?);
-        let held = [own, held]
+        let from_sequencer = known(place.folder.read(SIGNED)?);
+        let is_own = from_sequencer.is_some();
+        let newest = known(place.folder.read(CHECKPOINT)?);
+        let newest = [from_sequencer, newest]
             .into_iter()
             .flatten()
-            .max_by_key(|held| held.0.size);
+            .max_by_key(|newest| newest.0.size);
         let signed_size = signed
             .as_deref()
             .and_then(open)
             .map_or(0, |signed| signed.size);
-        let standing = match &held {
+        let standing = match &newest {
             Some((known, _)) if known.size > head.size => {
                 verified(place, None)?;
                 Standing::Older(known.size - head.size)
@@ -72,7 +72,7 @@ impl Judgement {
                 }
             }
         };
-        let newest = match held {
+        let newest = match newest {
             Some((known, note)) if known.size >= signed_size => Some(note),
             Some(_) | None => signed.clone(),
         };
