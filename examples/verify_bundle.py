@@ -24,7 +24,7 @@ except ImportError:
     sys.exit("the package `cryptography` is missing: pip install cryptography, or apt install python3-cryptography")
 
 FORMAT = "countersign.dev/bundle@v1"
-KINDS = ["call", "denial", "approval", "access", "erasure", "config", "resolution", "checkpoint"]
+KINDS = ["call", "denial", "approval", "access", "erasure", "config", "intent", "resolution", "checkpoint"]
 TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?Z\Z")
 VERDICTS = {
     "valid": ("valid", 0),

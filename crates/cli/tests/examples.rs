@@ -29,7 +29,14 @@ const COMMANDS: [&str; 16] = [
 
 /// What needs something that only its reader has: a name from another answer, another program, a secret,
 /// or no end.
-const NEEDS_MORE: [&str; 5] = [" ev_01", "$NEW", "| jq", "--rules new-rules", "curl "];
+const NEEDS_MORE: [&str; 6] = [
+    " ev_01",
+    " order_0123",
+    "$NEW",
+    "| jq",
+    "--rules new-rules",
+    "curl ",
+];
 
 fn shell(folder: &Path, line: &str) -> Output {
     let _watchdog = Watchdog::start();

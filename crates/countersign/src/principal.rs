@@ -20,7 +20,7 @@ use crate::realm::Realm;
 ///     .scope("tools:call");
 /// assert!(agent.holds("tools:call") && !agent.may_act_for_others);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Principal {
     /// Who it is.
     pub actor: Actor,
@@ -44,6 +44,35 @@ pub struct Principal {
     /// The token that proved it, for tools that exchange it for one of their own; `None` if it was not a token.
     pub token: Option<BearerToken>,
 }
+
+/// Two principals are equal whatever token proved them: a token that was renewed makes nobody else.
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            actor,
+            user_id,
+            has_user,
+            chain,
+            scopes,
+            may_act_for_others,
+            realm,
+            effects,
+            credential,
+            token: _,
+        } = self;
+        *actor == other.actor
+            && *user_id == other.user_id
+            && *has_user == other.has_user
+            && *chain == other.chain
+            && *scopes == other.scopes
+            && *may_act_for_others == other.may_act_for_others
+            && *realm == other.realm
+            && *effects == other.effects
+            && *credential == other.credential
+    }
+}
+
+impl Eq for Principal {}
 
 /// A caller's token. It cannot be printed.
 #[derive(Clone, PartialEq, Eq)]

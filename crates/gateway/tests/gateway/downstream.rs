@@ -36,7 +36,7 @@ impl Tool for Fetch {
 }
 
 async fn echo(headers: HeaderMap) -> axum::Json<Value> {
-    let of_transport = ["accept", "host", "user-agent"];
+    let of_transport = ["accept", "accept-encoding", "host", "user-agent"];
     let told = headers
         .iter()
         .filter(|(name, _)| !of_transport.contains(&name.as_str()));

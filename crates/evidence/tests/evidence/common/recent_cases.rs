@@ -235,7 +235,7 @@ fn spellings() -> Vec<Case> {
         with(
             "leaf-of-a-reserved-kind",
             "\"kind\":\"call\"",
-            "\"kind\":\"intent\"",
+            "\"kind\":\"prune\"",
         ),
         with("leaf-of-a-later-version", "\"v\":2}", "\"v\":3}"),
         with(

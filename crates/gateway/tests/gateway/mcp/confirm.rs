@@ -139,7 +139,7 @@ async fn a_user_lowers_an_amount() {
     let field = &form["requestedSchema"]["properties"]["/amount"];
     assert_eq!(
         (&field["type"], &field["maximum"]),
-        (&json!("number"), &json!(150))
+        (&json!("number"), &json!(150.0))
     );
     // More than was asked for is no answer.
     let more = answered(
