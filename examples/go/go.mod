@@ -1,0 +1,3 @@
+module countersign.example/orders
+
+go 1.18
