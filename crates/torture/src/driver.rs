@@ -1,4 +1,4 @@
-//! Starts workers, ends them, and compares what was told with what happened.
+//! Starts workers, ends them, and compares their answers with the effects that happened.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -22,7 +22,7 @@ pub use check::{Tally, check};
 pub use kills::{Kills, kills};
 pub use race::{Race, race};
 
-/// How workers are started.
+/// The program, store and ledger that every worker of a run uses.
 #[derive(Debug, Clone)]
 pub struct Arena {
     /// The worker's program.
@@ -33,29 +33,29 @@ pub struct Arena {
     pub ledger: PathBuf,
 }
 
-/// What one worker is started with.
+/// The options of one worker.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// Which tool.
+    /// The tool that it calls.
     pub kind: Kind,
-    /// Which keys.
+    /// The idempotency keys, as numbers.
     pub keys: Range<u32>,
-    /// Where in the range it starts.
+    /// Offset in the key range of the first call.
     pub turn: u32,
-    /// How many calls run at once.
+    /// Maximum number of concurrent calls.
     pub tasks: usize,
-    /// Where it ends, and the how-manieth time it passes there.
+    /// The point at which it ends, and the number of passes until then. `None` if it runs to its end.
     pub die: Option<(Point, u32)>,
-    /// Whether it only pauses there.
+    /// True if it only pauses at that point.
     pub pauses: bool,
-    /// Whose keys they are.
+    /// The user that calls, and so the owner of the keys.
     pub user: String,
-    /// Whether all calls count in one document.
+    /// True if all calls count in one document.
     pub together: bool,
 }
 
 impl Start {
-    /// A worker that calls these keys and dies nowhere.
+    /// A worker that calls these keys and is not killed.
     pub fn new(kind: Kind, keys: Range<u32>) -> Self {
         Self {
             kind,
@@ -70,7 +70,7 @@ impl Start {
     }
 }
 
-/// A worker that runs.
+/// A running worker process.
 pub struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -111,7 +111,7 @@ impl Arena {
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                // Nobody reads any more: the worker has been given up.
+                // The receiver is gone: the driver has given up this worker.
                 if sender.send(line).is_err() {
                     break;
                 }
@@ -120,12 +120,12 @@ impl Arena {
         Ok(Running { child, lines })
     }
 
-    /// The effects elsewhere so far: how often each call of a tool had one.
+    /// Counts the external effects so far, for each key of a tool.
     pub fn effects(&self, kind: Kind) -> Result<BTreeMap<u32, usize>> {
         self.counted(kind.tool())
     }
 
-    /// The answers of users so far: how often each call of a tool was confirmed.
+    /// Counts the confirmations by users so far, for each key of a tool.
     pub fn approvals(&self, kind: Kind) -> Result<BTreeMap<u32, usize>> {
         self.counted(&confirmation_of(kind))
     }
@@ -143,14 +143,14 @@ impl Arena {
         Ok(counted)
     }
 
-    /// Runs a worker to its end, however it comes; true where it was killed.
+    /// Runs a worker until its process ends; true if it was killed.
     pub fn run(&self, start: &Start, tally: &mut Tally) -> Result<bool> {
         self.start(start)?.finish(tally)
     }
 }
 
 impl Running {
-    /// Waits for so many answers, or for the end.
+    /// Reads this many answers, or fewer if the worker ends before.
     pub fn wait_for(&mut self, answers: usize, tally: &mut Tally) -> Result<()> {
         for _ in 0..answers {
             match self.lines.recv() {
@@ -161,12 +161,12 @@ impl Running {
         Ok(())
     }
 
-    /// Ends it at once, in the middle of whatever it does.
+    /// Kills the process at once, in the middle of its work.
     pub fn kill(&mut self) -> Result<()> {
         Ok(self.child.kill()?)
     }
 
-    /// Waits until it stands still.
+    /// Waits until the process is stopped.
     pub fn wait_paused(&self) -> Result<()> {
         let status = waitpid(Some(self.pid()?), WaitOptions::UNTRACED)?;
         match status {
@@ -175,7 +175,7 @@ impl Running {
         }
     }
 
-    /// Lets it go on.
+    /// Resumes a paused process.
     pub fn resume(&self) -> Result<()> {
         kill_process(self.pid()?, Signal::CONT)?;
         let mut line = self.child.stdin.as_ref().context("a worker has an input")?;
@@ -187,7 +187,7 @@ impl Running {
         Pid::from_raw(id).context("a process has a number")
     }
 
-    /// Takes everything that it has told, to its end; true where it was killed.
+    /// Reads all remaining answers and waits for the process to end; true if it was killed.
     pub fn finish(mut self, tally: &mut Tally) -> Result<bool> {
         while let Ok(line) = self.lines.recv() {
             tally.told(&parse(&line)?);
@@ -207,7 +207,7 @@ fn parse(line: &str) -> Result<Told> {
     serde_json::from_str(line).with_context(|| format!("a worker said {line:?}"))
 }
 
-/// Where the worker's program is: beside the program that asks.
+/// Path of the worker's program, beside the current program.
 pub fn worker_program() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let mut folder = own.parent().map(Path::to_owned).unwrap_or_default();

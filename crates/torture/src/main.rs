@@ -1,6 +1,6 @@
-//! `countersign-torture`: a worker that may die, and the drivers that count what is left.
+//! `countersign-torture`: a worker that may die, and the drivers that check the effects afterwards.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ use countersign_torture::driver::{Arena, Kills, Race, kills, race, worker_progra
 use countersign_torture::point::{End, Fate, Point};
 use countersign_torture::server;
 use countersign_torture::tools::Kind;
+use countersign_torture::upstream::{self, Act};
 use countersign_torture::worker::{self, Job};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -25,6 +26,24 @@ struct Cli {
 enum Command {
     /// Runs keyed calls and tells what was answered; started by the others.
     Worker(Worker),
+    /// Serves effects over HTTP that can be counted; started by tests.
+    Service {
+        #[arg(long)]
+        address: String,
+        #[arg(long)]
+        ledger: PathBuf,
+        #[arg(long)]
+        act: Act,
+    },
+    /// Makes one call to such a service and prints the reply; started by tests.
+    Call {
+        #[arg(long)]
+        store: String,
+        #[arg(long)]
+        manifest: PathBuf,
+        #[arg(long)]
+        key: Option<String>,
+    },
     /// `kill -9` at every point and at any moment, on SQLite and PostgreSQL.
     Kills {
         /// How many kills of each kind of tool on each store.
@@ -85,6 +104,19 @@ struct Worker {
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Worker(worker) => work(worker),
+        Command::Service {
+            address,
+            ledger,
+            act,
+        } => runtime()?.block_on(upstream::serve(&address, ledger, act)),
+        Command::Call {
+            store,
+            manifest,
+            key,
+        } => {
+            let reply = runtime()?.block_on(upstream::call(&store, &manifest, key))?;
+            Ok(writeln!(std::io::stdout(), "{reply}")?)
+        }
         Command::Kills { kills, seed } => all_kills(kills, seed),
         Command::Race { keys, processes } => races(keys, processes),
         Command::Restarts { times, keys } => restarts(times, keys),
@@ -112,11 +144,15 @@ fn work(worker: Worker) -> Result<()> {
         together: worker.together,
         fails: false,
     };
+    runtime()?.block_on(worker::run(job))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    runtime.block_on(worker::run(job))
+    Ok(runtime)
 }
 
 fn all_kills(count: u32, seed: u64) -> Result<()> {

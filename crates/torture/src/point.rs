@@ -1,4 +1,4 @@
-//! Where a worker dies: before or after an operation of the store, or inside its tool.
+//! The points at which a worker dies: before or after an operation of the store, or inside its tool.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,21 +10,21 @@ use countersign::ledger::Store;
 use countersign_testkit::faulty::{FaultyStore, Op, When};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// A place in the path of a call.
+/// A point in the path of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// Around an operation of the store.
+    /// Before or after an operation of the store.
     Store(Op, When),
     /// In the tool, before its effect.
     BeforeEffect,
     /// In the tool, after its effect and before it answers.
     AfterEffect,
-    /// When the call is answered and nobody has been told.
+    /// After the call is answered, before the answer is written out.
     BeforeTelling,
 }
 
 impl Point {
-    /// Every place, in the order in which a call passes them.
+    /// Every point, in the order in which a call passes them.
     pub const ALL: [Self; 15] = [
         Self::Store(Op::Keys, When::Before),
         Self::Store(Op::Keys, When::After),
@@ -61,16 +61,16 @@ impl FromStr for Point {
     }
 }
 
-/// What happens at a point.
+/// The end of a worker at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The process is gone, as by `kill -9`.
     Death,
-    /// The process stands still until somebody lets it go on.
+    /// The process is stopped until the driver resumes it.
     Pause,
 }
 
-/// Ends when a point has been passed often enough.
+/// A planned end: death or pause after a number of passes of a point.
 #[derive(Debug, Clone)]
 pub struct Fate {
     point: Option<Point>,
@@ -79,7 +79,7 @@ pub struct Fate {
 }
 
 impl Fate {
-    /// Comes when `point` is passed for the `nth` time; never where there is none.
+    /// Plans the end for the `nth` pass of `point`; never if there is no point.
     pub fn new(point: Option<Point>, nth: u32, end: End) -> Self {
         Self {
             point,
@@ -88,7 +88,7 @@ impl Fate {
         }
     }
 
-    /// Passes a point, perhaps for the last time.
+    /// Passes a point. On the planned pass the process dies or pauses.
     pub fn pass(&self, point: Point) {
         if self.point == Some(point) && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             match self.end {
@@ -98,7 +98,7 @@ impl Fate {
         }
     }
 
-    /// A store whose operations are points.
+    /// Wraps a store so that its operations are points.
     pub fn over(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let fate = self.clone();
         let plan = move |op, when| -> BoxFuture<'static, bool> {
@@ -109,16 +109,16 @@ impl Fate {
     }
 }
 
-/// The same end as `kill -9`: nothing is written, closed or unlocked.
+/// Ends the process as `kill -9` does: nothing is written, closed or unlocked.
 fn die() {
-    // A process that could not kill itself would spoil the count, so it stays here until somebody does.
+    // A process that could not kill itself would spoil the count, so it stays here until the driver kills it.
     let _ = kill_process(getpid(), Signal::KILL);
     loop {
         std::thread::park();
     }
 }
 
-/// Every thread stands still, in the middle of the call, until the driver lets it go on.
+/// Stops every thread, in the middle of the call, until the driver resumes the process.
 ///
 /// The signal goes to the process, and the kernel may stop this thread a moment after the others. So this thread also
 /// waits for the driver's line.

@@ -1,4 +1,4 @@
-//! What happens to a PostgreSQL server while processes work with it.
+//! The disturbances of a PostgreSQL server while processes work with it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::postgres::TempPostgres;
 use tokio_postgres::NoTls;
 
-/// Makes the schema.
+/// Creates the schema.
 pub fn prepare(url: &str) -> Result<()> {
     block_on(async {
         PostgresStore::open(PostgresOptions::new(url)).await?;
@@ -15,7 +15,7 @@ pub fn prepare(url: &str) -> Result<()> {
     })
 }
 
-/// The leases of everybody who runs are over: what the server's clock would do after a while.
+/// Expires the leases of all running calls, as the server's clock would do after a while.
 pub fn expire_leases(url: &str) -> Result<()> {
     run(
         url,
@@ -24,7 +24,7 @@ pub fn expire_leases(url: &str) -> Result<()> {
     )
 }
 
-/// The answers of everything that is settled are no longer kept.
+/// Expires the retention of all settled answers.
 pub fn expire_answers(url: &str) -> Result<()> {
     run(
         url,
@@ -32,7 +32,8 @@ pub fn expire_answers(url: &str) -> Result<()> {
     )
 }
 
-/// Cuts every connection, or restarts the server as if it had crashed, in turn, after a moment of work.
+/// Lets the processes work for a moment, then cuts every connection, or restarts the server as after a crash every
+/// fourth time.
 pub fn disturb(server: &TempPostgres, url: &str, round: u32) -> Result<()> {
     // Not a wait for something to be done: the work between two disturbances.
     std::thread::sleep(Duration::from_millis(u64::from(round * 37 % 120)));
@@ -53,13 +54,13 @@ fn run(url: &str, statement: &str) -> Result<()> {
         let connection = tokio::spawn(connection);
         client.batch_execute(statement).await?;
         drop(client);
-        // However it ends: what was asked for is done.
+        // The result does not matter: the statement is done.
         let _ = connection.await;
         Ok(())
     })
 }
 
-/// On a thread of its own: whoever asks may be inside a runtime already.
+/// Runs on a thread of its own, because the caller may be inside a runtime already.
 fn block_on<F: Future<Output = Result<()>> + Send>(work: F) -> Result<()> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {

@@ -17,14 +17,14 @@ use serde_json::json;
 
 use crate::point::{Fate, Point};
 
-/// What a tool does with its effect, and what is done when nobody knows.
+/// The kind of a tool: its effect, and the recovery when the result of the effect is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// State that is committed with the call.
     Write,
-    /// A line in a file; an operator has to find out.
+    /// A line in a file; an operator has to find out if it was written.
     Operator,
-    /// A line in a file; running it twice does no harm.
+    /// A line in a file; a second run does no harm.
     Retry,
     /// A line in a file; the file's reader honours the downstream key.
     Downstream,
@@ -91,7 +91,8 @@ impl Kind {
     }
 }
 
-/// Every call costs a cent, and there is more than enough: what is counted is whether it all adds up.
+/// Budgets under which every call costs one cent. The limits are never reached; the tests only check that the sums are
+/// right.
 pub fn budgets() -> anyhow::Result<Budgets> {
     let currency = Currency::new("EUR")?;
     let budgets = Kind::ALL.map(|kind| {
@@ -177,7 +178,7 @@ struct Counted {
     fate: Fate,
 }
 
-/// Where the writing tool counts.
+/// The documents in which the writing tools count.
 const COUNTERS: Collection = Collection::of_user("counter");
 
 impl DynTool for Counted {

@@ -1,4 +1,4 @@
-//! A process that runs keyed calls and tells what was answered.
+//! A process that runs keyed calls and writes out the answers.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ use serde_json::{Value, json};
 use crate::point::{Fate, Point};
 use crate::tools::{self, Kind};
 
-/// What a worker is told to do.
+/// The work of one worker.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// `postgres://…`, or the path of a SQLite file.
     pub store: String,
     /// The ledger of effects.
     pub ledger: PathBuf,
-    /// Which tool.
+    /// The tool that it calls.
     pub kind: Kind,
-    /// The keys, as numbers; the order in which they are called is turned by `turn`.
+    /// The keys, as numbers; `turn` rotates the order in which they are called.
     pub keys: std::ops::Range<u32>,
-    /// Where in the range it starts.
+    /// Offset in the key range of the first call.
     pub turn: u32,
-    /// How many calls run at once.
+    /// Maximum number of concurrent calls.
     pub tasks: usize,
-    /// Where it dies.
+    /// The point at which it dies or pauses.
     pub fate: Fate,
-    /// Whose keys they are.
+    /// The user that calls, and so the owner of the keys.
     pub user: String,
-    /// Whether all calls of a writing tool count in one document.
+    /// True if all calls of a writing tool count in one document.
     pub together: bool,
-    /// Whether the tool finds nothing to do, and says so before its effect.
+    /// True if the tool fails with `NOT_FOUND` before its effect.
     pub fails: bool,
 }
 
@@ -49,22 +49,22 @@ pub struct Job {
 pub struct Told {
     /// The key.
     pub key: u32,
-    /// Whether it worked.
+    /// True if the call succeeded.
     pub ok: bool,
-    /// The code, where it did not.
+    /// The error code; `None` if the call succeeded.
     pub code: Option<String>,
-    /// Why a conflict is one.
+    /// The reason of a conflict.
     pub reason: Option<String>,
-    /// Whether the same call may be sent again.
+    /// True if the same call may be sent again.
     pub retryable: bool,
-    /// The answer.
+    /// The data of the reply.
     pub data: Value,
-    /// Whether it was an earlier one.
+    /// True if the reply is a replay of an earlier one.
     pub replayed: bool,
 }
 
-/// The master key of all torture; what matters here is not secrecy.
-const MASTER: [u8; 32] = [7; 32];
+/// The master key of all torture runs; it need not be secret.
+pub(crate) const MASTER: [u8; 32] = [7; 32];
 
 /// Opens a store by its name.
 pub async fn open(name: &str) -> Result<Arc<dyn Store>> {
@@ -92,7 +92,7 @@ pub fn executor(store: Arc<dyn Store>, ledger: &Path, fate: &Fate) -> Result<Exe
     Ok(executor.build())
 }
 
-/// Calls every key once and writes a line an answer, as soon as it is there.
+/// Calls every key once and writes one line for each answer, as soon as it is there.
 pub async fn run(job: Job) -> Result<()> {
     let store = open_at_last(&job.store).await?;
     let executor = executor(job.fate.over(store.clone()), &job.ledger, &job.fate)?;
@@ -118,7 +118,7 @@ pub async fn run(job: Job) -> Result<()> {
     Ok(())
 }
 
-/// Opens a store that may be starting: as often as a supervisor would start this process again.
+/// Opens a store that may still be starting: retries as often as a supervisor would restart this process.
 async fn open_at_last(name: &str) -> Result<Arc<dyn Store>> {
     for _ in 0..OPENINGS_MAX {
         if let Ok(store) = open(name).await {
@@ -131,7 +131,7 @@ async fn open_at_last(name: &str) -> Result<Arc<dyn Store>> {
 
 const OPENINGS_MAX: u32 = 100;
 
-/// How often a call is confirmed and sent again; once is enough.
+/// Maximum number of sends of a call that asks for confirmation; two are enough.
 const CONFIRMED_MAX: u32 = 4;
 
 /// The approval that a call waits for.
@@ -142,7 +142,7 @@ fn asked(reply: &ReplyEnvelope) -> Option<String> {
     is_asked.then(|| id.to_owned())
 }
 
-/// The user says yes, and the ledger has it.
+/// Approves the call as its user, and notes the confirmation in the ledger.
 async fn confirm(executor: &Executor, job: &Job, key: u32, approval_id: &str) {
     let by = Principal::user(job.user.clone());
     let answered = executor.approvals().approve(approval_id, &by, None).await;
@@ -153,7 +153,7 @@ async fn confirm(executor: &Executor, job: &Job, key: u32, approval_id: &str) {
     }
 }
 
-/// Under which the ledger counts the answers of users.
+/// The name under which the ledger counts the confirmations by users.
 pub fn confirmation_of(kind: Kind) -> String {
     format!("confirmed:{}", kind.tool())
 }

@@ -37,7 +37,7 @@ impl Board {
         effects.values().sum()
     }
 
-    /// A worker with one key, in peace; what it was told.
+    /// Runs a worker with one key, without disturbance; returns its answers.
     fn call(&self, kind: Kind) -> Tally {
         let mut tally = Tally::default();
         let killed = self.arena.run(&Start::new(kind, 0..1), &mut tally);
@@ -125,8 +125,8 @@ fn four_processes() {
     assert_eq!(board.effects(Kind::Operator), 1);
 }
 
-/// Case 4: `kill -9` after the effect and before its record. Unless the tool has said that running it
-/// again is safe, it is not run again, and the key says that nobody knows.
+/// Case 4: `kill -9` after the effect and before its record. Unless the tool has declared that running it again is
+/// safe, it is not run again, and the key is answered as in doubt.
 #[test]
 fn killed_between_effect_and_record() {
     for (kind, effects, is_answered) in [
@@ -175,8 +175,8 @@ fn second_replica_while_the_first_lives() {
     assert_eq!(board.effects(Kind::Operator), 1);
 }
 
-/// Case 6: an owner that was paused beyond its lease and overtaken is fenced: what counts is the answer of
-/// the one who took over, also for the late one.
+/// Case 6: an owner that was paused beyond its lease and overtaken is fenced: the answer of the process that took over
+/// counts, and the late owner returns it too.
 #[test]
 fn zombie_after_takeover() {
     let board = Board::on_postgres();
@@ -194,7 +194,7 @@ fn zombie_after_takeover() {
     assert_eq!(board.effects(Kind::Retry), 2);
 }
 
-/// Case 6, without takeover: an owner that was only thought lost says what happened after all.
+/// Case 6, without takeover: an owner that was only thought lost settles its call after all.
 #[test]
 fn a_late_owner_resolves_its_own_doubt() {
     let board = Board::on_postgres();

@@ -9,7 +9,7 @@ use countersign_torture::driver::{Arena, Kills, Race, kills, race};
 use countersign_torture::server;
 use countersign_torture::tools::Kind;
 
-/// No worker is waited for longer than this.
+/// The longest wait for a worker.
 fn watchdog() -> Watchdog {
     Watchdog::after(Duration::from_mins(9))
 }
@@ -37,8 +37,8 @@ fn check_kills(arena: &Arena, kind: Kind, count: u32, expire_leases: &dyn Fn() -
     assert_eq!(verdict.succeeded + verdict.in_doubt, keys as usize);
 }
 
-/// A18: after `kill -9` at any point nothing that was acknowledged is lost and nothing has happened twice;
-/// where it is not known, the key says so. One SQLite file.
+/// A18: after `kill -9` at any point nothing that was acknowledged is lost and nothing has happened twice; where the
+/// result is unknown, the key is answered as in doubt. One SQLite file.
 #[test]
 fn killed_processes_on_sqlite() {
     let _watchdog = watchdog();
@@ -122,8 +122,8 @@ fn parallel_adds_add_up() {
     assert_eq!(counts, (1..=20).collect::<Vec<_>>());
 }
 
-/// A PostgreSQL that cuts connections and restarts: every caller gets the truth, or an error that says
-/// that a retry is safe.
+/// A PostgreSQL that cuts connections and restarts: every caller gets the true result, or an error that says that a
+/// retry is safe.
 #[test]
 fn a_server_that_restarts() {
     let _watchdog = watchdog();

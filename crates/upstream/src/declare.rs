@@ -9,8 +9,10 @@ use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::parameter::{Leniency, OnOptionalError, Sensitivity};
 use countersign_contract::schema::ext;
-use countersign_contract::tool::{BindPolicy, Idempotency, KeyRule};
-use countersign_contract::{Behaviour, Digest, Effect, ErrorCode, Input, ToolName, ToolSpec};
+use countersign_contract::tool::{BindPolicy, Idempotency, KeyRule, Recovery};
+use countersign_contract::{
+    Behaviour, Digest, Effect, ErrorCode, Input, Parameter, ToolName, ToolSpec, ValueKind,
+};
 use serde_json::{Map, Value, json};
 
 use crate::manifest::{ArgumentEntry, ParameterEntry, ToolEntry};
@@ -18,13 +20,13 @@ use crate::manifest::{ArgumentEntry, ParameterEntry, ToolEntry};
 /// The argument by which a model chooses a filter.
 pub(crate) const SELECT: &str = "select";
 
-/// An entry makes no declaration.
+/// An entry cannot be made into a declaration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undeclared {
-    /// The name is not well formed.
+    /// The name is not a valid tool name.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// Something is said of an argument that cannot be.
+    /// A setting of an argument does not fit the schema, usually because the argument is misspelt.
     #[error("the argument {argument:?}: {message}")]
     Argument {
         /// Name of the argument.
@@ -36,7 +38,7 @@ pub enum Undeclared {
 
 /// The declaration of a tool.
 pub fn spec_of(entry: &ToolEntry) -> Result<ToolSpec, Undeclared> {
-    let name = ToolName::new(&*entry.name)?;
+    let name = ToolName::new(entry.shown())?;
     let description = entry.description.clone().unwrap_or_default();
     let spec = ToolSpec::new(name, description)
         .input(input_of(entry)?)
@@ -87,7 +89,7 @@ fn parts(root: &Map<String, Value>) -> Vec<&Map<String, Value>> {
 /// Most parts that the root of a schema is made of.
 const PARTS_MAX: usize = 64;
 
-/// What a JSON pointer of a reference leads to.
+/// Resolves the JSON pointer of a reference; `None` if it leads nowhere.
 fn pointed<'s>(root: &'s Map<String, Value>, pointer: &str) -> Option<&'s Map<String, Value>> {
     let (first, rest) = pointer.strip_prefix('/')?.split_once('/')?;
     root.get(first)?.pointer(&format!("/{rest}"))?.as_object()
@@ -189,7 +191,7 @@ fn hide(schema: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Writes what is said of an argument into its schema.
+/// Writes an entry's settings of an argument into its schema.
 fn describe(
     schema: &mut Map<String, Value>,
     name: &str,
@@ -201,6 +203,12 @@ fn describe(
             "the schema has no such property at its root; declare it there, or correct the name"
                 .to_owned(),
     })?;
+    if let Some(kind) = argument.kind {
+        add_kind(property, kind).map_err(|message| Undeclared::Argument {
+            argument: name.to_owned(),
+            message,
+        })?;
+    }
     let mut set = |keyword: &str, value: Option<Value>| {
         if let Some(value) = value {
             property.insert(keyword.to_owned(), value);
@@ -209,7 +217,6 @@ fn describe(
     set("description", argument.description.clone().map(Value::from));
     set("examples", argument.example.clone().map(|it| json!([it])));
     set("default", argument.default.clone());
-    set(ext::KIND, argument.kind.map(|it| it.as_str().into()));
     set(ext::ALIASES, argument.aliases.clone().map(Value::from));
     let sensitivity = argument.sensitivity.map(|it| match it {
         Sensitivity::Public => "public".into(),
@@ -227,6 +234,40 @@ fn describe(
     set(ext::ON_OPTIONAL_ERROR, rule.map(Value::from));
     Ok(())
 }
+
+/// Adds the rules of a kind to a foreign schema: its format, and its type if the schema has none. The type that the upstream wants on the
+/// wire stays.
+fn add_kind(property: &mut Map<String, Value>, kind: ValueKind) -> Result<(), String> {
+    let own = Input::parameters([Parameter::new("it", kind, "")]).json_schema();
+    let own = own.pointer("/properties/it").and_then(Value::as_object);
+    for (keyword, value) in own.into_iter().flatten() {
+        match (keyword.as_str(), property.get(keyword)) {
+            ("description", _) => {}
+            ("type", Some(foreign)) => {
+                let types = foreign
+                    .as_array()
+                    .map_or(std::slice::from_ref(foreign), Vec::as_slice);
+                let is_whole = types.contains(&"integer".into()) && *value == "number";
+                // A type that there is not is complained about with the schema.
+                let is_type = types.iter().all(|it| TYPES.iter().any(|known| it == known));
+                if is_type && !types.contains(value) && !is_whole {
+                    let kind = kind.as_str();
+                    return Err(format!(
+                        "the schema has the type {foreign}, which no value of kind {kind} has; choose another kind"
+                    ));
+                }
+            }
+            (ext::KIND, _) | (_, None) => drop(property.insert(keyword.clone(), value.clone())),
+            (_, Some(_)) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = [
+    "null", "boolean", "integer", "number", "string", "array", "object",
+];
 
 /// The schema of an argument, as an object that can be added to.
 fn property_of<'s>(
@@ -324,6 +365,22 @@ pub(crate) fn behaviour_over(own: Behaviour, entry: &ToolEntry) -> Behaviour {
     }
 }
 
+/// True if the upstream may get the request of a call twice: a read, a dry run, or a call that the upstream tells from
+/// another by its key and of which the entry says that a repeat does no harm.
+pub(crate) fn is_repeatable(spec: &ToolSpec, ctx: &CallContext) -> bool {
+    match spec.behaviour.effect {
+        Effect::Read => true,
+        Effect::Write | Effect::External if ctx.is_dry_run() => true,
+        Effect::Write | Effect::External => {
+            let is_declared = match spec.behaviour.recovery {
+                Recovery::Retry | Recovery::DownstreamKey { .. } => true,
+                Recovery::Operator | Recovery::Reconcile { .. } => false,
+            };
+            is_declared && ctx.downstream_key().is_some()
+        }
+    }
+}
+
 /// The declared version, or a digest of the entry: a request that changes is another version of the tool.
 fn version_of(entry: &ToolEntry) -> String {
     if let Some(version) = &entry.version {
@@ -336,12 +393,18 @@ fn version_of(entry: &ToolEntry) -> String {
 
 /// Finds out whether a catalog would take such a tool.
 pub(crate) fn probe(spec: ToolSpec) -> Result<(), catalog::Error> {
-    let tool = Arc::new(Declared(spec));
+    let tool = Arc::new(Declared::new(spec));
     Catalog::builder().dyn_tool(tool).build().map(drop)
 }
 
 /// A tool that is only declared.
-struct Declared(ToolSpec);
+pub(crate) struct Declared(ToolSpec);
+
+impl Declared {
+    pub(crate) fn new(spec: ToolSpec) -> Self {
+        Self(spec)
+    }
+}
 
 impl DynTool for Declared {
     fn spec(&self) -> &ToolSpec {

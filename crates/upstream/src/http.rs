@@ -1,23 +1,26 @@
 //! HTTP services as upstreams.
 //!
-//! `plan` knows where each argument goes (`style`, `body` write it), `service` is one upstream while the gateway runs, `send` makes
+//! `plan` knows where each argument goes (`style`, `body` write it, `owned` keeps callers off the operator's names), `service` is one upstream while the gateway runs, `send` makes
 //! the attempts, `answer` reads what came back and `fault` maps what went wrong; `tool` is the whole call on one screen.
 
-mod answer;
-mod auth;
+pub(crate) mod answer;
+pub(crate) mod auth;
 mod body;
-mod breaker;
-mod fault;
-mod guard;
+pub(crate) mod breaker;
+mod digits;
+pub(crate) mod fault;
+pub(crate) mod guard;
 mod identity;
 mod node;
+mod owned;
 mod pages;
-mod plan;
+pub(crate) mod plan;
+mod reach;
 mod reconcile;
 mod send;
 mod service;
 mod style;
-mod tool;
+pub(crate) mod tool;
 
 pub use guard::Refused;
 pub use service::{Service, ServiceError};

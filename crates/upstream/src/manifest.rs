@@ -1,10 +1,11 @@
 //! The configuration of upstreams and tools, as types. The comments on the members are the reference: the JSON Schema of
 //! the configuration and its page are made from them.
 //!
-//! Nothing here is read from a file or sent anywhere. [`Manifest::check`] finds what the types cannot say.
+//! Nothing here is read from a file or sent anywhere. [`Manifest::check`] finds mistakes that the types cannot express.
 
 mod argument;
 mod check;
+mod mcp;
 mod network;
 mod secret;
 mod statuses;
@@ -21,7 +22,8 @@ use serde::{Deserialize, Serialize};
 pub use argument::{
     ArgumentEntry, CallMember, FileEncoding, FilePart, ParameterEntry, Place, Style,
 };
-pub(crate) use check::default_place;
+pub(crate) use check::{complaints_about_request, default_place, is_free_header, is_header};
+pub use mcp::{Connections, Discovery, Trust};
 pub use network::{Network, NotANetwork, is_public};
 pub use secret::{NotAReference, Secret, SecretError, SecretRef};
 pub use statuses::Statuses;
@@ -106,7 +108,7 @@ impl Manifest {
         joined.into_iter().filter(is_on).collect()
     }
 
-    /// What the configuration says about tools that it does not define: overrides for those of the program.
+    /// Returns the entries for tools that the configuration does not define: overrides for those of the program.
     pub fn overrides(&self) -> Vec<ToolEntry> {
         let joined = self.joined().into_iter();
         joined.filter(|tool| !tool.is_definition()).collect()
@@ -115,6 +117,22 @@ impl Manifest {
     /// The upstream of this name.
     pub fn upstream(&self, name: &str) -> Option<&Upstream> {
         self.upstream.iter().find(|upstream| upstream.name == name)
+    }
+
+    /// The MCP servers, in their order.
+    pub fn servers(&self) -> impl Iterator<Item = &Upstream> + Clone {
+        let is_server = |upstream: &&Upstream| upstream.kind == UpstreamKind::Mcp;
+        self.upstream.iter().filter(is_server)
+    }
+
+    /// The MCP server that a tool of this name belongs to: its name and a dot stand in front. What has no such name belongs to the
+    /// server without a prefix, if there is one.
+    pub fn server_of(&self, tool: &str) -> Option<&Upstream> {
+        let mut servers = self.servers();
+        let named = tool.split_once('.').map(|(prefix, _)| prefix);
+        let own = |server: &&Upstream| server.prefix && Some(server.name.as_str()) == named;
+        let found = servers.clone().find(own);
+        found.or_else(|| servers.find(|server| !server.prefix))
     }
 
     fn joined(&self) -> Vec<ToolEntry> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// A prepared schema.
 pub(crate) struct Output {
     binder: Binder,
-    /// True if the answer stands in an object of its own, because it is none.
+    /// True if the answer is wrapped in an object, because it is not one itself.
     is_wrapped: bool,
 }
 
@@ -44,15 +44,27 @@ impl Output {
 
     /// Checks an answer; the error names the first place that does not fit, and no value.
     pub(crate) fn check(&self, data: &Value) -> Result<(), String> {
-        let text = if self.is_wrapped {
-            json!({ "data": data }).to_string()
+        if self.is_wrapped {
+            self.check_object(&json!({ "data": data }).to_string())
         } else {
-            data.to_string()
-        };
+            self.check_object(&data.to_string())
+        }
+    }
+
+    /// Checks an answer that is still text.
+    pub(crate) fn check_text(&self, text: &str) -> Result<(), String> {
+        if self.is_wrapped {
+            self.check_object(&format!("{{\"data\":{text}}}"))
+        } else {
+            self.check_object(text)
+        }
+    }
+
+    fn check_object(&self, text: &str) -> Result<(), String> {
         if text.len() > CHECKED_BYTES_MAX {
             return Ok(());
         }
-        let bound = self.binder.bind(&text);
+        let bound = self.binder.bind(text);
         match bound.status {
             BindStatus::Exact => Ok(()),
             BindStatus::Repaired | BindStatus::Incomplete | BindStatus::Refused => {

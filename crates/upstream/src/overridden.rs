@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign::{
     Arguments, BoxFuture, CallContext, DryRun, DynTool, Question, Reconciled, Reply, ToolError,
 };
-use countersign_contract::ToolSpec;
+use countersign_contract::{ToolName, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::declare::{self, Undeclared};
@@ -18,12 +18,16 @@ pub fn overridden(
     entry: &ToolEntry,
 ) -> Result<Arc<dyn DynTool>, Undeclared> {
     let own = tool.spec().clone();
+    let name = match &entry.shown_as {
+        Some(name) => ToolName::new(name.as_str())?,
+        None => own.name,
+    };
     let spec = ToolSpec {
         title: entry.title.clone().or(own.title),
         description: entry.description.clone().unwrap_or(own.description),
         input: declare::input_over(own.input, entry)?,
         behaviour: declare::behaviour_over(own.behaviour, entry),
-        name: own.name,
+        name,
         version: own.version,
         output: own.output,
     };

@@ -1,13 +1,21 @@
 //! All upstreams of a manifest while the gateway runs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use countersign::DynTool;
+use countersign::{Catalog, DynTool};
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
 
+use crate::declare::{self, Declared, Undeclared};
 use crate::http::{HttpTool, Service, ServiceError, ToolFault};
-use crate::manifest::{Auth, Manifest, UpstreamKind};
+use crate::manifest::{Manifest, UpstreamKind};
+use crate::mcp::follow::Follower;
+use crate::mcp::pins::{Pin, Pins, PinsError};
+use crate::mcp::shelf::{self, Names, Shelf};
+use crate::mcp::{Following, LeftOut, NotListed, Server};
 use crate::user_token::StoreToken;
 
 /// The services of a manifest, ready to be called. Tools that are made from it share its connections.
@@ -15,7 +23,7 @@ use crate::user_token::StoreToken;
 /// # Example
 ///
 /// ```no_run
-/// use std::path::Path;
+/// use std::path::{Path, PathBuf};
 ///
 /// use countersign::Catalog;
 /// use countersign_upstream::{Manifest, Upstreams};
@@ -32,28 +40,162 @@ use crate::user_token::StoreToken;
 #[derive(Debug)]
 pub struct Upstreams {
     manifest: Manifest,
+    folder: PathBuf,
     services: BTreeMap<String, Arc<Service>>,
+    servers: BTreeMap<String, Arc<Server>>,
+    shelf: Arc<Shelf>,
+    /// Counts the changes of what MCP servers list.
+    pub(crate) changes: watch::Sender<u64>,
+    /// The addresses of resources that have changed.
+    pub(crate) updates: broadcast::Sender<String>,
 }
+
+/// Most changes of resources that wait for somebody who has subscribed.
+const UPDATES_MAX: usize = 256;
 
 impl Upstreams {
     /// Reads the secrets and prepares the clients of a manifest that was [checked](Manifest::check). Nothing is sent. Relative paths
     /// count from `folder`.
     pub fn prepare(manifest: &Manifest, folder: &Path) -> Result<Self, ServiceError> {
+        Self::prepare_after(manifest, folder, None)
+    }
+
+    /// Prepares the upstreams after a change of the configuration: an upstream whose entry is unchanged keeps its connections, its breaker
+    /// and its fetched tokens.
+    pub fn prepare_after(
+        manifest: &Manifest,
+        folder: &Path,
+        before: Option<&Self>,
+    ) -> Result<Self, ServiceError> {
         let mut services = BTreeMap::new();
+        let mut servers = BTreeMap::new();
+        let pins = pins_of(manifest, folder)?;
+        let changes = before.map(|it| it.changes.clone()).unwrap_or_default();
+        let updates = before.map(|it| it.updates.clone());
+        let updates = updates.unwrap_or_else(|| broadcast::Sender::new(UPDATES_MAX));
         for upstream in &manifest.upstream {
-            let service = match upstream.kind {
-                UpstreamKind::Http => Service::prepare(upstream, folder)?,
-            };
-            services.insert(upstream.name.clone(), service);
+            let name = &upstream.name;
+            let same = before.filter(|it| it.manifest.upstream(name) == Some(upstream));
+            match upstream.kind {
+                UpstreamKind::Http => {
+                    let service = match same.and_then(|it| it.services.get(name)) {
+                        Some(service) => service.clone(),
+                        None => Service::prepare(upstream, folder)?,
+                    };
+                    services.insert(name.clone(), service);
+                }
+                UpstreamKind::Mcp => {
+                    let pin = || pins.upstreams.get(name).cloned();
+                    let server = match same.and_then(|it| it.servers.get(name)) {
+                        Some(server) => server.clone(),
+                        None => Server::prepare(upstream, folder, pin())?,
+                    };
+                    server.tell(changes.clone(), updates.clone());
+                    servers.insert(name.clone(), server);
+                }
+            }
         }
         Ok(Self {
             manifest: manifest.clone(),
+            folder: folder.to_owned(),
+            shelf: Shelf::new(manifest, &servers),
             services,
+            servers,
+            changes,
+            updates,
         })
+    }
+
+    /// The MCP server of this name.
+    pub fn server(&self, name: &str) -> Option<&Arc<Server>> {
+        self.servers.get(name)
+    }
+
+    /// Every MCP server, by name.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<Server>> {
+        self.servers.values()
+    }
+
+    /// True if the first list of an MCP server will be approved by being seen, and was not seen yet.
+    pub fn waits_for_a_first_list(&self) -> bool {
+        let mut servers = self.servers.values();
+        servers.any(|server| server.trusts_first_use() && server.pin().is_none())
+    }
+
+    /// The definitions that an MCP server lists now, as they would be approved. Nothing is approved by it.
+    pub async fn proposed(&self, name: &str) -> Result<Pin, ApproveError> {
+        let server = self.servers.get(name);
+        let server = server.ok_or_else(|| ApproveError::NoServer(name.to_owned()))?;
+        Ok(Pin::of(server.discover().await?))
+    }
+
+    /// Approves definitions of an MCP server: they are written beside the configuration, and are in force from now on.
+    pub fn approve(&self, name: &str, pin: Pin) -> Result<(), ApproveError> {
+        let server = self.servers.get(name);
+        let server = server.ok_or_else(|| ApproveError::NoServer(name.to_owned()))?;
+        Pins::approve(&self.folder, name, pin.clone())?;
+        server.approve(pin);
+        Ok(())
+    }
+
+    /// Returns the tools of a set that could not be used if it were approved: their names belong to other tools, or nothing can be bound
+    /// against their schemas.
+    pub fn unusable(&self, name: &str, pin: &Pin) -> Vec<LeftOut> {
+        self.shelf.unusable(name, pin)
+    }
+
+    /// Lists the tools of every MCP server once, and puts the approved ones into a catalog that has [the tools](Self::tools) already. It
+    /// does not wait longer than this for a server: the last known tools of one that does not answer stay.
+    pub async fn discover(&self, catalog: &Catalog, limit: Duration) {
+        let mut tasks = JoinSet::new();
+        for follower in self.followers(catalog) {
+            tasks.spawn(async move { follower.once(limit).await });
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Follows every MCP server from now on: a catalog that has [the tools](Self::tools) already gets what changes.
+    pub fn follow(&self, catalog: &Catalog) -> Following {
+        let mut following = Following::default();
+        for follower in self.followers(catalog) {
+            following.add(follower);
+        }
+        following
+    }
+
+    /// Closes the connections of every MCP server; no child is left when it returns.
+    pub async fn close(&self) {
+        for server in self.servers.values() {
+            server.close().await;
+        }
+    }
+
+    fn followers(&self, catalog: &Catalog) -> Vec<Follower> {
+        let follower = |server: &Arc<Server>| Follower {
+            server: server.clone(),
+            shelf: self.shelf.clone(),
+            catalog: catalog.clone(),
+            folder: self.folder.clone(),
+        };
+        self.servers.values().map(follower).collect()
+    }
+
+    /// The service of this name.
+    pub fn service(&self, name: &str) -> Option<&Arc<Service>> {
+        self.services.get(name)
     }
 
     /// The tools, in the order of the manifest. A tool whose upstream is not there is left out.
     pub fn tools(&self) -> Result<Vec<Arc<dyn DynTool>>, ToolFault> {
+        self.tools_beside(&[])
+    }
+
+    /// The same beside tools of others, in one catalog: a tool of an MCP server that has a name of theirs is left out. So is one that
+    /// cannot be used for another reason; [`Server::state`] tells both.
+    pub fn tools_beside(
+        &self,
+        others: &[Arc<dyn DynTool>],
+    ) -> Result<Vec<Arc<dyn DynTool>>, ToolFault> {
         let mut tools: Vec<Arc<dyn DynTool>> = Vec::new();
         for entry in self.manifest.tools() {
             let service = entry
@@ -64,11 +206,63 @@ impl Upstreams {
                 tools.push(Arc::new(HttpTool::new(&entry, service.clone())?));
             }
         }
-        let users = self.manifest.upstream.iter();
-        let users = users.filter(|it| matches!(it.auth, Some(Auth::UserToken { .. })));
-        if let Some(store) = StoreToken::new(users.map(|it| it.name.clone())) {
-            tools.push(Arc::new(store));
-        }
+        tools.extend(store_token(&self.manifest));
+        let names = Names::of(others.iter().chain(&tools));
+        tools.extend(self.shelf.tools(names));
         Ok(tools)
     }
+
+    /// Returns the tools of a manifest without their services, for callers that read declarations and call nothing. No secret is read.
+    ///
+    /// Of an MCP server, the approved tools are declared, as far as they can be used beside tools of others.
+    pub fn declared(
+        manifest: &Manifest,
+        pins: &Pins,
+        others: &[Arc<dyn DynTool>],
+    ) -> Result<Vec<Arc<dyn DynTool>>, Undeclared> {
+        let entries = manifest.tools().into_iter();
+        let tools = entries.map(|entry| {
+            let tool: Arc<dyn DynTool> = Arc::new(Declared::new(declare::spec_of(&entry)?));
+            Ok(tool)
+        });
+        let mut tools: Vec<_> = tools.collect::<Result<_, Undeclared>>()?;
+        tools.extend(store_token(manifest));
+        let names = Names::of(others.iter().chain(&tools));
+        let pin_of = |name: &str| pins.upstreams.get(name).cloned();
+        tools.extend(shelf::declared(manifest, pin_of, names));
+        Ok(tools)
+    }
+}
+
+/// Reads the pins of the MCP servers. If there is no such server, no file is read.
+fn pins_of(manifest: &Manifest, folder: &Path) -> Result<Pins, ServiceError> {
+    match manifest.servers().next() {
+        None => Ok(Pins::default()),
+        Some(upstream) => Pins::read(folder).map_err(|source| ServiceError::Pins {
+            upstream: upstream.name.clone(),
+            source,
+        }),
+    }
+}
+
+/// Definitions cannot be approved.
+#[derive(Debug, thiserror::Error)]
+pub enum ApproveError {
+    /// The configuration has no MCP server of this name.
+    #[error("there is no MCP server {0:?} in the configuration")]
+    NoServer(String),
+    /// The server does not list its tools, usually because it is down.
+    #[error(transparent)]
+    NotListed(#[from] NotListed),
+    /// The file of the pins cannot be read or written.
+    #[error(transparent)]
+    Pins(#[from] PinsError),
+}
+
+/// The tool that takes tokens of users, where an upstream has any.
+fn store_token(manifest: &Manifest) -> Option<Arc<dyn DynTool>> {
+    let users = manifest.upstream.iter();
+    let users = users.filter(|it| it.takes_user_tokens());
+    let tool = StoreToken::new(users.map(|it| it.name.clone()))?;
+    Some(Arc::new(tool))
 }

@@ -2,7 +2,9 @@
 
 use countersign::contract::parameter::Sensitivity;
 use countersign::contract::tool::{Behaviour, Effect, EvidenceRule};
-use countersign::contract::{ErrorCode, Input, Parameter, ToolName, ToolSpec, ValueKind};
+use countersign::contract::{
+    ActorType, ErrorCode, Input, Parameter, ToolName, ToolSpec, ValueKind,
+};
 use countersign::state::Collection;
 use countersign::{Arguments, BoxFuture, CallContext, DryRun, DynTool, Reply, ToolError};
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,7 @@ use serde_json::json;
 use crate::manifest::Secret;
 use crate::words::Say;
 
-/// By the name of the upstream.
+/// Tokens of a user, by the name of the upstream.
 const TOKENS: Collection = Collection::of_user("upstream_token");
 
 /// A token as it is kept: sealed, like everything of a user.
@@ -22,7 +24,8 @@ struct Kept {
 
 /// The token of the user of a call.
 pub(crate) async fn of(ctx: &CallContext, upstream: &str) -> Result<Secret, ToolError> {
-    let kept: Option<Kept> = ctx.state().get(&TOKENS, upstream).await?;
+    // The call does not rest on it: a token that is replaced meanwhile changes nothing about what was done.
+    let kept: Option<Kept> = ctx.state().look_at(&TOKENS, upstream).await?;
     let Some(kept) = kept else {
         let name = upstream.to_owned();
         let error = ToolError::new(ErrorCode::Unauthorized, Say::NoUserToken { upstream: name });
@@ -31,7 +34,7 @@ pub(crate) async fn of(ctx: &CallContext, upstream: &str) -> Result<Secret, Tool
     Ok(Secret::new(kept.token))
 }
 
-/// The tool `upstream.store_token`: keeps a token of its user for an upstream, or removes it.
+/// The tool `upstream.store_token`: keeps a token of its user for an upstream, or removes it. Only the user does that, never an agent.
 pub struct StoreToken {
     spec: ToolSpec,
 }
@@ -88,6 +91,11 @@ impl DynTool for StoreToken {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reply, ToolError>> {
         Box::pin(async move {
+            // Whoever could talk an agent into another token would see everything that is done with it.
+            if ctx.request().actor.kind == ActorType::Agent {
+                let error = ToolError::new(ErrorCode::Forbidden, Say::NotByAgent);
+                return Err(error.hint(Say::StoreToken));
+            }
             let given: Given = arguments
                 .parse()
                 .map_err(|_| ToolError::new(ErrorCode::InvalidArgument, Say::NotAToken))?;

@@ -1,4 +1,4 @@
-//! What tools of upstreams say to callers: one table a language, `en` and `zh`, with the same keys in the same order.
+//! Messages of upstream tools to callers: one table per language, `en` and `zh`, with the same keys in the same order.
 
 mod en;
 mod zh;

@@ -1,4 +1,4 @@
-//! The configuration of upstreams and tools: what is read, joined and complained about.
+//! The configuration of upstreams and tools: how it is read, joined and checked.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,7 +9,8 @@
 use countersign_contract::tool::{KeyRule, Recovery};
 use countersign_contract::{Effect, Input};
 use countersign_upstream::declare::spec_of;
-use countersign_upstream::{Manifest, ToolEntry};
+use countersign_upstream::mcp::pins::Pins;
+use countersign_upstream::{Manifest, ToolEntry, Upstreams};
 
 fn read(text: &str) -> Manifest {
     toml::from_str(text).unwrap()
@@ -110,6 +111,7 @@ fn a_whole_configuration_is_read_and_written() {
     {
       "properties": {
         "after": {
+          "format": "date-time",
           "type": "string",
           "x-kind": "timestamp"
         },
@@ -132,7 +134,7 @@ fn a_whole_configuration_is_read_and_written() {
     "#);
 }
 
-/// B14: every mistake is told at once, each with its key.
+/// B14: all mistakes are reported at once, each with its key.
 #[test]
 fn mistakes_are_named_by_their_key() {
     insta::assert_snapshot!(complaints(r#"
@@ -217,7 +219,7 @@ fn mistakes_are_named_by_their_key() {
     "#);
 }
 
-/// A20, B14: what nobody knows is refused when it is read, and a secret is not quoted.
+/// A20, B14: unknown members are refused when they are read, and a secret is not quoted.
 #[test]
 fn unknown_members_and_bare_secrets_are_refused() {
     let check = |text: &str, complaint: &str| {
@@ -293,4 +295,32 @@ fn overrides_of_other_tools_are_handed_on() {
         ..ToolEntry::named("pricing.get_quote")
     };
     assert_eq!(manifest.overrides(), [expected]);
+}
+
+/// After a change of the configuration, an upstream whose entry is as before keeps its service, and with it its connections and
+/// its breaker. Tools can be looked at without any service and without a secret.
+#[test]
+fn an_unchanged_upstream_is_kept() {
+    let text = "[[upstream]]\nname = 'a'\nbase_url = 'https://a.example'\n\
+                [[upstream]]\nname = 'b'\nbase_url = 'https://b.example'\n\
+                [[tool]]\nname = 'a.get'\nupstream = 'a'\ndescription = 'One.'\n";
+    let before: Manifest = toml::from_str(text).unwrap();
+    let folder = std::path::Path::new(".");
+    let old = Upstreams::prepare(&before, folder).unwrap();
+    let after = text.replace("https://b.", "https://c.");
+    let after: Manifest = toml::from_str(&after).unwrap();
+    let new = Upstreams::prepare_after(&after, folder, Some(&old)).unwrap();
+    let is_kept = ["a", "b"].map(|name| {
+        let (old, new) = (old.service(name).unwrap(), new.service(name).unwrap());
+        std::sync::Arc::ptr_eq(old, new)
+    });
+    assert_eq!(is_kept, [true, false]);
+    let secret = text.replace(
+        "'https://a.example'",
+        "'https://a.example'\nauth.bearer.token = 'env:NOT_SET_ANYWHERE'",
+    );
+    let secret: Manifest = toml::from_str(&secret).unwrap();
+    assert!(Upstreams::prepare(&secret, folder).is_err());
+    let declared = Upstreams::declared(&secret, &Pins::default(), &[]).unwrap();
+    assert_eq!(declared[0].spec(), old.tools().unwrap()[0].spec());
 }

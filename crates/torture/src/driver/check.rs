@@ -1,4 +1,4 @@
-//! What must hold, whatever was killed when.
+//! The invariants that hold at the end of a run, whatever was killed and when.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use super::{Arena, Start};
 use crate::tools::Kind;
 use crate::worker::{self, Told};
 
-/// Everything that workers have told.
+/// All answers of the workers.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many answers.
+    /// The number of answers.
     pub answers: usize,
     /// The first success of each key.
     pub succeeded: BTreeMap<u32, Value>,
-    /// What contradicts itself already.
+    /// The violations found so far: two answers for one key, or a failure that a caller cannot act on.
     pub wrong: Vec<String>,
 }
 
 impl Tally {
-    /// Takes an answer down.
+    /// Counts an answer.
     pub fn told(&mut self, told: &Told) {
         self.answers += 1;
         if told.ok {
@@ -41,7 +41,8 @@ impl Tally {
     }
 }
 
-/// A failure that a caller can act on: the key is in use, in doubt, or the store is away for a moment.
+/// True for a failure that a caller can act on: the key is in use or in doubt, or the store is unavailable for a
+/// moment.
 fn is_honest(told: &Told) -> bool {
     match told.code.as_deref() {
         Some("CONFLICT") => matches!(
@@ -53,19 +54,19 @@ fn is_honest(told: &Told) -> bool {
     }
 }
 
-/// How it all ended.
+/// The result of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Keys that ended with an answer.
     pub succeeded: usize,
-    /// Keys of which it is not known, and which say so.
+    /// Keys whose calls are answered as in doubt.
     pub in_doubt: usize,
-    /// What must not be; empty where all is well.
+    /// The violations; empty if there are none.
     pub wrong: Vec<String>,
 }
 
-/// Calls every key once more, in peace, and compares. A server may still do what a dead process has asked
-/// it for, so a key that is in flight is asked for again when `expire_leases` has let time pass.
+/// Calls every key once more, without disturbance, and compares. A server may still do what a dead process has asked it
+/// for, so a key that is in flight is called again after `expire_leases` has let time pass.
 pub fn check(
     arena: &Arena,
     start: &Start,
@@ -127,7 +128,7 @@ pub fn check(
     Ok(verdict)
 }
 
-/// What the pot of a tool has reserved and spent, when lost owners are no longer waited for. Every call
+/// The amounts that the pot of a tool has reserved and spent, after the claims of lost owners are swept. Every call
 /// costs one.
 fn money(store: &str, user_id: &str, kind: Kind) -> Result<(i64, i64)> {
     let look = async {
@@ -137,7 +138,7 @@ fn money(store: &str, user_id: &str, kind: Kind) -> Result<(i64, i64)> {
         let pot = pots.into_iter().find(|pot| pot.key.name == kind.tool());
         Ok(pot.map_or((0, 0), |pot| (pot.reserved, pot.spent)))
     };
-    // On a thread of its own: whoever asks may be inside a runtime already.
+    // On a thread of its own: the caller may be inside a runtime already.
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             tokio::runtime::Builder::new_current_thread()
@@ -151,11 +152,11 @@ fn money(store: &str, user_id: &str, kind: Kind) -> Result<(i64, i64)> {
     })
 }
 
-/// How often a key that is in flight is asked for again.
+/// Maximum number of final passes over keys that are in flight.
 const PASSES_MAX: usize = 20;
 
 impl Verdict {
-    /// What succeeded is paid for, once, and what is in doubt is still set aside.
+    /// Checks that every success is paid for once, and that every call in doubt still has its reservation.
     fn adds_up(&mut self, (reserved, spent): (i64, i64)) {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let expected = (count(self.in_doubt), count(self.succeeded));
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    /// What must not be is found: the drivers can fail.
+    /// The drivers can fail: they find every violation.
     #[test]
     fn a_lost_a_doubled_and_a_made_up_effect_are_found() {
         let (one, other) = (json!({"n": 1}), json!({"n": 2}));

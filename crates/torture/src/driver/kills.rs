@@ -1,4 +1,4 @@
-//! `kill -9` at every point and at any moment, until every call has been answered all the same.
+//! `kill -9` at every point and at any moment, until every call has been answered nevertheless.
 
 use anyhow::Result;
 
@@ -7,29 +7,29 @@ use super::{Arena, Start, Tally, check};
 use crate::point::Point;
 use crate::tools::Kind;
 
-/// What to kill, and how often.
+/// A plan of kills.
 pub struct Kills<'a> {
-    /// Where.
+    /// The program, store and ledger of the workers.
     pub arena: &'a Arena,
-    /// Which tool.
+    /// The tool that they call.
     pub kind: Kind,
-    /// How many kills.
+    /// The number of kills.
     pub kills: u32,
-    /// Repeats a run.
+    /// Seed of the random numbers; the same seed repeats a run.
     pub seed: u64,
-    /// Makes the leases of dead owners end, where a clock would have to: called now and then.
+    /// Makes the leases of dead owners expire, instead of waiting for the clock; called every few rounds.
     pub expire_leases: &'a dyn Fn() -> Result<()>,
-    /// Told after each kill.
+    /// Called after each kill.
     pub progress: &'a dyn Fn(),
 }
 
-/// How many keys a worker is given.
+/// The number of keys of one worker.
 const KEYS: u32 = 12;
 
-/// How often the same keys are met by a worker that dies.
+/// The number of workers that run, and may die, over the same keys.
 const ROUNDS: u32 = 4;
 
-/// Kills workers and checks what is left; answers how many keys there were, and the verdict.
+/// Kills workers and checks the result; returns the number of keys and the verdict.
 pub fn kills(plan: &Kills<'_>) -> Result<(u32, Verdict)> {
     let mut dice = Dice(plan.seed | 1);
     let mut tally = Tally::default();
@@ -63,7 +63,7 @@ pub fn kills(plan: &Kills<'_>) -> Result<(u32, Verdict)> {
     Ok((keys, verdict))
 }
 
-/// Numbers that a seed repeats (xorshift).
+/// Random numbers that a seed repeats (xorshift).
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {

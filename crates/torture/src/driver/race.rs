@@ -6,35 +6,34 @@ use super::check::Verdict;
 use super::{Arena, Start, Tally, check};
 use crate::tools::Kind;
 
-/// Who races for what.
+/// A plan of a race.
 pub struct Race<'a> {
-    /// Where.
+    /// The program, store and ledger of the workers.
     pub arena: &'a Arena,
-    /// Which tool.
+    /// The tool that they call.
     pub kind: Kind,
-    /// How many processes.
+    /// The number of processes.
     pub processes: u32,
-    /// How many keys, each called by every process.
+    /// The number of keys; every process calls each of them.
     pub keys: u32,
-    /// Whose keys they are.
+    /// The user that calls, and so the owner of the keys.
     pub user: &'a str,
-    /// Whether all calls count in one document.
+    /// True if all calls count in one document.
     pub together: bool,
-    /// Makes leases end, where a clock would have to.
+    /// Makes leases expire, instead of waiting for the clock.
     pub expire_leases: &'a dyn Fn() -> Result<()>,
-    /// Something that happens while they race, such as a restart of the server; called until it says
-    /// that it is done.
+    /// A disturbance during the race, such as a restart of the server; called until it returns true.
     pub meanwhile: &'a mut dyn FnMut() -> Result<bool>,
 }
 
-/// Lets processes race and checks what is left.
+/// Lets processes race and checks the result.
 pub fn race(plan: &mut Race<'_>) -> Result<(Tally, Verdict)> {
     let mut start = Start::new(plan.kind, 0..plan.keys);
     plan.user.clone_into(&mut start.user);
     start.together = plan.together;
     let mut running = Vec::new();
     for process in 0..plan.processes {
-        // Each begins elsewhere, so that every key is somebody's first.
+        // Each begins elsewhere, so that every key is called first by some process.
         start.turn = process * plan.keys / plan.processes.max(1);
         running.push(plan.arena.start(&start)?);
     }

@@ -2,10 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use countersign::contract::canonical;
+use countersign::contract::tool::EvidenceRule;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign::{Reply, ToolError};
 use serde_json::Value;
 
+use super::digits;
 use super::send::{Answer, AnswerBody};
 use super::tool::HttpTool;
 use crate::manifest::{OnMismatch, ResponseFormat, ToolEntry};
@@ -13,7 +16,7 @@ use crate::output::Output;
 use crate::select::{Filter, FilterError};
 use crate::words::Say;
 
-/// How the answers of a tool are read; prepared once.
+/// Reader of a tool's answers, prepared once.
 #[derive(Debug)]
 pub(crate) struct Reader {
     format: ResponseFormat,
@@ -21,9 +24,20 @@ pub(crate) struct Reader {
     filter: Option<Filter>,
     output: Option<Output>,
     on_mismatch: OnMismatch,
+    /// True if evidence is required of each answer.
+    is_proved: bool,
 }
 
-/// Why an answer that says that it worked cannot be read.
+/// The tool whose answer is read, as far as a reader has to know it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whose<'t> {
+    pub(crate) upstream: &'t str,
+    pub(crate) bytes_max: u64,
+    /// True if a call changes something.
+    pub(crate) is_write: bool,
+}
+
+/// Reason for which a successful answer cannot be read.
 #[derive(Debug)]
 pub(crate) enum Unusable {
     TooLarge,
@@ -42,6 +56,7 @@ impl Reader {
             filter: own.select.as_deref().map(Filter::parse).transpose()?,
             output: entry.output.as_ref().and_then(Output::of),
             on_mismatch: own.on_mismatch,
+            is_proved: entry.evidence == Some(EvidenceRule::Required),
         })
     }
 
@@ -52,30 +67,90 @@ impl Reader {
         answer: &Answer,
         chosen: Option<&Filter>,
     ) -> Result<Reply, ToolError> {
-        let value = match self.value(tool, answer)? {
-            Ok(value) => self.project(value, chosen),
-            Err(unusable) => Err(unusable),
+        let value = self.value(tool, answer)?;
+        // An answer that is handed on whole is checked as the text that it is.
+        let text = match &answer.body {
+            AnswerBody::Whole(bytes) => std::str::from_utf8(bytes).ok(),
+            AnswerBody::TooLarge => None,
         };
+        let text = text.filter(|_| self.hands_on_json(answer, chosen));
+        let mut reply = self.finish(tool.whose(), value, text, chosen)?;
+        let ttl = answer.headers.get("countersign-ttl-seconds");
+        let ttl = ttl.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        reply.ttl_seconds = ttl;
+        self.tell_digits(tool.whose(), answer, &mut reply);
+        Ok(reply)
+    }
+
+    /// Adds a remark about numbers that are not handed on as they were written.
+    pub(crate) fn tell_digits(&self, whose: Whose<'_>, answer: &Answer, reply: &mut Reply) {
+        let AnswerBody::Whole(bytes) = &answer.body else {
+            return;
+        };
+        let Some(text) = std::str::from_utf8(bytes)
+            .ok()
+            .filter(|_| self.reads_json(answer))
+        else {
+            return;
+        };
+        let kept = digits::kept(text);
+        let upstream = whose.upstream;
+        let large = kept.has_text.then(|| Say::LargeIntegers {
+            upstream: upstream.to_owned(),
+        });
+        let rounded = kept.is_rounded.then(|| Say::Rounded {
+            upstream: upstream.to_owned(),
+        });
+        for (code, say) in [("INTEGER_AS_TEXT", large), ("NUMBER_ROUNDED", rounded)] {
+            let is_new = !reply.remarks.iter().any(|(told, _)| told == code);
+            if let Some(say) = say.filter(|_| is_new) {
+                reply.remarks.push((code.to_owned(), say.to_string()));
+            }
+        }
+    }
+
+    /// The reply that the value of an answer makes: the part that was asked for, checked against its schema. `text` is that of an
+    /// answer that is handed on whole.
+    pub(crate) fn finish(
+        &self,
+        whose: Whose<'_>,
+        value: Result<Value, Unusable>,
+        text: Option<&str>,
+        chosen: Option<&Filter>,
+    ) -> Result<Reply, ToolError> {
+        let value = value.and_then(|value| self.project(value, chosen));
         let mut reply = match value {
             Ok(data) => Reply::from(data),
-            Err(unusable) => unusable.told(tool)?,
+            Err(unusable) => unusable.told(whose)?,
         };
-        if let Err(why) = self.check(&reply.data, chosen) {
+        // What has to be proved has to be written the same by everybody, and nobody agrees on larger integers.
+        if self.is_proved && write_large_integers_as_text(&mut reply.data) {
+            let upstream = whose.upstream.to_owned();
+            let text = Say::LargeIntegers { upstream }.to_string();
+            reply.remarks.push(("INTEGER_AS_TEXT".to_owned(), text));
+        }
+        let checked = match (text, &self.output) {
+            (Some(text), Some(output)) => output.check_text(text),
+            (None, _) | (_, None) => self.check(&reply.data, chosen),
+        };
+        if let Err(why) = checked {
             let mismatch = Unusable::Mismatch(why);
             match self.on_mismatch {
-                OnMismatch::Refuse if !tool.is_write() => return Err(mismatch.error(tool)),
+                OnMismatch::Refuse if !whose.is_write => return Err(mismatch.error(whose)),
                 OnMismatch::Warn | OnMismatch::Refuse => {
-                    let text = mismatch.say(tool).to_string();
+                    let text = mismatch.say(whose).to_string();
                     reply
                         .remarks
                         .push(("ANSWER_NOT_AS_DECLARED".to_owned(), text));
                 }
             }
         }
-        let ttl = answer.headers.get("countersign-ttl-seconds");
-        let ttl = ttl.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        reply.ttl_seconds = ttl;
         Ok(reply)
+    }
+
+    /// The format that is declared.
+    pub(crate) fn format(&self) -> ResponseFormat {
+        self.format
     }
 
     /// The value of an answer before any projection. An error answer is an error.
@@ -90,10 +165,14 @@ impl Reader {
             AnswerBody::TooLarge => &[],
         };
         let text = String::from_utf8_lossy(bytes);
-        if let Some(error) = tool
-            .faults
-            .error(upstream, answer.status, &answer.headers, &text)
-        {
+        let Answer {
+            status,
+            headers,
+            sent,
+            ..
+        } = answer;
+        let error = tool.faults.error(upstream, *status, headers, &text, sent);
+        if let Some(error) = error {
             return Err(error);
         }
         if matches!(answer.body, AnswerBody::TooLarge) {
@@ -106,12 +185,10 @@ impl Reader {
         if bytes.trim_ascii().is_empty() && self.format != ResponseFormat::Text {
             return Ok(Value::Null);
         }
-        let kind = answer.headers.get("content-type");
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.to_ascii_lowercase();
-        let is_json = kind.contains("json") || kind.is_empty();
+        let kind = answer.kind();
+        let is_json = answer.is_json();
         let is_text = kind.starts_with("text/") || kind.contains("xml") || kind.contains("yaml");
-        let json = || serde_json::from_slice(bytes).map_err(|_| Unusable::NotJson);
+        let json = || json_of(bytes);
         let text = || Value::from(String::from_utf8_lossy(bytes));
         match self.format {
             ResponseFormat::Json => json(),
@@ -139,6 +216,24 @@ impl Reader {
         Ok(value)
     }
 
+    /// True if the data is the JSON of the answer, as it is.
+    fn hands_on_json(&self, answer: &Answer, chosen: Option<&Filter>) -> bool {
+        self.reads_json(answer)
+            && self.pointer.is_none()
+            && self.filter.is_none()
+            && chosen.is_none()
+            && matches!(&answer.body, AnswerBody::Whole(bytes) if !bytes.trim_ascii().is_empty())
+    }
+
+    /// True if the answer is read as JSON.
+    fn reads_json(&self, answer: &Answer) -> bool {
+        match self.format {
+            ResponseFormat::Json => true,
+            ResponseFormat::Auto => answer.is_json(),
+            ResponseFormat::Text | ResponseFormat::Base64 => false,
+        }
+    }
+
     /// Checks data against the declared schema; a filter of the model's makes something else on purpose.
     fn check(&self, data: &Value, chosen: Option<&Filter>) -> Result<(), String> {
         match &self.output {
@@ -148,24 +243,76 @@ impl Reader {
     }
 }
 
-impl Unusable {
-    /// A read failed. A call that changed something did so, and only its answer is missing: that is what is told.
-    pub(crate) fn told(self, tool: &HttpTool) -> Result<Reply, ToolError> {
-        if !tool.is_write() {
-            return Err(self.error(tool));
+/// Reads JSON. Integers that no number of a reply holds become texts with their digits.
+fn json_of(bytes: &[u8]) -> Result<Value, Unusable> {
+    let value = serde_json::from_slice(bytes).map_err(|_| Unusable::NotJson)?;
+    let kept = std::str::from_utf8(bytes).map(digits::kept);
+    match kept {
+        Ok(kept) if kept.has_text => {
+            serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)
         }
-        let remark = ("ANSWER_UNREADABLE".to_owned(), self.say(tool).to_string());
+        Ok(_) | Err(_) => Ok(value),
+    }
+}
+
+/// Writes integers that no double holds as texts; true if there were any.
+fn write_large_integers_as_text(value: &mut Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+        Value::Number(number) => {
+            let whole = number.as_u64();
+            let whole = whole.or_else(|| number.as_i64().map(i64::unsigned_abs));
+            let is_large = whole.is_some_and(|own| own > canonical::INTEGER_MAX);
+            if is_large {
+                *value = number.to_string().into();
+            }
+            is_large
+        }
+        // Every one is visited, also behind the first that is large.
+        Value::Array(items) => {
+            let large = items.iter_mut().map(write_large_integers_as_text);
+            large.filter(|is_large| *is_large).count() > 0
+        }
+        Value::Object(members) => {
+            let large = members.values_mut().map(write_large_integers_as_text);
+            large.filter(|is_large| *is_large).count() > 0
+        }
+    }
+}
+
+impl Answer {
+    /// The media type, in lower case; empty if there is none.
+    fn kind(&self) -> String {
+        let kind = self.headers.get("content-type");
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        kind.to_ascii_lowercase()
+    }
+
+    fn is_json(&self) -> bool {
+        let kind = self.kind();
+        kind.contains("json") || kind.is_empty()
+    }
+}
+
+impl Unusable {
+    /// Returns an error for a read. A call that changed something did so, and only its answer is unreadable: it succeeds, with a remark
+    /// that reports this.
+    pub(crate) fn told(self, whose: Whose<'_>) -> Result<Reply, ToolError> {
+        if !whose.is_write {
+            return Err(self.error(whose));
+        }
+        let remark = ("ANSWER_UNREADABLE".to_owned(), self.say(whose).to_string());
         Ok(Reply {
             remarks: vec![remark],
             ..Reply::default()
         })
     }
 
-    pub(crate) fn error(&self, tool: &HttpTool) -> ToolError {
-        let body = ErrorBody::new(ErrorCode::UpstreamError, self.say(tool));
+    pub(crate) fn error(&self, whose: Whose<'_>) -> ToolError {
+        let body = ErrorBody::new(ErrorCode::UpstreamError, self.say(whose));
         let mut body = body
             .source(FaultSource::Upstream)
-            .detail("upstream", tool.service.name());
+            .detail("upstream", whose.upstream);
         body.details.retryable = false;
         let hint = match self {
             Self::TooLarge => Say::AskForLess,
@@ -175,12 +322,12 @@ impl Unusable {
         ToolError::from(body.hint(hint))
     }
 
-    fn say(&self, tool: &HttpTool) -> Say {
-        let upstream = tool.service.name().to_owned();
+    fn say(&self, whose: Whose<'_>) -> Say {
+        let upstream = whose.upstream.to_owned();
         match self {
             Self::TooLarge => Say::TooLarge {
                 upstream,
-                most: tool.service.response_bytes_max().to_string(),
+                most: whose.bytes_max.to_string(),
             },
             Self::NotJson => Say::NotJson { upstream },
             Self::Missing(pointer) => Say::NoData {

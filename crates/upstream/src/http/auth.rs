@@ -13,55 +13,83 @@ use super::style::escape;
 use crate::manifest::{Auth, Secret, SecretError};
 use oauth::{ClientToken, Exchange};
 
-/// What is added to a request.
-#[derive(Default)]
+/// Credentials that are added to a request.
+#[derive(Clone, Default)]
 pub(crate) struct Credentials {
     pub(crate) headers: Vec<(String, String)>,
     /// Escaped pairs.
     pub(crate) query: Vec<(String, String)>,
+    /// The secrets in them, as they are without prefix and encoding.
+    pub(crate) secrets: Vec<Secret>,
 }
 
 /// A credential, ready to be used.
 pub(crate) enum Authenticator {
     None,
-    Header { name: String, value: Secret },
-    Query { name: String, value: Secret },
+    Header {
+        name: String,
+        value: Secret,
+        /// The secrets in the value.
+        secrets: Vec<Secret>,
+    },
+    Query {
+        name: String,
+        /// Escaped.
+        value: Secret,
+        secrets: Vec<Secret>,
+    },
     Client(Box<ClientToken>),
     Exchange(Box<Exchange>),
-    User { header: String, prefix: String },
+    User {
+        header: String,
+        prefix: String,
+    },
 }
 
 impl Authenticator {
     pub(crate) fn prepare(auth: Option<&Auth>, folder: &Path) -> Result<Self, SecretError> {
-        let authorization = |text: String| Self::Header {
-            name: "authorization".to_owned(),
-            value: Secret::new(text),
+        let header = |name: &str, value: String, secrets: Vec<Secret>| Self::Header {
+            name: name.to_owned(),
+            value: Secret::new(value),
+            secrets,
         };
         Ok(match auth {
             None => Self::None,
             Some(Auth::Bearer { token }) => {
-                authorization(format!("Bearer {}", token.read(folder)?.expose()))
+                let token = token.read(folder)?;
+                let value = format!("Bearer {}", token.expose());
+                header("authorization", value, vec![token])
             }
             Some(Auth::Basic { username, password }) => {
-                let pair = format!("{username}:{}", password.read(folder)?.expose());
-                authorization(format!("Basic {}", STANDARD.encode(pair)))
+                let password = password.read(folder)?;
+                let pair = STANDARD.encode(format!("{username}:{}", password.expose()));
+                let value = format!("Basic {pair}");
+                header("authorization", value, vec![password, Secret::new(pair)])
             }
             Some(Auth::Header {
                 name,
                 value,
                 prefix,
-            }) => Self::Header {
-                name: name.clone(),
-                value: Secret::new(format!("{prefix}{}", value.read(folder)?.expose())),
-            },
-            Some(Auth::Cookie { name, value }) => Self::Header {
-                name: "cookie".to_owned(),
-                value: Secret::new(format!("{name}={}", escape(value.read(folder)?.expose()))),
-            },
-            Some(Auth::Query { name, value }) => Self::Query {
-                name: escape(name),
-                value: Secret::new(escape(value.read(folder)?.expose())),
-            },
+            }) => {
+                let secret = value.read(folder)?;
+                let value = format!("{prefix}{}", secret.expose());
+                header(name, value, vec![secret])
+            }
+            Some(Auth::Cookie { name, value }) => {
+                let secret = value.read(folder)?;
+                let escaped = escape(secret.expose());
+                let value = format!("{name}={escaped}");
+                header("cookie", value, vec![secret, Secret::new(escaped)])
+            }
+            Some(Auth::Query { name, value }) => {
+                let secret = value.read(folder)?;
+                let value = Secret::new(escape(secret.expose()));
+                Self::Query {
+                    name: escape(name),
+                    secrets: vec![secret, value.clone()],
+                    value,
+                }
+            }
             Some(Auth::ClientCredentials(own)) => {
                 let secret = own.client_secret.read(folder)?;
                 Self::Client(Box::new(ClientToken::new(own.clone(), secret)))
@@ -77,11 +105,20 @@ impl Authenticator {
         })
     }
 
-    /// Where tokens come from, if they come from somewhere.
+    /// Returns the URL of the token endpoint; `None` if the credential needs no token.
     pub(crate) fn token_url(&self) -> Option<&str> {
         match self {
             Self::Client(own) => Some(own.token_url()),
             Self::Exchange(own) => Some(own.token_url()),
+            Self::None | Self::Header { .. } | Self::Query { .. } | Self::User { .. } => None,
+        }
+    }
+
+    /// Returns the secret that tokens are fetched with; `None` if the credential needs no token.
+    pub(super) fn client_secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Client(own) => Some(own.secret()),
+            Self::Exchange(own) => Some(own.secret()),
             Self::None | Self::Header { .. } | Self::Query { .. } | Self::User { .. } => None,
         }
     }
@@ -92,38 +129,54 @@ impl Authenticator {
         service: &Service,
         ctx: &CallContext,
     ) -> Result<Credentials, ToolError> {
-        let bearer = |token: &Secret| {
-            let value = format!("Bearer {}", token.expose());
-            vec![("authorization".to_owned(), value)]
+        let token = |header: &str, prefix: &str, token: Secret| Credentials {
+            headers: vec![(header.to_owned(), format!("{prefix}{}", token.expose()))],
+            query: Vec::new(),
+            secrets: vec![token],
         };
-        let headers = match self {
-            Self::None => Vec::new(),
-            Self::Header { name, value } => vec![(name.clone(), value.expose().to_owned())],
-            Self::Query { name, value } => {
-                let query = vec![(name.clone(), value.expose().to_owned())];
-                return Ok(Credentials {
-                    query,
-                    ..Credentials::default()
-                });
+        Ok(match self {
+            Self::None => Credentials::default(),
+            Self::Header {
+                name,
+                value,
+                secrets,
+            } => Credentials {
+                headers: vec![(name.clone(), value.expose().to_owned())],
+                query: Vec::new(),
+                secrets: secrets.clone(),
+            },
+            Self::Query {
+                name,
+                value,
+                secrets,
+            } => Credentials {
+                headers: Vec::new(),
+                query: vec![(name.clone(), value.expose().to_owned())],
+                secrets: secrets.clone(),
+            },
+            Self::Client(own) => {
+                let own = own.token(service, ctx).await?;
+                token("authorization", "Bearer ", own)
             }
-            Self::Client(own) => bearer(&own.token(service, ctx).await?),
-            Self::Exchange(own) => bearer(&own.token(service, ctx).await?),
+            Self::Exchange(own) => {
+                let own = own.token(service, ctx).await?;
+                token("authorization", "Bearer ", own)
+            }
             Self::User { header, prefix } => {
-                let token = crate::user_token::of(ctx, service.name()).await?;
-                vec![(header.clone(), format!("{prefix}{}", token.expose()))]
+                let own = crate::user_token::of(ctx, service.name()).await?;
+                token(header, prefix, own)
             }
-        };
-        Ok(Credentials {
-            headers,
-            ..Credentials::default()
         })
     }
 
-    /// Forgets the token of a call that was refused; true if there was one, so that a new one can be had.
-    pub(crate) fn forget(&self, ctx: &CallContext) -> bool {
+    /// Forgets the token of a call that was refused; true if a new one can be had.
+    pub(crate) fn forget(&self, ctx: &CallContext, refused: &Credentials) -> bool {
+        let Some(refused) = refused.secrets.first() else {
+            return false;
+        };
         match self {
-            Self::Client(own) => own.forget(),
-            Self::Exchange(own) => own.forget(ctx),
+            Self::Client(own) => own.forget(refused),
+            Self::Exchange(own) => own.forget(ctx, refused),
             Self::None | Self::Header { .. } | Self::Query { .. } | Self::User { .. } => false,
         }
     }

@@ -6,6 +6,7 @@ use countersign::ToolError;
 use serde_json::value::RawValue;
 
 use super::node::Node;
+use super::owned::{Owned, Part};
 use super::plan::{pointer, writing};
 use crate::manifest::{ArgumentEntry, BodyFormat, FileEncoding, FilePart, Style};
 use crate::words::Say;
@@ -17,8 +18,16 @@ pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A member of a body: its name in the request, its entry, its JSON text.
-pub(crate) type Member<'m> = (&'m str, Option<&'m ArgumentEntry>, &'m Box<RawValue>);
+/// A member of a body.
+pub(crate) struct Member<'m> {
+    /// The argument.
+    pub(crate) argument: &'m str,
+    /// Its name in the request.
+    pub(crate) wire: &'m str,
+    pub(crate) own: Option<&'m ArgumentEntry>,
+    /// Its JSON text.
+    pub(crate) value: &'m RawValue,
+}
 
 impl Body {
     /// JSON text.
@@ -30,7 +39,7 @@ impl Body {
     }
 }
 
-/// One argument that is the whole body.
+/// Writes one argument that is the whole body.
 pub(super) fn whole(format: BodyFormat, name: &str, value: &RawValue) -> Result<Body, ToolError> {
     let text = || Node::read(value.get()).text();
     match format {
@@ -52,53 +61,72 @@ pub(super) fn whole(format: BodyFormat, name: &str, value: &RawValue) -> Result<
 pub(super) fn of_members(
     format: BodyFormat,
     members: &[Member<'_>],
+    owned: &Owned,
     boundary: &str,
 ) -> Result<Body, ToolError> {
     match format {
         // A text or bytes have no members; the manifest is checked for that.
         BodyFormat::Json | BodyFormat::Text | BodyFormat::Bytes => Ok(json(members)),
-        BodyFormat::Form => Ok(form(members)),
+        BodyFormat::Form => form(members, owned),
         BodyFormat::Multipart => parts(members, boundary),
     }
 }
 
 fn json(members: &[Member<'_>]) -> Body {
-    let member = |(name, _, value): &Member<'_>| {
-        format!("{}:{}", serde_json::Value::from(*name), value.get())
+    let member = |member: &Member<'_>| {
+        let name = serde_json::Value::from(member.wire);
+        format!("{name}:{}", member.value.get())
     };
     let members: Vec<_> = members.iter().map(member).collect();
     Body::json(format!("{{{}}}", members.join(",")))
 }
 
-fn form(members: &[Member<'_>]) -> Body {
+fn form(members: &[Member<'_>], owned: &Owned) -> Result<Body, ToolError> {
     let mut pairs = Vec::new();
-    for (name, own, value) in members {
-        let node = node_of(*own, value);
+    for member in members {
+        let Member {
+            argument,
+            wire,
+            own,
+            value,
+        } = member;
+        let is_styled = own.is_some_and(|own| own.style.is_some());
         // An object has no name in the plain style, so it is written with its name.
-        let usual = match node {
-            Node::Object(_) => Style::DeepObject,
-            Node::Null | Node::Scalar(_) | Node::List(_) => Style::Form,
+        let (node, usual) = match node_of(*own, value) {
+            Node::Object(_) if !is_styled => (Node::read(value.get()), Style::DeepObject),
+            node => (node, Style::Form),
         };
-        pairs.extend(writing(*own, usual).pairs(name, &node));
+        let made = writing(*own, usual).pairs(wire, &node);
+        if !own.is_some_and(ArgumentEntry::is_hidden) {
+            owned.check_pairs(Part::Body, argument, wire, &made)?;
+        }
+        pairs.extend(made);
     }
     let pairs: Vec<_> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    Body {
+    Ok(Body {
         content_type: "application/x-www-form-urlencoded".to_owned(),
         bytes: pairs.join("&").into_bytes(),
-    }
+    })
 }
 
-/// The tree of a value; one that is sent as JSON is one text.
+/// Reads a value as a tree. A value that is sent as JSON is one string, and so is a nested value in a flat style.
 pub(super) fn node_of(own: Option<&ArgumentEntry>, value: &RawValue) -> Node {
     match own {
         Some(own) if own.as_json == Some(true) => Node::Scalar(value.get().to_owned()),
-        Some(_) | None => Node::read(value.get()),
+        Some(own) if own.style == Some(Style::DeepObject) => Node::read(value.get()),
+        Some(_) | None => Node::read_flat(value.get()),
     }
 }
 
 fn parts(members: &[Member<'_>], boundary: &str) -> Result<Body, ToolError> {
     let mut bytes = Vec::new();
-    for (name, own, value) in members {
+    for member in members {
+        let Member {
+            wire: name,
+            own,
+            value,
+            ..
+        } = *member;
         let file = own.and_then(|own| own.file.as_ref());
         let is_json = own.is_some_and(|own| own.as_json == Some(true));
         let text = value.get().trim_ascii();

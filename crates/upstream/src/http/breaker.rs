@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::manifest;
 
-/// Refuses calls to an upstream that cannot be reached. It counts transport failures only: an answer, whatever it says, closes it.
+/// Circuit breaker for an upstream that cannot be reached. It counts transport failures only: any answer closes it.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     settings: manifest::Breaker,
@@ -22,10 +22,10 @@ struct State {
     is_trying: bool,
 }
 
-/// The right to make one request; what came of it has to be told.
+/// Permission for one request, whose outcome has to be reported to the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// As usual.
+    /// A usual request.
     Usual,
     /// The one that tries an upstream that could not be reached.
     Trial,

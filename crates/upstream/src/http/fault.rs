@@ -1,4 +1,4 @@
-//! From an upstream's failure to one of the closed codes (A12), with what became of the effect.
+//! Mapping from an upstream's failure to one of the closed codes (A12), and to the state of the effect.
 
 use std::time::Duration;
 
@@ -8,28 +8,32 @@ use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource, Wo
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
-use crate::manifest::{ErrorRule, ResponseEntry, Statuses, ToolEntry};
+use super::send::{Answer, AnswerBody};
+use crate::manifest::{ErrorRule, ResponseEntry, Secret, Statuses, ToolEntry};
+use crate::scrub;
 use crate::words::Say;
 
-/// How a request ended without an answer.
+/// Failure of a request without an answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No connection: nothing was sent.
+    /// The service cannot be reached, usually because it is down or its name does not resolve: nothing was sent.
     Unreachable(reqwest::Error),
-    /// The name leads to an address that nobody declared: nothing was sent.
+    /// The name resolves to a private address that `allow_private` does not list: nothing was sent.
     Forbidden(reqwest::Error),
-    /// The breaker is open for so long: nothing was sent.
+    /// The circuit breaker is open for this long, because earlier requests have failed: nothing was sent.
     Open(Duration),
-    /// Too many requests were on their way until the deadline: nothing was sent.
+    /// No slot was free until the deadline, because too many requests were in flight: nothing was sent.
     Waited,
-    /// The request cannot be written: nothing was sent.
+    /// The request cannot be built, for example because of a character that a header cannot hold: nothing was sent.
     Unwritable,
     /// A redirect leads elsewhere. Only reads are redirected.
     Redirected,
     /// The connection was lost before the answer was complete.
     Lost(reqwest::Error),
-    /// There was no answer in time.
+    /// There was no answer within the deadline.
     Late,
+    /// The answer has a status that leaves open whether the request was carried out.
+    Unclear(u16),
 }
 
 impl Failure {
@@ -41,7 +45,7 @@ impl Failure {
             | Self::Open(_)
             | Self::Waited
             | Self::Unwritable => true,
-            Self::Redirected | Self::Lost(_) | Self::Late => false,
+            Self::Redirected | Self::Lost(_) | Self::Late | Self::Unclear(_) => false,
         }
     }
 
@@ -53,12 +57,13 @@ impl Failure {
             | Self::Open(_)
             | Self::Waited
             | Self::Unwritable
-            | Self::Redirected => false,
+            | Self::Redirected
+            | Self::Unclear(_) => false,
         }
     }
 }
 
-/// What the caller is told.
+/// Builds the error that the caller gets for a request without an answer.
 pub(crate) fn told(failure: &Failure, upstream: &str) -> ToolError {
     let name = upstream.to_owned();
     let fault = |say: Say| {
@@ -96,6 +101,10 @@ pub(crate) fn told(failure: &Failure, upstream: &str) -> ToolError {
             let body = body.source(FaultSource::Upstream);
             ToolError::from(body.detail("upstream", upstream)).hint(Say::SameWithKey)
         }
+        Failure::Unclear(status) => by_status(upstream, *status, &HeaderMap::new())
+            .detail("upstream", upstream)
+            .detail("upstream_status", *status)
+            .hint(Say::SameWithKey),
     };
     let error = match failure {
         Failure::Unreachable(source) | Failure::Forbidden(source) | Failure::Lost(source) => {
@@ -105,13 +114,22 @@ pub(crate) fn told(failure: &Failure, upstream: &str) -> ToolError {
         | Failure::Waited
         | Failure::Unwritable
         | Failure::Redirected
-        | Failure::Late => error,
+        | Failure::Late
+        | Failure::Unclear(_) => error,
     };
     if failure.was_not_sent() {
         error.without_effect()
     } else {
         error
     }
+}
+
+/// Builds the error for a missing token: the issuer does not answer, or not with a usable token.
+pub(crate) fn no_token(upstream: &str) -> ToolError {
+    let name = upstream.to_owned();
+    let body = ErrorBody::new(ErrorCode::UpstreamError, Say::NoToken { upstream: name });
+    let body = body.source(FaultSource::Upstream).hint(Say::SameLater);
+    ToolError::from(body).without_effect()
 }
 
 /// The rules of one tool about answers that are errors; prepared once.
@@ -126,6 +144,9 @@ pub(crate) struct Faults {
 
 /// Most characters of a text of the upstream that is handed on.
 const EXCERPT_CHARS_MAX: usize = 500;
+
+/// Most characters that are searched for personal data. What is replaced may be longer than what replaces it.
+const LOOKED_AT_CHARS_MAX: usize = 16 * 1024;
 
 impl Faults {
     pub(crate) fn of(entry: &ToolEntry) -> Self {
@@ -147,18 +168,22 @@ impl Faults {
         }
     }
 
-    /// The error that an answer is; `None` if it is none.
+    /// Returns the error that an answer stands for; `None` if the answer is a success.
     pub(crate) fn error(
         &self,
         upstream: &str,
         status: u16,
         headers: &HeaderMap,
         text: &str,
+        sent: &[Secret],
     ) -> Option<ToolError> {
         let is_failure = !(200..300).contains(&status);
         // Only a rule about the body, or an error, needs a value.
         let looks = |(_, rule): &(_, ErrorRule)| rule.pointer.is_some();
-        let needs_value = is_failure || self.is_ours || self.rules.iter().any(looks);
+        // A tool of ours says that it failed with a member of this name; most answers have none, and are not read twice.
+        let may_be_ours = || text.contains("\"error\"") || text.contains("\\u");
+        let needs_value =
+            is_failure || self.rules.iter().any(looks) || (self.is_ours && may_be_ours());
         let body: Option<Value> = needs_value
             .then(|| serde_json::from_str(text).ok())
             .flatten();
@@ -168,34 +193,45 @@ impl Faults {
         });
         let error = match rule {
             Some((_, rule)) => by_rule(rule, upstream, status),
-            None if self.is_ours && has_our_error(&body) => our_error(&body, upstream),
+            None if self.is_ours && has_our_error(&body) => our_error(&body, upstream, sent),
             None if !is_failure => return None,
             None => by_status(upstream, status, headers),
         };
-        Some(self.detailed(error, upstream, status, &body, text))
+        let error = error
+            .detail("upstream", upstream)
+            .detail("upstream_status", status);
+        Some(self.detailed(error, status, &body, text, sent))
     }
 
-    /// Adds what the upstream said, bounded and without personal data.
+    /// True if an answer leaves open whether the request was carried out.
+    pub(crate) fn leaves_doubt(&self, upstream: &str, answer: &Answer) -> bool {
+        let bytes = match &answer.body {
+            AnswerBody::Whole(bytes) => bytes.as_slice(),
+            AnswerBody::TooLarge => &[],
+        };
+        let text = String::from_utf8_lossy(bytes);
+        let error = self.error(upstream, answer.status, &answer.headers, &text, &[]);
+        error.is_some_and(|error| error.leaves_doubt())
+    }
+
+    /// Adds the upstream's own code and message, bounded, without personal data and without the credential that was sent.
     fn detailed(
         &self,
-        error: ToolError,
-        upstream: &str,
+        mut error: ToolError,
         status: u16,
         body: &Value,
         text: &str,
+        sent: &[Secret],
     ) -> ToolError {
         let code = first(body, self.code.as_deref(), &CODES);
         let message = first(body, self.message.as_deref(), &MESSAGES);
-        let mut error = error
-            .detail("upstream", upstream)
-            .detail("upstream_status", status);
         if let Some(message) = message {
-            error = error.detail("upstream_message", excerpt(&message));
+            error = error.detail("upstream_message", excerpt(&message, sent));
         } else if !text.trim().is_empty() {
-            error = error.detail("upstream_body", excerpt(text));
+            error = error.detail("upstream_body", excerpt(text, sent));
         }
         match code {
-            Some(code) => error.upstream_code(excerpt(&code)),
+            Some(code) => error.upstream_code(excerpt(&code, sent)),
             None => error.upstream_code(status.to_string()),
         }
     }
@@ -237,18 +273,31 @@ fn first(body: &Value, declared: Option<&str>, usual: &[&str]) -> Option<String>
     }
 }
 
-/// A bounded piece of an upstream's text, without what looks personal.
-pub(crate) fn excerpt(text: &str) -> String {
-    let cut: String = text
-        .chars()
-        .take(EXCERPT_CHARS_MAX)
+/// A bounded piece of an upstream's text, without what looks personal and without the credential that was sent.
+pub(crate) fn excerpt(text: &str, sent: &[Secret]) -> String {
+    let plain = text.chars();
+    let plain: String = plain
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
-    let mut scrubbed = Detector::new().scrub(&cut).into_owned();
-    if text.chars().nth(EXCERPT_CHARS_MAX).is_some() {
-        scrubbed.push('…');
+    // The cut comes last: half of a secret or of an address would not be recognised.
+    let whole = scrub::error_text(&plain, sent);
+    let looked_at: &str = match whole.char_indices().nth(LOOKED_AT_CHARS_MAX) {
+        Some((end, _)) => {
+            let piece = whole.get(..end).unwrap_or_default();
+            let end = piece.rfind([' ', '"', ',', ';', '<', '>', '{', '}']);
+            end.and_then(|end| piece.get(..end)).unwrap_or(piece)
+        }
+        None => &whole,
+    };
+    let is_shorter = looked_at.len() < whole.len();
+    let scrubbed = Detector::new().scrub(looked_at).into_owned();
+    let cut = scrubbed.char_indices().nth(EXCERPT_CHARS_MAX);
+    let kept = cut.and_then(|(end, _)| scrubbed.get(..end));
+    let mut kept = kept.unwrap_or(&scrubbed).to_owned();
+    if cut.is_some() || is_shorter {
+        kept.push('…');
     }
-    scrubbed
+    kept
 }
 
 fn fits(rule: &ErrorRule, body: &Value) -> bool {
@@ -299,22 +348,22 @@ fn our_code(body: &Value) -> Option<ErrorCode> {
 }
 
 /// The error of a tool that was written for us.
-fn our_error(body: &Value, upstream: &str) -> ToolError {
+fn our_error(body: &Value, upstream: &str, sent: &[Secret]) -> ToolError {
     let own = body.get("error").and_then(Value::as_object);
     let empty = Map::new();
     let own = own.unwrap_or(&empty);
     let text = |name: &str| own.get(name).and_then(Value::as_str);
     let code = our_code(body).unwrap_or(ErrorCode::UpstreamError);
     let message: Wording = match text("message") {
-        Some(message) if !message.is_empty() => bounded(message).into(),
+        Some(message) if !message.is_empty() => bounded(message, sent).into(),
         _ => answered(upstream, code.http_status()).into(),
     };
     let mut made = ErrorBody::new(code, message).source(FaultSource::Upstream);
     if let Some(hint) = text("hint") {
-        made = made.hint(bounded(hint));
+        made = made.hint(bounded(hint, sent));
     }
     if let Some(field) = text("field") {
-        made = made.field(bounded(field));
+        made = made.field(bounded(field, sent));
     }
     if let Some(ms) = own.get("retry_after_ms").and_then(Value::as_u64) {
         made = made.retry_after_ms(ms);
@@ -327,7 +376,22 @@ fn our_error(body: &Value, upstream: &str) -> ToolError {
     }
     let details = own.get("details").and_then(Value::as_object);
     for (name, value) in details.into_iter().flatten().take(DETAILS_MAX) {
-        made = made.detail(bounded(name), value.clone());
+        let value = match value {
+            Value::String(text) => bounded(text, sent).into(),
+            other => {
+                let text = other.to_string();
+                // A reply is no place for data; a tool that has more to say answers with it.
+                if text.len() > DETAIL_BYTES_MAX {
+                    continue;
+                }
+                let Ok(value) = serde_json::from_str::<Value>(&scrub::error_text(&text, sent))
+                else {
+                    continue;
+                };
+                value
+            }
+        };
+        made = made.detail(bounded(name, sent), value);
     }
     let error = ToolError::from(made);
     if own.get("retry_safe") == Some(&Value::Bool(true)) {
@@ -340,13 +404,17 @@ fn our_error(body: &Value, upstream: &str) -> ToolError {
 /// Most members of `details` that a tool may add.
 const DETAILS_MAX: usize = 32;
 
-/// A text of a tool's author, bounded.
-fn bounded(text: &str) -> String {
-    let seen = text.chars().filter(|c| !c.is_control());
-    seen.take(EXCERPT_CHARS_MAX).collect()
+/// Maximum size of a member of `details` that is not a string, as JSON.
+const DETAIL_BYTES_MAX: usize = 2_000;
+
+/// A text of a tool's author, bounded and without the credential that was sent.
+fn bounded(text: &str, sent: &[Secret]) -> String {
+    let seen: String = text.chars().filter(|c| !c.is_control()).collect();
+    let seen = scrub::error_text(&seen, sent);
+    seen.chars().take(EXCERPT_CHARS_MAX).collect()
 }
 
-/// What a status means. A code that leaves the effect open is given only where HTTP leaves it open.
+/// Maps a status to an error. A code that leaves the effect open is used only if HTTP leaves it open.
 fn by_status(upstream: &str, status: u16, headers: &HeaderMap) -> ToolError {
     let say = || answered(upstream, status);
     let of = |code: ErrorCode| ErrorBody::new(code, say()).source(FaultSource::Upstream);

@@ -1,5 +1,5 @@
-//! The guard against requests to addresses that nobody declared (SSRF): a name is resolved here, every address is checked, and
-//! the client connects to the checked ones only.
+//! Guard against requests to undeclared addresses (SSRF): a name is resolved here, every address is checked, and the client connects to the
+//! checked ones only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Guard {
 pub struct Refused {
     /// The host as it was asked for.
     pub host: String,
-    /// Where it is.
+    /// The address that the host resolves to.
     pub address: IpAddr,
 }
 
@@ -56,26 +56,66 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// The addresses of a name that may be connected to, each time that it is resolved. One private address among public ones is a trap
+    /// as well: it is left out, and never connected to.
+    fn pass(&self, host: &str, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, Refused> {
+        let allowed = found.iter().filter(|found| self.allows(found.ip()));
+        let allowed: Vec<SocketAddr> = allowed.copied().collect();
+        match (allowed.is_empty(), found.first()) {
+            (true, Some(first)) => Err(Refused {
+                host: host.to_owned(),
+                address: first.ip(),
+            }),
+            (true, None) | (false, _) => Ok(allowed),
+        }
+    }
+}
+
 impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.clone();
         Box::pin(async move {
             let host = name.as_str();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            let allowed: Vec<SocketAddr> = found
-                .iter()
-                .copied()
-                .filter(|found| guard.allows(found.ip()))
-                .collect();
-            // One private address among public ones is a trap as well: it is left out, and never connected to.
-            match (allowed.is_empty(), found.first()) {
-                (true, Some(first)) => Err(Refused {
-                    host: host.to_owned(),
-                    address: first.ip(),
-                }
-                .into()),
-                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
-            }
+            let allowed = guard.pass(host, &found)?;
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B17: a name that leads elsewhere the next time (DNS rebinding) is refused that time, and the trap among good addresses is never
+    /// handed to the client.
+    #[test]
+    fn every_answer_of_a_name_is_checked() {
+        let guard = Guard::new(["10.1.0.0/16".parse().unwrap()]);
+        let check = |found: &[&str], expected: Option<&[&str]>| {
+            let sockets = |all: &[&str]| -> Vec<SocketAddr> {
+                all.iter()
+                    .map(|it| SocketAddr::new(it.parse().unwrap(), 0))
+                    .collect()
+            };
+            let passed = guard.pass("svc.example", &sockets(found));
+            assert_eq!(passed.ok(), expected.map(sockets), "{found:?}");
+        };
+        check(&["93.184.216.34"], Some(&["93.184.216.34"]));
+        check(&["169.254.169.254"], None);
+        check(&["93.184.216.34", "127.0.0.1"], Some(&["93.184.216.34"]));
+        check(
+            &["::ffff:127.0.0.1", "93.184.216.34"],
+            Some(&["93.184.216.34"]),
+        );
+        check(&["0.0.0.0"], None);
+        check(&["::"], None);
+        check(&["::ffff:169.254.169.254"], None);
+        check(&["64:ff9b::a9fe:a9fe"], None);
+        check(&["fe80::1"], None);
+        check(&["10.1.2.3", "10.2.0.1"], Some(&["10.1.2.3"]));
+        check(&["::ffff:10.1.2.3"], Some(&["::ffff:10.1.2.3"]));
+        check(&[], Some(&[]));
     }
 }

@@ -18,11 +18,14 @@ struct Claims<'c> {
     realm: &'c str,
     act: Act<'c>,
     tool: &'c str,
+    purpose: &'static str,
     request_id: &'c str,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'c str>,
     iat: i64,
     exp: i64,
+    method: &'c str,
+    target_sha256: String,
     body_sha256: String,
 }
 
@@ -33,13 +36,32 @@ struct Act<'c> {
     id: &'c str,
 }
 
+/// Purpose of a request. It is signed, so that a look-up or a dry run cannot be sent again as a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The call itself, or its dry run.
+    Call,
+    /// The look-up of what became of a call.
+    Reconcile,
+}
+
+/// The request that a statement is good for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request<'r> {
+    pub(crate) method: &'r str,
+    /// Path and query, as they are sent.
+    pub(crate) target: &'r str,
+    pub(crate) body: &'r [u8],
+}
+
 /// Signs who calls. HS256, so that a service can verify it with its standard library.
 pub(crate) fn sign(
     ctx: &CallContext,
     secret: &Secret,
     upstream: &str,
     tool: &str,
-    body: &[u8],
+    purpose: Purpose,
+    of: Request<'_>,
 ) -> Result<String, jsonwebtoken::errors::Error> {
     let request = ctx.request();
     let kind = match request.actor.kind {
@@ -64,11 +86,18 @@ pub(crate) fn sign(
             id: &request.actor.id,
         },
         tool,
+        purpose: match purpose {
+            Purpose::Reconcile => "reconcile",
+            Purpose::Call if ctx.is_dry_run() => "dry_run",
+            Purpose::Call => "call",
+        },
         request_id: request.request_id.as_str(),
         idempotency_key: ctx.downstream_key(),
         iat: now,
         exp,
-        body_sha256: hex(&Sha256::digest(body)),
+        method: of.method,
+        target_sha256: hex(&Sha256::digest(of.target)),
+        body_sha256: hex(&Sha256::digest(of.body)),
     };
     let key = EncodingKey::from_secret(secret.expose().as_bytes());
     encode(&Header::new(Algorithm::HS256), &claims, &key)

@@ -42,7 +42,28 @@ impl Node {
         }
     }
 
-    /// The value as one text: a scalar as it is, anything else as JSON.
+    /// Reads JSON text one level deep: a list or an object inside another is its JSON text, because no style but `deepObject` says how
+    /// it would be written.
+    pub(crate) fn read_flat(json: &str) -> Self {
+        let inner = |value: &RawValue| match value.get().trim_ascii().as_bytes().first() {
+            Some(b'[' | b'{') => Self::Scalar(value.get().trim_ascii().to_owned()),
+            Some(_) | None => Self::read(value.get()),
+        };
+        match json.trim_ascii().as_bytes().first() {
+            Some(b'[') => {
+                let items: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+                Self::List(items.into_iter().map(inner).collect())
+            }
+            Some(b'{') => {
+                let members: Members = serde_json::from_str(json).unwrap_or_default();
+                let members = members.0.into_iter();
+                Self::Object(members.map(|(name, value)| (name, inner(&value))).collect())
+            }
+            Some(_) | None => Self::read(json),
+        }
+    }
+
+    /// The value as one text: the items of a list, or the names and values of an object, with commas between them.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Scalar(text) => text.clone(),
@@ -98,5 +119,16 @@ mod tests {
             ("b".to_owned(), Node::List(list)),
         ];
         assert_eq!(node, Node::Object(expected));
+    }
+
+    #[test]
+    fn what_is_inside_stays_json_where_no_style_writes_it() {
+        let scalar = |text: &str| Node::Scalar(text.to_owned());
+        let list = Node::read_flat(r#"[ {"a": 1.10}, "x", [2]]"#);
+        let items = vec![scalar(r#"{"a": 1.10}"#), scalar("x"), scalar("[2]")];
+        assert_eq!(list, Node::List(items));
+        let object = Node::read_flat(r#"{"a": {"b": "c"}}"#);
+        let members = vec![("a".to_owned(), scalar(r#"{"b": "c"}"#))];
+        assert_eq!(object, Node::Object(members));
     }
 }

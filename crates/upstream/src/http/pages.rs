@@ -13,6 +13,16 @@ use crate::manifest::{PageBy, Pagination};
 use crate::select::Filter;
 use crate::words::Say;
 
+/// The page behind one, as the answer names it.
+enum Next {
+    /// The answer names none.
+    Unnamed,
+    /// A cursor, or the query of a link.
+    At(String),
+    /// A link that leads to another address, and is not followed.
+    Elsewhere,
+}
+
 /// The pages of a tool.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -35,7 +45,10 @@ impl Pages {
         let mut whole;
         let mut items: Vec<Value> = Vec::new();
         let mut is_cut = false;
+        let mut goes_elsewhere = false;
+        let mut told = Reply::default();
         let mut pages = 0;
+        let mut bytes = 0;
         let most = self.entry.items_max as usize;
         let mut number = self.first(&mut request);
         loop {
@@ -45,13 +58,22 @@ impl Pages {
             };
             let answer = tool.service.send(sending).await?;
             pages += 1;
+            bytes += answer.body.len();
+            tool.reader.tell_digits(tool.whose(), &answer, &mut told);
             let page = tool.reader.value(tool, &answer)?;
-            let mut page = page.map_err(|unusable| unusable.error(tool))?;
-            let next = self.next(&page, &answer, tool);
+            let mut page = page.map_err(|unusable| unusable.error(tool.whose()))?;
+            let next = match self.next(&page, &answer, tool) {
+                Next::At(next) => Some(next),
+                Next::Unnamed => None,
+                Next::Elsewhere => {
+                    goes_elsewhere = true;
+                    None
+                }
+            };
             let list = page.pointer_mut(&self.entry.items).map(Value::take);
             let Some(Value::Array(list)) = list else {
                 let pointer = self.entry.items.clone();
-                return Err(Unusable::Missing(pointer).error(tool));
+                return Err(Unusable::Missing(pointer).error(tool.whose()));
             };
             let count = list.len();
             items.extend(list);
@@ -63,7 +85,9 @@ impl Pages {
                 is_cut |= is_full;
                 break;
             }
-            if is_full || items.len() == most || pages >= self.entry.pages_max {
+            // All pages together are one answer, and have the bound of one.
+            let is_large = bytes >= tool.service.response_bytes_max();
+            if is_full || items.len() == most || pages >= self.entry.pages_max || is_large {
                 is_cut = true;
                 break;
             }
@@ -72,14 +96,16 @@ impl Pages {
             *place = Value::Array(items);
         }
         let data = tool.reader.project(whole, chosen);
-        let mut reply = Reply::from(data.map_err(|unusable| unusable.error(tool))?);
-        if is_cut {
-            let text = Say::MorePages {
-                pages: pages.to_string(),
-            }
-            .to_string();
-            reply.remarks.push(("MORE_PAGES".to_owned(), text));
-        }
+        let mut reply = Reply::from(data.map_err(|unusable| unusable.error(tool.whose()))?);
+        reply.remarks.extend(told.remarks);
+        let pages = pages.to_string();
+        let more = match (is_cut, goes_elsewhere) {
+            (true, _) => Some(Say::MorePages { pages }),
+            (false, true) => Some(Say::PagesElsewhere { pages }),
+            (false, false) => None,
+        };
+        let remark = more.map(|say| ("MORE_PAGES".to_owned(), say.to_string()));
+        reply.remarks.extend(remark);
         Ok(reply)
     }
 
@@ -99,24 +125,28 @@ impl Pages {
         first
     }
 
-    /// What leads to the next page; `None` if the answer names none.
-    fn next(&self, page: &Value, answer: &Answer, tool: &HttpTool) -> Option<String> {
+    /// Returns the next page.
+    fn next(&self, page: &Value, answer: &Answer, tool: &HttpTool) -> Next {
         match &self.entry.by {
-            PageBy::Cursor { next, .. } => match page.pointer(next)? {
-                Value::String(text) if !text.is_empty() => Some(text.clone()),
-                Value::Number(number) => Some(number.to_string()),
-                _ => None,
+            PageBy::Cursor { next, .. } => match page.pointer(next) {
+                Some(Value::String(text)) if !text.is_empty() => Next::At(text.clone()),
+                Some(Value::Number(number)) => Next::At(number.to_string()),
+                Some(_) | None => Next::Unnamed,
             },
             PageBy::Link {} => {
                 let mut links = answer.headers.get_all("link").iter();
-                let link = links.find_map(|it| next_link(it.to_str().ok()?))?;
-                tool.service.query_of(&link)
+                let link = links.find_map(|it| next_link(it.to_str().ok()?));
+                match link.map(|link| tool.service.query_of(&link)) {
+                    Some(Some(query)) => Next::At(query),
+                    Some(None) => Next::Elsewhere,
+                    None => Next::Unnamed,
+                }
             }
-            PageBy::Page { .. } | PageBy::Offset { .. } => None,
+            PageBy::Page { .. } | PageBy::Offset { .. } => Next::Unnamed,
         }
     }
 
-    /// Makes the request of the next page; false if there is none.
+    /// Makes the request of the next page; false if there is no further page.
     fn turn(
         &self,
         request: &mut Prepared,
@@ -145,12 +175,12 @@ impl Pages {
                 !is_same
             }
             (PageBy::Page { parameter, .. }, _) if count > 0 => {
-                *number += 1;
+                *number = number.saturating_add(1);
                 set(request, &escape(parameter), number.to_string());
                 true
             }
             (PageBy::Offset { parameter }, _) if count > 0 => {
-                *number += count as u64;
+                *number = number.saturating_add(count as u64);
                 set(request, &escape(parameter), number.to_string());
                 true
             }
@@ -165,18 +195,23 @@ fn set(request: &mut Prepared, key: &str, value: String) {
     request.query.push((key.to_owned(), value));
 }
 
-/// The target of `rel="next"` in a `Link` header.
+/// The target of `rel="next"` in a `Link` header (RFC 8288). A target may have commas and semicolons.
 fn next_link(header: &str) -> Option<String> {
-    header.split(',').find_map(|link| {
-        let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
-        let is_next = parameters.split(';').any(|parameter| {
+    let mut rest = header;
+    while let Some((_, link)) = rest.split_once('<') {
+        let (target, behind) = link.split_once('>')?;
+        let parameters = behind.split_once('<').map_or(behind, |it| it.0);
+        let is_next = parameters.split([';', ',']).any(|parameter| {
             let parameter = parameter.trim().to_ascii_lowercase();
-            parameter
-                .strip_prefix("rel=")
-                .is_some_and(|rel| rel.trim_matches('"') == "next")
+            let relation = parameter.strip_prefix("rel=");
+            relation.is_some_and(|it| it.trim_matches('"').split(' ').any(|it| it == "next"))
         });
-        is_next.then(|| target.to_owned())
-    })
+        if is_next {
+            return Some(target.to_owned());
+        }
+        rest = behind;
+    }
+    None
 }
 
 impl super::service::Service {
@@ -184,5 +219,29 @@ impl super::service::Service {
     fn query_of(&self, link: &str) -> Option<String> {
         let url: Url = self.base.join(link).ok()?;
         (url.origin() == self.base.origin()).then(|| url.query().unwrap_or_default().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_link_is_found() {
+        let check = |header: &str, expected: Option<&str>| {
+            assert_eq!(next_link(header).as_deref(), expected, "{header}");
+        };
+        check("</a?p=2>; rel=\"next\"", Some("/a?p=2"));
+        check(
+            "</a?ids=1,2&p=2>; rel=next, </a?p=9>; rel=last",
+            Some("/a?ids=1,2&p=2"),
+        );
+        check(
+            "</a>; rel=\"last\", </b>; title=\"x\"; rel=\"prev next\"",
+            Some("/b"),
+        );
+        check("</a>; rel=\"nextpage\"", None);
+        check("", None);
+        check("<a", None);
     }
 }

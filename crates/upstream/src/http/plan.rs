@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::{Arguments, CallContext, ToolError};
 use countersign_contract::ErrorCode;
+use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
-use super::body::{self, Body};
+use super::body::{self, Body, Member};
 use super::node::{Members, Node};
+use super::owned::{Owned, Part, cookie_names};
 use super::style::{Writing, escape};
 use crate::declare::SELECT;
 use crate::manifest::{
     ArgumentEntry, BodyFormat, CallMember, Method, Piece, Place, RequestEntry, Style, Template,
-    TemplateError, ToolEntry, default_place,
+    TemplateError, ToolEntry, Upstream, default_place,
 };
 use crate::words::Say;
 
@@ -21,12 +23,14 @@ use crate::words::Say;
 pub(crate) struct Plan {
     method: Method,
     path: Template,
-    query: Vec<(String, String)>,
-    headers: Vec<(String, String)>,
+    query: Vec<(String, Template)>,
+    headers: Vec<(String, Template)>,
     format: Option<BodyFormat>,
     content_type: Option<String>,
     accept: Option<String>,
     names: BTreeSet<String>,
+    /// Names that only the operator writes.
+    owned: Owned,
     arguments: BTreeMap<String, ArgumentEntry>,
     /// The request as an entry has it, for the default places.
     request: RequestEntry,
@@ -48,6 +52,16 @@ pub(crate) struct Prepared {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<Body>,
+}
+
+/// Arguments that are written when all are known.
+#[derive(Default)]
+struct Placed<'v> {
+    in_path: BTreeMap<&'v str, String>,
+    members: Vec<Member<'v>>,
+    whole: Option<(&'v str, &'v RawValue)>,
+    /// Escaped pairs.
+    cookies: Vec<(String, String)>,
 }
 
 impl Plan {
@@ -76,11 +90,14 @@ impl Plan {
     pub(crate) fn with(request: &RequestEntry, entry: &ToolEntry) -> Result<Self, TemplateError> {
         let path = Template::parse(&request.path)?;
         let pairs = |map: &BTreeMap<String, String>| {
-            map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+            let pair = |(name, text): (&String, &String)| (name.clone(), Template::fixed(text));
+            map.iter().map(pair).collect()
         };
+        let names = path.names().map(str::to_owned).collect();
         Ok(Self {
             method: request.method,
-            names: path.names().map(str::to_owned).collect(),
+            owned: Owned::of(request, entry, &names),
+            names,
             path,
             query: pairs(&request.query),
             headers: pairs(&request.headers),
@@ -95,10 +112,23 @@ impl Plan {
         })
     }
 
-    /// The same request with no arguments but those that its path names.
-    pub(crate) fn only_named(mut self) -> Self {
-        self.is_only_named = true;
+    /// Returns the request for an upstream, whose own headers and credential no argument replaces.
+    pub(crate) fn at(mut self, upstream: &Upstream) -> Self {
+        self.owned.add_upstream(upstream);
         self
+    }
+
+    /// Returns the request with no arguments but those that its path, query and headers name.
+    pub(crate) fn only_named(mut self) -> Result<Self, TemplateError> {
+        let pairs = |map: &BTreeMap<String, String>| {
+            let pair =
+                |(name, text): (&String, &String)| Ok((name.clone(), Template::parse(text)?));
+            map.iter().map(pair).collect::<Result<Vec<_>, _>>()
+        };
+        self.query = pairs(&self.request.query)?;
+        self.headers = pairs(&self.request.headers)?;
+        self.is_only_named = true;
+        Ok(self)
     }
 
     /// Fills the arguments in. Nothing is sent if that fails.
@@ -110,59 +140,42 @@ impl Plan {
         let mut prepared = Prepared {
             method: self.method,
             path: String::new(),
-            query: self
-                .query
-                .iter()
-                .map(|(k, v)| (escape(k), escape(v)))
-                .collect(),
-            headers: self.headers.clone(),
+            query: Vec::new(),
+            headers: Vec::new(),
             body: None,
         };
-        let accept = self.accept.as_deref();
-        let accept = accept.unwrap_or("application/json, */*;q=0.5");
-        prepared
-            .headers
-            .push(("Accept".to_owned(), accept.to_owned()));
+        let values = if self.is_verbatim {
+            Vec::new()
+        } else {
+            self.values(ctx, arguments)?
+        };
+        for (name, template) in &self.query {
+            let text = filled(template, &values)?;
+            prepared.query.push((escape(name), escape(&text)));
+        }
+        for (name, template) in &self.headers {
+            let text = header_text(name, filled(template, &values)?)?;
+            prepared.headers.push((name.clone(), text));
+        }
+        let is_accept = |(name, _): &(String, Template)| name.eq_ignore_ascii_case("accept");
+        if self.accept.is_some() || !self.headers.iter().any(is_accept) {
+            let accept = self.accept.as_deref();
+            let accept = accept.unwrap_or("application/json, */*;q=0.5");
+            prepared
+                .headers
+                .push(("Accept".to_owned(), accept.to_owned()));
+        }
         if self.is_verbatim {
             prepared.path = self.path_of(&BTreeMap::new())?;
             prepared.body = Some(Body::json(arguments.as_json().to_owned()));
             return Ok(prepared);
         }
-        let values = self.values(ctx, arguments)?;
-        let mut in_path = BTreeMap::new();
-        let mut members = Vec::new();
-        let mut whole = None;
-        let mut cookies = Vec::new();
-        for (name, value) in &values {
-            if self.is_only_named && !self.names.contains(name) {
-                continue;
-            }
-            let own = self.arguments.get(name);
-            let place = own.and_then(|own| own.place);
-            let place = place.unwrap_or_else(|| default_place(name, &self.request, &self.names));
-            let wire = own.and_then(|own| own.name.as_deref()).unwrap_or(name);
-            let node = body::node_of(own, value);
-            match place {
-                Place::Path => {
-                    let writing = writing(own, Style::Simple);
-                    in_path.insert(name.as_str(), writing.path(wire, &node));
-                }
-                Place::Query => {
-                    let writing = writing(own, Style::Form);
-                    prepared.query.extend(writing.pairs(wire, &node));
-                }
-                Place::Header if node == Node::Null => {}
-                Place::Header => {
-                    let text = writing(own, Style::Simple).header(&node);
-                    prepared
-                        .headers
-                        .push((wire.to_owned(), header_text(name, text)?));
-                }
-                Place::Cookie => cookies.extend(writing(own, Style::Form).pairs(wire, &node)),
-                Place::Body => members.push((wire, own, value)),
-                Place::WholeBody => whole = Some((name, value)),
-            }
-        }
+        let Placed {
+            in_path,
+            members,
+            whole,
+            cookies,
+        } = self.place(&mut prepared, &values)?;
         prepared.path = self.path_of(&in_path)?;
         if !cookies.is_empty() {
             let pairs: Vec<_> = cookies.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -170,12 +183,19 @@ impl Plan {
                 .headers
                 .push(("Cookie".to_owned(), pairs.join("; ")));
         }
-        let is_needed = self.format.is_some() || whole.is_some() || !members.is_empty();
+        let is_made_of_members = match self.format {
+            Some(BodyFormat::Json | BodyFormat::Form | BodyFormat::Multipart) => true,
+            // Without its one argument there is no text and there are no bytes.
+            Some(BodyFormat::Text | BodyFormat::Bytes) | None => false,
+        };
+        let is_needed = is_made_of_members || whole.is_some() || !members.is_empty();
         if is_needed {
             let format = self.format.unwrap_or(BodyFormat::Json);
-            let mut body = match whole {
-                Some((name, value)) => body::whole(format, name, value)?,
-                None => body::of_members(format, &members, &ctx.new_id("part-"))?,
+            let mut body = if let Some((name, value)) = whole {
+                body::whole(format, name, value)?
+            } else {
+                let boundary = ctx.new_id("part-");
+                body::of_members(format, &members, &self.owned, &boundary)?
             };
             if let Some(own) = &self.content_type
                 && format != BodyFormat::Multipart
@@ -187,8 +207,82 @@ impl Plan {
         Ok(prepared)
     }
 
+    /// Writes queries and headers, and sorts the rest. A value of the caller's has no name that is the operator's.
+    fn place<'v>(
+        &'v self,
+        prepared: &mut Prepared,
+        values: &'v [(String, Box<RawValue>)],
+    ) -> Result<Placed<'v>, ToolError> {
+        let mut placed = Placed::default();
+        let nothing = Owned::default();
+        for (name, value) in values {
+            if self.is_only_named && !self.names.contains(name) {
+                continue;
+            }
+            let own = self.arguments.get(name);
+            let place = own.and_then(|own| own.place);
+            let place = place.unwrap_or_else(|| default_place(name, &self.request, &self.names));
+            let wire = own.and_then(|own| own.name.as_deref()).unwrap_or(name);
+            let node = body::node_of(own, value);
+            let is_operators = own.is_some_and(ArgumentEntry::is_hidden);
+            let owned = if is_operators { &nothing } else { &self.owned };
+            match place {
+                Place::Path => {
+                    if climbs(&node.text()) {
+                        return Err(not_in_path(name));
+                    }
+                    let writing = writing(own, Style::Simple);
+                    if let (Node::Object(members), true) = (&node, writing.explode) {
+                        let names = members.iter().map(|(name, _)| name.as_str());
+                        owned.check(Part::Path, name, wire, names)?;
+                    }
+                    let text = writing.path(wire, &node);
+                    placed.in_path.insert(name.as_str(), text);
+                }
+                Place::Query => {
+                    let pairs = writing(own, Style::Form).pairs(wire, &node);
+                    owned.check_pairs(Part::Query, name, wire, &pairs)?;
+                    prepared.query.extend(pairs);
+                }
+                Place::Header if node == Node::Null => {}
+                Place::Header => {
+                    let text = writing(own, Style::Simple).header(&node);
+                    owned.check(Part::Header, name, wire, [wire])?;
+                    if wire.eq_ignore_ascii_case("cookie") {
+                        for cookie in cookie_names(&text) {
+                            owned.check(Part::Cookie, name, cookie, [cookie])?;
+                        }
+                    }
+                    let text = header_text(name, text)?;
+                    prepared.headers.push((wire.to_owned(), text));
+                }
+                Place::Cookie => {
+                    // OpenAPI lets reserved characters stay in queries only; in cookies they separate.
+                    let writing = Writing {
+                        allow_reserved: false,
+                        ..writing(own, Style::Form)
+                    };
+                    let pairs = writing.pairs(wire, &node);
+                    owned.check_pairs(Part::Cookie, name, wire, &pairs)?;
+                    placed.cookies.extend(pairs);
+                }
+                Place::Body => {
+                    owned.check(Part::Body, name, wire, [wire])?;
+                    placed.members.push(Member {
+                        argument: name,
+                        wire,
+                        own,
+                        value,
+                    });
+                }
+                Place::WholeBody => placed.whole = Some((name.as_str(), value.as_ref())),
+            }
+        }
+        Ok(placed)
+    }
+
     /// The arguments that are sent, each as its JSON text: those of the call, presets, and members of the call.
-    fn values(
+    pub(crate) fn values(
         &self,
         ctx: &CallContext,
         arguments: &Arguments,
@@ -221,7 +315,7 @@ impl Plan {
         Ok(values)
     }
 
-    /// The path with its values. A value cannot make it another path: it is escaped, and it is no step up and not empty.
+    /// Builds the path with its values. A value cannot change the path: it is escaped, and it may be neither empty nor a step such as `..`.
     fn path_of(&self, values: &BTreeMap<&str, String>) -> Result<String, ToolError> {
         let mut path = String::new();
         for piece in self.path.pieces() {
@@ -243,6 +337,34 @@ impl Plan {
         }
         Ok(path)
     }
+}
+
+/// Fills in a template. A missing value is an error, because the look-up would find something else.
+fn filled(template: &Template, values: &[(String, Box<RawValue>)]) -> Result<String, ToolError> {
+    let mut text = String::new();
+    for piece in template.pieces() {
+        match piece {
+            Piece::Text(own) => text.push_str(own),
+            Piece::Name(name) => {
+                let value = values.iter().find(|(own, _)| own == name);
+                let value = value.map(|(_, value)| Node::read(value.get()).text());
+                let value = value.filter(|value| !value.is_empty());
+                text.push_str(&value.ok_or_else(|| not_in_path(name))?);
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// True if a text has a step up or a step in place, also for a service that takes escapes out before it looks for them.
+fn climbs(text: &str) -> bool {
+    let is_step = |text: &str| {
+        let mut steps = text.split(['/', '\\', ';', ',']);
+        steps.any(|step| matches!(step, "." | ".."))
+    };
+    let decoded = percent_decode_str(text).decode_utf8_lossy();
+    let twice = percent_decode_str(&decoded).decode_utf8_lossy();
+    is_step(text) || is_step(&decoded) || is_step(&twice)
 }
 
 fn not_in_path(name: &str) -> ToolError {
@@ -267,7 +389,7 @@ fn header_text(name: &str, text: String) -> Result<String, ToolError> {
     Ok(text)
 }
 
-/// How an argument is written.
+/// Returns the writing of an argument: its own settings, else the usual ones.
 pub(super) fn writing(own: Option<&ArgumentEntry>, usual: Style) -> Writing {
     let style = own.and_then(|own| own.style).unwrap_or(usual);
     Writing {

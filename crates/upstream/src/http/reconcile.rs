@@ -1,15 +1,16 @@
-//! What became of a call whose answer was lost: a look-up that changes nothing.
+//! Reconciliation of a call whose answer was lost: a look-up that changes nothing.
 
 use countersign::{Arguments, CallContext, Reconciled, Reply, ToolError};
 use countersign_contract::tool::Recovery;
 use serde_json::Value;
 
+use super::identity::Purpose;
 use super::plan::Plan;
 use super::send::{Answer, AnswerBody, Sending};
 use super::tool::HttpTool;
 use crate::manifest::{
     ArgumentEntry, BodyFormat, CallMember, Method, ReconcileEntry, RequestEntry, TemplateError,
-    ToolEntry,
+    ToolEntry, Upstream,
 };
 
 /// The look-up of a tool.
@@ -17,7 +18,7 @@ use crate::manifest::{
 pub(crate) enum Lookup {
     /// The twin of a tool that was written for Countersign.
     Twin(Plan),
-    /// A request that finds what the call made.
+    /// A request that looks up what the call made.
     Declared {
         plan: Plan,
         found: String,
@@ -29,7 +30,10 @@ pub(crate) enum Lookup {
 const KEY: &str = "idempotency_key";
 
 impl Lookup {
-    pub(crate) fn of(entry: &ToolEntry) -> Result<Option<Self>, TemplateError> {
+    pub(crate) fn of(
+        entry: &ToolEntry,
+        upstream: &Upstream,
+    ) -> Result<Option<Self>, TemplateError> {
         match entry.recovery {
             Some(Recovery::Reconcile { .. }) => {}
             Some(Recovery::Operator | Recovery::Retry | Recovery::DownstreamKey { .. }) | None => {
@@ -55,9 +59,9 @@ impl Lookup {
                 headers: std::collections::BTreeMap::new(),
                 query: std::collections::BTreeMap::new(),
             };
-            return Ok(Some(Self::Twin(Plan::with(&request, entry)?)));
+            return Ok(Some(Self::Twin(Plan::with(&request, entry)?.at(upstream))));
         };
-        // The look-up takes from the arguments what its path names, and nothing else.
+        // The look-up takes from the arguments what its path, query and headers name, and nothing else.
         let mut entry = entry.clone();
         for argument in entry.arguments.values_mut() {
             argument.place = None;
@@ -67,7 +71,7 @@ impl Lookup {
             ..ArgumentEntry::default()
         };
         entry.arguments.insert(KEY.to_owned(), key);
-        let plan = Plan::with(request, &entry)?.only_named();
+        let plan = Plan::with(request, &entry)?.only_named()?.at(upstream);
         Ok(Some(Self::Declared {
             plan,
             found: found.clone(),
@@ -88,10 +92,12 @@ impl Lookup {
         let request = plan.fill(ctx, arguments)?;
         let sending = Sending {
             ctx,
-            tool: tool.spec.name.as_str(),
+            tool: &tool.name,
+            purpose: Purpose::Reconcile,
             request: &request,
             is_repeatable: true,
             is_write: true,
+            faults: &tool.faults,
         };
         let answer = tool.service.send(sending).await?;
         match self {
@@ -147,7 +153,7 @@ fn by_look(tool: &HttpTool, answer: &Answer, found: &str, absent: &[u16]) -> Rec
     }
 }
 
-/// The answer of the call, as it would have been told then. If the projection does not fit the look-up, all of it is.
+/// Returns the answer that the call would have given. If the projection does not fit the look-up, the whole look-up is returned.
 fn happened(tool: &HttpTool, data: Value) -> Reconciled<Reply> {
     let told = tool.reader.project(data.clone(), None).unwrap_or(data);
     Reconciled::Happened(Reply::from(told))

@@ -4,25 +4,32 @@ use std::error::Error;
 use std::time::Duration;
 
 use countersign::{CallContext, ToolError};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use tokio::time::timeout;
 use url::Url;
 
 use super::auth::Credentials;
 use super::breaker::Pass;
-use super::fault::{self, Failure};
+use super::fault::{self, Failure, Faults};
 use super::guard::Refused;
-use super::identity;
+use super::identity::{self, Purpose};
 use super::plan::Prepared;
 use super::service::Service;
-use crate::manifest::Method;
+use crate::manifest::{Method, Secret};
+use crate::scrub;
 
-/// What an upstream has answered, read to its end.
+/// Answer of an upstream, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: AnswerBody,
+    /// An earlier attempt of the same request that may have had its effect: an answer that refuses this attempt does not speak for
+    /// that one.
+    pub(crate) doubt: Option<Failure>,
+    /// Secrets that were sent with the request, and those of the upstream's configuration. The body has none of them; quotations from
+    /// headers must not repeat them either.
+    pub(crate) sent: Vec<Secret>,
 }
 
 /// The body of an answer.
@@ -30,20 +37,33 @@ pub(crate) struct Answer {
 pub(crate) enum AnswerBody {
     /// All of it.
     Whole(Vec<u8>),
-    /// It is longer than the upstream's bound, and was not read further.
+    /// The body is longer than the upstream's bound, and was not read further.
     TooLarge,
 }
 
-/// A request and what is known about it.
+impl AnswerBody {
+    /// The bytes that were read and kept.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Whole(bytes) => bytes.len() as u64,
+            Self::TooLarge => 0,
+        }
+    }
+}
+
+/// A request, with its call and its purpose.
 #[derive(Clone, Copy)]
 pub(crate) struct Sending<'s> {
     pub(crate) ctx: &'s CallContext,
     pub(crate) tool: &'s str,
+    pub(crate) purpose: Purpose,
     pub(crate) request: &'s Prepared,
     /// True if the upstream may get the request more than once.
     pub(crate) is_repeatable: bool,
     /// True if the call changes something, so that it carries its key.
     pub(crate) is_write: bool,
+    /// Meaning of answers that are errors.
+    pub(crate) faults: &'s Faults,
 }
 
 /// Most redirects of one request.
@@ -52,6 +72,23 @@ const HOPS_MAX: usize = 5;
 impl Service {
     /// Sends a request until there is an answer, or no further attempt is allowed.
     pub(crate) async fn send(&self, sending: Sending<'_>) -> Result<Answer, ToolError> {
+        let mut doubt = None;
+        match self.send_within(sending, &mut doubt).await {
+            Ok(answer) => Ok(Answer { doubt, ..answer }),
+            // What a later attempt met does not undo what an earlier one may have done.
+            Err(error) => Err(match doubt {
+                Some(earlier) if sending.is_write => fault::told(&earlier, self.name()),
+                Some(_) | None => error,
+            }),
+        }
+    }
+
+    /// Attempts, one after the other. `doubt` becomes the first that may have had its effect.
+    async fn send_within(
+        &self,
+        sending: Sending<'_>,
+        doubt: &mut Option<Failure>,
+    ) -> Result<Answer, ToolError> {
         let ctx = sending.ctx;
         let late = || fault::told(&Failure::Waited, self.name());
         let slot = timeout(ctx.remaining().min(TIMER_MAX), self.slots.acquire()).await;
@@ -62,36 +99,49 @@ impl Service {
         loop {
             let pass = self.breaker.pass(self.now());
             let pass = pass.map_err(|wait| fault::told(&Failure::Open(wait), self.name()))?;
-            let answer = self.attempt(sending, pass).await;
-            let failure = match answer {
-                // A token that was taken back: a new one is tried once, and nothing was done with the old one.
-                Ok(answer) if answer.status == 401 && !renewed && self.auth.forget(ctx) => {
-                    renewed = true;
-                    continue;
-                }
-                Ok(answer) => {
-                    let busy = busy_for(&answer);
-                    let wait =
-                        busy.filter(|_| sending.is_repeatable && attempt < self.attempts_max());
-                    match wait.and_then(|asked| self.backoff(ctx, attempt, asked)) {
-                        Some(wait) => {
-                            tokio::time::sleep(wait).await;
-                            attempt += 1;
-                            continue;
-                        }
-                        None => return Ok(answer),
-                    }
-                }
-                Err(Attempted::Refused(error)) => return Err(error),
-                Err(Attempted::Failed(failure)) => failure,
+            let settle = Settle {
+                service: self,
+                pass,
+                is_settled: false,
             };
-            let may_repeat = failure.was_not_sent() || sending.is_repeatable;
-            let wait = (may_repeat && failure.is_transport() && attempt < self.attempts_max())
-                .then(|| self.backoff(ctx, attempt, Duration::ZERO))
+            // Nothing has been sent to the upstream yet: what fails here leaves no doubt, and is not the upstream's fault.
+            let credentials = self.credentials(ctx).await?;
+            let answer = self.attempt(sending, &credentials, settle).await;
+            // A token that was taken back: a new one is tried once, and nothing was done with the old one.
+            if let Ok(answer) = &answer
+                && answer.status == 401
+                && !renewed
+                && self.auth.forget(ctx, &credentials)
+            {
+                renewed = true;
+                continue;
+            }
+            let (asked, may_repeat) = match &answer {
+                Ok(answer) => match busy_for(answer) {
+                    Some(asked) => (asked, sending.is_repeatable),
+                    None => (Duration::ZERO, false),
+                },
+                Err(failure) => {
+                    let may_repeat = failure.was_not_sent() || sending.is_repeatable;
+                    (Duration::ZERO, may_repeat && failure.is_transport())
+                }
+            };
+            let wait = (may_repeat && attempt < self.attempts_max())
+                .then(|| self.backoff(ctx, attempt, asked))
                 .flatten();
             let Some(wait) = wait else {
-                return Err(fault::told(&failure, self.name()));
+                return answer.map_err(|failure| fault::told(&failure, self.name()));
             };
+            match answer {
+                Err(failure) if !failure.was_not_sent() => {
+                    doubt.get_or_insert(failure);
+                }
+                // Whoever answered may not know what became of the request.
+                Ok(answer) if sending.faults.leaves_doubt(self.name(), &answer) => {
+                    doubt.get_or_insert(Failure::Unclear(answer.status));
+                }
+                Ok(_) | Err(_) => {}
+            }
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
@@ -115,31 +165,51 @@ impl Service {
         (wait <= most && wait < ctx.remaining() && self.budget.take()).then_some(wait)
     }
 
-    /// One attempt. The breaker learns what came of it.
-    async fn attempt(&self, sending: Sending<'_>, pass: Pass) -> Result<Answer, Attempted> {
+    /// The credential for one attempt, within the time of one.
+    async fn credentials(&self, ctx: &CallContext) -> Result<Credentials, ToolError> {
+        let limit = Duration::from_millis(self.entry.timeouts.attempt_ms).min(ctx.remaining());
+        let credentials = timeout(limit.min(TIMER_MAX), self.auth.credentials(self, ctx)).await;
+        credentials.unwrap_or_else(|_| Err(fault::no_token(self.name())))
+    }
+
+    /// Makes one attempt, and reports its outcome to the breaker.
+    async fn attempt(
+        &self,
+        sending: Sending<'_>,
+        credentials: &Credentials,
+        settle: Settle<'_>,
+    ) -> Result<Answer, Failure> {
         let left = sending.ctx.remaining();
-        let limit = Duration::from_millis(self.entry.timeouts.attempt_ms).min(left);
-        let guard = Settle {
-            service: self,
-            pass,
-            is_settled: false,
+        let own = Duration::from_millis(self.entry.timeouts.attempt_ms);
+        let limit = own.min(left).min(TIMER_MAX);
+        let Ok(answer) = timeout(limit, self.exchange(sending, credentials)).await else {
+            // A caller in a hurry says nothing about the upstream.
+            if own <= left {
+                settle.settle(&Err(Failure::Late));
+            }
+            return Err(Failure::Late);
         };
-        let answer = timeout(limit.min(TIMER_MAX), self.exchange(sending)).await;
-        let answer = answer.unwrap_or(Err(Attempted::Failed(Failure::Late)));
-        guard.settle(&answer);
+        settle.settle(&answer);
         answer
     }
 
     /// The request and its answer; redirects of reads are followed within the declared hosts.
-    async fn exchange(&self, sending: Sending<'_>) -> Result<Answer, Attempted> {
-        let credentials = self.auth.credentials(self, sending.ctx).await;
-        let credentials = credentials.map_err(Attempted::Refused)?;
-        let mut url = self.url(sending.request, &credentials)?;
+    async fn exchange(
+        &self,
+        sending: Sending<'_>,
+        credentials: &Credentials,
+    ) -> Result<Answer, Failure> {
+        let mut url = self.url(sending.request, credentials)?;
         let mut is_home = true;
+        let mut sent = credentials.secrets.clone();
+        sent.extend(self.secrets().cloned());
         for _ in 0..=HOPS_MAX {
-            let response = self
-                .once(sending, &url, is_home.then_some(&credentials))
-                .await?;
+            let own = is_home.then_some(credentials);
+            let headers = self.headers(sending, &url, own)?;
+            let statement = headers.get("countersign-identity");
+            let statement = statement.and_then(|it| it.to_str().ok().map(str::to_owned));
+            sent.extend(statement.map(Secret::new));
+            let response = self.once(sending, &url, headers).await?;
             let status = response.status().as_u16();
             let target = response
                 .headers()
@@ -148,23 +218,24 @@ impl Service {
             let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
             let Some(target) = target.filter(|_| is_redirect && sending.request.method.is_safe())
             else {
-                return self.read(response).await.map_err(Attempted::Failed);
+                let mut answer = self.read(response).await?;
+                if let AnswerBody::Whole(bytes) = answer.body {
+                    answer.body = AnswerBody::Whole(scrub::body(bytes, &sent));
+                }
+                answer.sent = sent;
+                return Ok(answer);
             };
             let next = url.join(target).ok();
             let next = next.filter(|next| self.knows(next) && is_as_safe(next, &url));
-            let Some(next) = next else {
-                return Err(Attempted::Failed(Failure::Redirected));
-            };
-            self.guard
-                .check(&next)
-                .map_err(|_| Attempted::Failed(Failure::Redirected))?;
+            let next = next.ok_or(Failure::Redirected)?;
+            self.guard.check(&next).map_err(|_| Failure::Redirected)?;
             is_home = next.origin() == self.base.origin();
             url = next;
         }
-        Err(Attempted::Failed(Failure::Redirected))
+        Err(Failure::Redirected)
     }
 
-    fn url(&self, request: &Prepared, credentials: &Credentials) -> Result<Url, Attempted> {
+    fn url(&self, request: &Prepared, credentials: &Credentials) -> Result<Url, Failure> {
         let mut url = self.base.clone();
         let path = format!("{}{}", self.base.path().trim_end_matches('/'), request.path);
         url.set_path(&path);
@@ -180,7 +251,7 @@ impl Service {
         if url.origin() == self.base.origin() {
             Ok(url)
         } else {
-            Err(Attempted::Failed(Failure::Redirected))
+            Err(Failure::Redirected)
         }
     }
 
@@ -188,40 +259,37 @@ impl Service {
         &self,
         sending: Sending<'_>,
         url: &Url,
-        credentials: Option<&Credentials>,
-    ) -> Result<reqwest::Response, Attempted> {
-        let method = match sending.request.method {
-            Method::Get => reqwest::Method::GET,
-            Method::Head => reqwest::Method::HEAD,
-            Method::Post => reqwest::Method::POST,
-            Method::Put => reqwest::Method::PUT,
-            Method::Patch => reqwest::Method::PATCH,
-            Method::Delete => reqwest::Method::DELETE,
-            Method::Options => reqwest::Method::OPTIONS,
-            Method::Trace => reqwest::Method::TRACE,
-        };
+        headers: HeaderMap,
+    ) -> Result<reqwest::Response, Failure> {
+        let method = method_of(sending.request.method);
         let mut request = reqwest::Request::new(method, url.clone());
-        *request.headers_mut() = self.headers(sending, credentials)?;
+        *request.headers_mut() = headers;
         if let Some(body) = &sending.request.body {
             *request.body_mut() = Some(body.bytes.clone().into());
         }
         let sent = self.client.execute(request).await;
-        sent.map_err(|error| Attempted::Failed(failure_of(error)))
+        sent.map_err(failure_of)
     }
 
     fn headers(
         &self,
         sending: Sending<'_>,
+        url: &Url,
         credentials: Option<&Credentials>,
-    ) -> Result<HeaderMap, Attempted> {
+    ) -> Result<HeaderMap, Failure> {
         let ctx = sending.ctx;
         let mut headers = HeaderMap::new();
         let mut set = |name: &str, value: &str, is_secret: bool| {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_bytes(value.as_bytes());
             let (Ok(name), Ok(mut value)) = (name, value) else {
-                return Err(Attempted::Failed(Failure::Unwritable));
+                return Err(Failure::Unwritable);
             };
+            // There is one header of cookies; those of the arguments and the credential stand in it side by side.
+            if let Some(before) = headers.get(&name).filter(|_| name == COOKIE) {
+                let joined = [before.as_bytes(), b"; ", value.as_bytes()].concat();
+                value = HeaderValue::from_bytes(&joined).map_err(|_| Failure::Unwritable)?;
+            }
             value.set_sensitive(is_secret);
             headers.insert(name, value);
             Ok(())
@@ -251,9 +319,19 @@ impl Service {
         }
         if let Some(credentials) = credentials {
             if let Some(secret) = &self.identity {
-                let bytes = body.map_or(&[][..], |body| &body.bytes);
-                let token = identity::sign(ctx, secret, self.name(), sending.tool, bytes);
-                let token = token.map_err(|_| Attempted::Failed(Failure::Unwritable))?;
+                let target = match url.query() {
+                    Some(query) => format!("{}?{query}", url.path()),
+                    None => url.path().to_owned(),
+                };
+                let method = method_of(sending.request.method);
+                let of = identity::Request {
+                    method: method.as_str(),
+                    target: &target,
+                    body: body.map_or(&[][..], |body| &body.bytes),
+                };
+                let Sending { tool, purpose, .. } = sending;
+                let token = identity::sign(ctx, secret, self.name(), tool, purpose, of);
+                let token = token.map_err(|_| Failure::Unwritable)?;
                 set("countersign-identity", &token, true)?;
             }
             for (name, value) in &credentials.headers {
@@ -286,16 +364,23 @@ impl Service {
             status,
             headers,
             body,
+            doubt: None,
+            sent: Vec::new(),
         })
     }
 }
 
-/// How an attempt ended without an answer.
-enum Attempted {
-    /// Before anything was sent, with an error for the caller.
-    Refused(ToolError),
-    /// On the way.
-    Failed(Failure),
+fn method_of(method: Method) -> reqwest::Method {
+    match method {
+        Method::Get => reqwest::Method::GET,
+        Method::Head => reqwest::Method::HEAD,
+        Method::Post => reqwest::Method::POST,
+        Method::Put => reqwest::Method::PUT,
+        Method::Patch => reqwest::Method::PATCH,
+        Method::Delete => reqwest::Method::DELETE,
+        Method::Options => reqwest::Method::OPTIONS,
+        Method::Trace => reqwest::Method::TRACE,
+    }
 }
 
 /// Tells the breaker what came of an attempt, also where it is dropped.
@@ -306,12 +391,12 @@ struct Settle<'s> {
 }
 
 impl Settle<'_> {
-    fn settle(mut self, answer: &Result<Answer, Attempted>) {
+    fn settle(mut self, answer: &Result<Answer, Failure>) {
         self.is_settled = true;
         let breaker = &self.service.breaker;
         match answer {
             Ok(_) => breaker.answered(),
-            Err(Attempted::Failed(failure)) if failure.is_transport() => {
+            Err(failure) if failure.is_transport() => {
                 breaker.failed(self.service.now());
             }
             Err(_) => breaker.given_up(self.pass),
@@ -353,7 +438,7 @@ fn jitter(ctx: &CallContext) -> u64 {
         .fold(0_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000)
 }
 
-/// What an error of the client means.
+/// Maps an error of the client to a failure.
 fn failure_of(error: reqwest::Error) -> Failure {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(at) = cause {

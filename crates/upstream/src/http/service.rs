@@ -1,4 +1,4 @@
-//! One upstream while the gateway runs: its client, its credential, and what keeps it from being called too often.
+//! One upstream while the gateway runs: its client, its credential, and the limits on calls to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use super::auth::Authenticator;
 use super::breaker::{Breaker, RetryBudget};
 use super::guard::{Guard, Refused};
 use crate::manifest::{Network, Secret, SecretError, Upstream};
+use crate::mcp::pins::PinsError;
 
 /// An HTTP service that tools call. Tools of one upstream share it.
 pub struct Service {
     pub(super) entry: Upstream,
     pub(super) base: Url,
-    pub(super) client: reqwest::Client,
+    pub(crate) client: reqwest::Client,
     pub(super) guard: Guard,
-    pub(super) auth: Authenticator,
+    pub(crate) auth: Authenticator,
     pub(super) identity: Option<Secret>,
     pub(super) slots: Semaphore,
     pub(super) breaker: Breaker,
@@ -44,7 +45,7 @@ pub enum ServiceError {
         /// Its name.
         upstream: String,
     },
-    /// The address is none.
+    /// The base address is not a valid URL of http or https.
     #[error("the upstream {upstream}: {url:?} is no address of http or https")]
     Address {
         /// Its name.
@@ -52,7 +53,7 @@ pub enum ServiceError {
         /// The text.
         url: String,
     },
-    /// The address is one that nobody declared.
+    /// The address is private, and `allow_private` does not list it.
     #[error("the upstream {upstream}: {source}")]
     Private {
         /// Its name.
@@ -60,13 +61,21 @@ pub enum ServiceError {
         /// The cause.
         source: Refused,
     },
-    /// A network is none.
+    /// An entry of `allow_private` is not a valid network.
     #[error("the upstream {upstream}: {text:?} is no network")]
     Network {
         /// Its name.
         upstream: String,
         /// The text.
         text: String,
+    },
+    /// The approved tools of an MCP server cannot be read.
+    #[error("the upstream {upstream}: {source}")]
+    Pins {
+        /// Its name.
+        upstream: String,
+        /// The cause.
+        source: PinsError,
     },
     /// The certificates cannot be read.
     #[error("the upstream {upstream}: the certificates in {path:?} cannot be read: {source}")]
@@ -134,9 +143,14 @@ impl Service {
         }))
     }
 
-    /// Its name.
+    /// Returns the name of the upstream.
     pub fn name(&self) -> &str {
         &self.entry.name
+    }
+
+    /// Secrets of the configuration that no request carries as they are: what signs identities, and what tokens are fetched with.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.identity.iter().chain(self.auth.client_secret())
     }
 
     /// Most bytes of an answer.
@@ -149,11 +163,22 @@ impl Service {
         self.started.elapsed()
     }
 
-    /// True if a redirect may lead to this host.
+    /// True if a redirect may lead there: to the port of the upstream itself, or to a declared host. A declared host without
+    /// a port means the usual one of its scheme.
     pub(super) fn knows(&self, url: &Url) -> bool {
-        let host = url.host_str();
-        let is_declared = |declared: &String| host == Some(declared.as_str());
-        host == self.base.host_str() || self.entry.hosts.iter().any(is_declared)
+        let has_credential = !url.username().is_empty() || url.password().is_some();
+        let Some(host) = url.host_str().filter(|_| !has_credential) else {
+            return false;
+        };
+        let is_home = Some(host) == self.base.host_str();
+        let is_same_port = url.port_or_known_default() == self.base.port_or_known_default();
+        // From http to https of the same host, where both have their usual ports.
+        let is_usual = url.port().is_none() && self.base.port().is_none();
+        let is_declared = |declared: &String| match url.port() {
+            None => host.eq_ignore_ascii_case(declared),
+            Some(port) => format!("{host}:{port}").eq_ignore_ascii_case(declared),
+        };
+        (is_home && (is_same_port || is_usual)) || self.entry.hosts.iter().any(is_declared)
     }
 }
 
@@ -163,7 +188,7 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// An address that the guard lets pass as far as it can be told without resolving it.
+/// Parses an address, and checks it as far as the guard can without resolving it.
 fn address(entry: &Upstream, text: &str, guard: &Guard) -> Result<Url, ServiceError> {
     let url = Url::parse(text).ok().filter(|url| {
         matches!(url.scheme(), "http" | "https") && url.host().is_some() && !url.cannot_be_a_base()

@@ -12,7 +12,8 @@ const STRICT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Reserved characters stay, but those that would end the query or look like an escape.
+/// Reserved characters stay, but those that would end the query or the value (`#`, `&`, `;`), and those that look like an escape
+/// (`%`, `+`): a value is never another pair.
 const RESERVED: &AsciiSet = &STRICT
     .remove(b':')
     .remove(b'/')
@@ -25,18 +26,16 @@ const RESERVED: &AsciiSet = &STRICT
     .remove(b')')
     .remove(b'*')
     .remove(b',')
-    .remove(b';')
     .remove(b'[')
     .remove(b']')
-    .remove(b'=')
-    .remove(b'&');
+    .remove(b'=');
 
 /// Escapes a text for a path, a query or a form.
 pub(crate) fn escape(text: &str) -> String {
     utf8_percent_encode(text, STRICT).to_string()
 }
 
-/// How one value is written.
+/// Style in which one value is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writing {
     pub(crate) style: Style,
@@ -145,6 +144,7 @@ impl Writing {
             (Style::Matrix, Node::Object(members)) if self.explode => {
                 format!(";{}", self.assigned(members, ";"))
             }
+            (Style::Matrix, Node::Scalar(text)) if text.is_empty() => format!(";{}", escape(name)),
             (Style::Matrix, _) => format!(";{}={}", escape(name), self.flat(node, ",")),
             (_, Node::Object(members)) if self.explode => self.assigned(members, ","),
             _ => self.flat(node, ","),
@@ -236,5 +236,88 @@ mod tests {
         );
         check(&path(Matrix, true, OBJECT), ";R=100;G=200");
         check(&path(Matrix, false, OBJECT), ";color=R,100,G,200");
+    }
+
+    /// B15: every style with every shape that OpenAPI defines for it: an empty text, a scalar, a list, an object.
+    #[test]
+    fn every_style_writes_every_shape() {
+        use Style::{DeepObject, Form, Label, Matrix, PipeDelimited, Simple, SpaceDelimited};
+        let all = |write: &dyn Fn(&str) -> String| {
+            ["\"\"", "\"blue\"", r#"["blue","black"]"#, OBJECT]
+                .map(write)
+                .join(" | ")
+        };
+        let color = |texts: &str| texts.replace('~', "color");
+        for (style, explode, expected) in [
+            (
+                Matrix,
+                false,
+                ";~ | ;~=blue | ;~=blue,black | ;~=R,100,G,200",
+            ),
+            (
+                Matrix,
+                true,
+                ";~ | ;~=blue | ;~=blue;~=black | ;R=100;G=200",
+            ),
+            (Label, false, ". | .blue | .blue,black | .R,100,G,200"),
+            (Label, true, ". | .blue | .blue.black | .R=100.G=200"),
+            (Simple, false, " | blue | blue,black | R,100,G,200"),
+            (Simple, true, " | blue | blue,black | R=100,G=200"),
+        ] {
+            let made = all(&|json| path(style, explode, json));
+            assert_eq!(made, color(expected), "{style:?} {explode}");
+        }
+        for (style, explode, expected) in [
+            (Form, false, "~= | ~=blue | ~=blue,black | ~=R,100,G,200"),
+            (Form, true, "~= | ~=blue | ~=blue&~=black | R=100&G=200"),
+            (
+                SpaceDelimited,
+                false,
+                "~= | ~=blue | ~=blue%20black | ~=R%20100%20G%20200",
+            ),
+            (
+                PipeDelimited,
+                false,
+                "~= | ~=blue | ~=blue%7Cblack | ~=R%7C100%7CG%7C200",
+            ),
+            (
+                DeepObject,
+                true,
+                "~= | ~=blue | ~%5B0%5D=blue&~%5B1%5D=black | ~%5BR%5D=100&~%5BG%5D=200",
+            ),
+        ] {
+            let made = all(&|json| query(style, explode, json));
+            assert_eq!(made, color(expected), "{style:?} {explode}");
+        }
+        let header = |explode: bool, json: &str| {
+            let writing = Writing {
+                style: Simple,
+                explode,
+                allow_reserved: false,
+            };
+            writing.header(&Node::read(json))
+        };
+        assert_eq!(
+            all(&|json| header(false, json)),
+            " | blue | blue,black | R,100,G,200"
+        );
+        assert_eq!(
+            all(&|json| header(true, json)),
+            " | blue | blue,black | R=100,G=200"
+        );
+    }
+
+    /// B15: reserved characters stay where the parameter says so, but never those that would end the query or the value.
+    #[test]
+    fn reserved_characters_stay_if_they_may() {
+        let writing = |allow_reserved| Writing {
+            style: Style::Form,
+            explode: true,
+            allow_reserved,
+        };
+        let node = Node::read(r#""a/b?c=d&e;h#f%20 g+""#);
+        let text = |allow| writing(allow).pairs("q", &node).remove(0).1;
+        assert_eq!(text(false), "a%2Fb%3Fc%3Dd%26e%3Bh%23f%2520%20g%2B");
+        assert_eq!(text(true), "a/b?c=d%26e%3Bh%23f%2520%20g%2B");
     }
 }

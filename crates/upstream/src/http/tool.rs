@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use countersign::contract::tool::Recovery;
-use countersign::contract::{Effect, ErrorCode, ToolSpec};
+use countersign::contract::{ErrorCode, ToolSpec};
 use countersign::{
     Arguments, BoxFuture, CallContext, DryRun, DynTool, Reconciled, Reply, ToolError,
 };
 
-use super::answer::Reader;
-use super::fault::Faults;
+use super::answer::{Reader, Whose};
+use super::fault::{self, Faults};
+use super::identity::Purpose;
 use super::pages::Pages;
 use super::plan::Plan;
 use super::reconcile::Lookup;
@@ -23,6 +23,8 @@ use crate::words::Say;
 /// A tool of an HTTP service.
 pub struct HttpTool {
     pub(super) spec: ToolSpec,
+    /// The name that the upstream knows it by.
+    pub(super) name: String,
     pub(super) service: Arc<Service>,
     plan: Plan,
     pub(super) faults: Faults,
@@ -33,13 +35,13 @@ pub struct HttpTool {
     chooses: bool,
 }
 
-/// An entry makes no tool.
+/// An entry cannot be made into a tool.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolFault {
     /// The declaration is wrong.
     #[error(transparent)]
     Declaration(#[from] Undeclared),
-    /// The path is no template.
+    /// The path is not a valid template, usually because of an unbalanced brace.
     #[error("the path of {tool}: {source}")]
     Path {
         /// The tool.
@@ -47,7 +49,7 @@ pub enum ToolFault {
         /// The cause.
         source: TemplateError,
     },
-    /// The filter is none.
+    /// The filter is not valid.
     #[error("the filter of {tool}: {source}")]
     Filter {
         /// The tool.
@@ -70,16 +72,17 @@ impl HttpTool {
             source,
         };
         Ok(Self {
-            plan: Plan::of(entry).map_err(path)?,
+            plan: Plan::of(entry).map_err(path)?.at(&service.entry),
             faults: Faults::of(entry),
             reader: Reader::of(entry).map_err(filter)?,
             pages: entry.pagination.clone().map(Pages::new),
-            lookup: Lookup::of(entry).map_err(path)?,
+            lookup: Lookup::of(entry, &service.entry).map_err(path)?,
             dry_run: match entry.dry_run.unwrap_or_default() {
                 DryRunRule::Validate => DryRun::Validate,
                 DryRunRule::Simulate => DryRun::Simulate,
             },
             chooses: entry.response.as_ref().is_some_and(|it| it.select_by_model),
+            name: entry.name.clone(),
             spec,
             service,
         })
@@ -88,59 +91,68 @@ impl HttpTool {
     /// The request and its answer.
     async fn run(&self, ctx: &CallContext, arguments: &Arguments) -> Result<Reply, ToolError> {
         // What cannot be asked for is refused before anything is sent.
-        let chosen = self.chosen(arguments)?;
+        let chosen = chosen_by_model(self.chooses, arguments)?;
         let request = self.plan.fill(ctx, arguments)?;
         let sending = Sending {
             ctx,
-            tool: self.spec.name.as_str(),
+            tool: &self.name,
+            purpose: Purpose::Call,
             request: &request,
-            is_repeatable: self.is_repeatable(ctx),
+            is_repeatable: declare::is_repeatable(&self.spec, ctx),
             is_write: self.is_write(),
+            faults: &self.faults,
         };
         if let Some(pages) = &self.pages {
             return pages.fetch(self, sending, chosen.as_ref()).await;
         }
         let answer = self.service.send(sending).await?;
-        self.reader.reply(self, &answer, chosen.as_ref())
-    }
-
-    /// The filter that a model has chosen.
-    fn chosen(&self, arguments: &Arguments) -> Result<Option<Filter>, ToolError> {
-        if !self.chooses {
-            return Ok(None);
+        let reply = self.reader.reply(self, &answer, chosen.as_ref());
+        match (&answer.doubt, self.is_write()) {
+            // What says that nothing was done speaks for the last attempt only.
+            (Some(earlier), true) => reply.map_err(|error| {
+                if error.leaves_doubt() {
+                    error
+                } else {
+                    fault::told(earlier, self.service.name())
+                }
+            }),
+            (Some(_) | None, _) => reply,
         }
-        let value = arguments.to_value();
-        let Some(text) = value.get(SELECT).and_then(|text| text.as_str()) else {
-            return Ok(None);
-        };
-        let filter = Filter::parse_for_model(text).map_err(|error| {
-            let why = error.to_string();
-            ToolError::new(ErrorCode::InvalidArgument, Say::NotAFilter { why })
-                .field(format!("/{SELECT}"))
-                .without_effect()
-        });
-        filter.map(Some)
     }
 
     pub(super) fn is_write(&self) -> bool {
         self.spec.behaviour.effect.changes_something()
     }
 
-    /// True if the upstream may get the request of a call twice: a read, a dry run, or a call that the upstream tells from
-    /// another by its key and of which the entry says that a repeat does no harm.
-    fn is_repeatable(&self, ctx: &CallContext) -> bool {
-        match self.spec.behaviour.effect {
-            Effect::Read => true,
-            Effect::Write | Effect::External if ctx.is_dry_run() => true,
-            Effect::Write | Effect::External => {
-                let is_declared = match self.spec.behaviour.recovery {
-                    Recovery::Retry | Recovery::DownstreamKey { .. } => true,
-                    Recovery::Operator | Recovery::Reconcile { .. } => false,
-                };
-                is_declared && ctx.downstream_key().is_some()
-            }
+    /// The tool as a reader of answers knows it.
+    pub(super) fn whose(&self) -> Whose<'_> {
+        Whose {
+            upstream: self.service.name(),
+            bytes_max: self.service.response_bytes_max(),
+            is_write: self.is_write(),
         }
     }
+}
+
+/// The filter that a model has chosen.
+pub(crate) fn chosen_by_model(
+    chooses: bool,
+    arguments: &Arguments,
+) -> Result<Option<Filter>, ToolError> {
+    if !chooses {
+        return Ok(None);
+    }
+    let value = arguments.to_value();
+    let Some(text) = value.get(SELECT).and_then(|text| text.as_str()) else {
+        return Ok(None);
+    };
+    let filter = Filter::parse_for_model(text).map_err(|error| {
+        let why = error.to_string();
+        ToolError::new(ErrorCode::InvalidArgument, Say::NotAFilter { why })
+            .field(format!("/{SELECT}"))
+            .without_effect()
+    });
+    filter.map(Some)
 }
 
 impl DynTool for HttpTool {

@@ -1,4 +1,4 @@
-//! An argument of a tool: its place in the request, and what the operator says of it on top of the schema.
+//! An argument of a tool: its place in the request, and the operator's settings on top of the schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ pub struct ArgumentEntry {
     /// True if each item of a list or object is a parameter of its own. The default is true for `form` and `deepObject`, else false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explode: Option<bool>,
-    /// True if reserved characters (`:/?#[]@!$&'()*+,;=`) of a query value are sent as they are.
+    /// True if the reserved characters `:/?[]@!$'()*,=` of a query value are sent as they are. Those that would begin another parameter or
+    /// end the query (`&`, `;`, `#`, `+`) are always escaped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_reserved: Option<bool>,
     /// True if the value is sent as JSON text instead of by a style: OpenAPI's `content: application/json` of a parameter or a part.
@@ -56,7 +57,8 @@ pub struct ArgumentEntry {
     /// Value for a call that leaves the argument out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Kind of the value, on top of the schema: `timestamp` for a text that is a point in time, for instance.
+    /// Kind of the value, on top of the schema: `timestamp` for a text that is a point in time, for instance. The type that the schema has
+    /// stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ValueKind>,
     /// Other names under which a model may send it.

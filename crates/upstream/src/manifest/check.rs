@@ -4,6 +4,7 @@ mod request;
 mod service;
 
 pub(crate) use request::default_place;
+pub(crate) use service::{is_free_header, is_header};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use countersign_contract::tool::{Confirmation, KeyRule, Recovery};
 
 use crate::declare::Undeclared;
 
-use super::{Complaint, ErrorRule, Manifest, Step, ToolEntry};
+use super::{Complaint, ErrorRule, Manifest, Step, ToolEntry, Upstream, UpstreamKind};
 
 /// Gathers complaints below one place of the configuration.
 pub(super) struct Checker<'c> {
@@ -80,9 +81,26 @@ pub(super) fn manifest(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool) 
                 "there is another upstream {name:?}; rename one of them"
             ));
         }
+        let is_plain = |other: &Upstream| other.kind == UpstreamKind::Mcp && !other.prefix;
+        let first = manifest.upstream.iter().position(is_plain);
+        if let Some(first) = first.filter(|first| !upstream.prefix && *first < at) {
+            let message = format!("upstream[{first}] goes without a prefix already");
+            place.key("prefix").complain(message);
+        }
         service::check(upstream, &mut place);
     }
     entries(manifest, is_built_in, &mut root);
+    found
+}
+
+/// The mistakes in the request of one tool and in the places of its arguments.
+pub(crate) fn complaints_about_request(tool: &ToolEntry) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    let mut place = Checker {
+        at: Vec::new(),
+        found: &mut found,
+    };
+    request::check(tool, &mut place);
     found
 }
 
@@ -99,13 +117,31 @@ fn entries(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool, root: &mut C
         if let Err(error) = ToolName::new(&*entry.name) {
             place.key("name").complain(error.to_string());
         }
+        if let Some(shown) = &entry.shown_as {
+            let is_other = |other: &ToolEntry| other.name != entry.name && other.shown() == shown;
+            if let Err(error) = ToolName::new(&**shown) {
+                place.key("shown_as").complain(error.to_string());
+            } else if whole.values().any(is_other) || is_built_in(shown) {
+                let message = "another tool has this name; choose another";
+                place.key("shown_as").complain(message);
+            }
+        }
         let Some(tool) = whole.get(&entry.name) else {
             continue;
         };
         if let Some(upstream) = &entry.upstream {
-            if manifest.upstream(upstream).is_none() {
-                let message = format!("there is no upstream {upstream:?}; add it as [[upstream]]");
-                place.key("upstream").complain(message);
+            match manifest.upstream(upstream).map(|it| it.kind) {
+                Some(UpstreamKind::Http) => {}
+                Some(UpstreamKind::Mcp) => {
+                    let message = "an MCP server defines its tools itself: leave this out, and call the tool \
+                                   by the name of the server, a dot, and its own name";
+                    place.key("upstream").complain(message);
+                }
+                None => {
+                    let message =
+                        format!("there is no upstream {upstream:?}; add it as [[upstream]]");
+                    place.key("upstream").complain(message);
+                }
             }
             if is_built_in(&entry.name) {
                 let message = "a tool of the program has this name; choose another";
@@ -119,11 +155,36 @@ fn entries(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool, root: &mut C
                 // The mistakes of a joined tool stand at the entry that defines it.
                 tool_entry(tool, &mut place);
             }
+        } else if manifest.server_of(&entry.name).is_some_and(|server| {
+            server.prefix || !(tool.is_definition() || is_built_in(&entry.name))
+        }) {
+            of_server(entry, &mut place);
         } else if !tool.is_definition() && !is_built_in(&entry.name) {
             let message = "no entry defines this tool: name its upstream, or correct the name";
             place.key("name").complain(message);
         }
     }
+}
+
+/// An entry about a tool that an MCP server defines: what belongs to HTTP would be ignored.
+fn of_server(entry: &ToolEntry, place: &mut Checker<'_>) {
+    let said = [
+        ("request", entry.request.is_some()),
+        ("input", entry.input.is_some()),
+        ("parameters", entry.parameters.is_some()),
+        ("pagination", entry.pagination.is_some()),
+        ("reconcile", entry.reconcile.is_some()),
+        ("version", entry.version.is_some()),
+    ];
+    for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+        let message = "it is not for a tool of an MCP server; leave it out";
+        place.key(key).complain(message);
+    }
+    if matches!(entry.recovery, Some(Recovery::Reconcile { .. })) {
+        let message = "an MCP server cannot be asked what became of a call; use operator, retry or downstream_key";
+        place.key("recovery").complain(message);
+    }
+    errors(entry, place);
 }
 
 fn tool_entry(tool: &ToolEntry, place: &mut Checker<'_>) {

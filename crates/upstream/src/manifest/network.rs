@@ -112,7 +112,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         .any(|(network, prefix)| (bits ^ network) >> (32 - u32::from(*prefix)) == 0)
 }
 
-/// Only `2000::/3` is global, without those parts of it that lead elsewhere.
+/// True for a global address: only `2000::/3` is global, except its special parts.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let bits = address.to_bits();
     let starts = |network: u128, prefix: u32| (bits ^ network) >> (128 - prefix) == 0;

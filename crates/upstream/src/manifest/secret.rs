@@ -32,7 +32,7 @@ pub enum SecretRef {
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// The text is no reference to a secret. The text is not quoted, because it may be the secret.
+/// The text is not a reference to a secret, usually because it is the secret itself; so it is not quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a secret is written as a reference, env:NAME or file:PATH; put the secret itself there and not here"
@@ -62,13 +62,13 @@ pub enum SecretError {
         /// The cause.
         source: std::io::Error,
     },
-    /// There is nothing in it.
+    /// The secret is empty, usually because the file was not written yet.
     #[error("the secret {reference} is empty")]
     Empty {
         /// The reference.
         reference: SecretRef,
     },
-    /// It is longer than any secret.
+    /// The secret is too long, usually because another file was named.
     #[error("the secret {reference} has more than {SECRET_BYTES_MAX} bytes")]
     TooLong {
         /// The reference.

@@ -26,13 +26,13 @@ pub enum Piece {
     Name(String),
 }
 
-/// The text is no template.
+/// The text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// A brace has no partner.
     #[error("a {{ or }} has no partner; write {{name}}")]
     Unbalanced,
-    /// There is nothing between two braces.
+    /// There is no name between two braces.
     #[error("{{}} names nothing; write {{name}}")]
     Empty,
 }
@@ -63,6 +63,13 @@ impl Template {
             pieces.push(Piece::Text(rest.to_owned()));
         }
         Ok(Self { pieces })
+    }
+
+    /// A text without places.
+    pub fn fixed(text: &str) -> Self {
+        Self {
+            pieces: vec![Piece::Text(text.to_owned())],
+        }
     }
 
     /// The pieces, in order.

@@ -27,6 +27,9 @@ use super::argument::{ArgumentEntry, ParameterEntry};
 pub struct ToolEntry {
     /// Name of the tool: letters, digits, `_`, `-` and dots, such as `crm.create_ticket`.
     pub name: String,
+    /// Name under which the tool is offered and called, in place of `name`. Entries go on naming it by `name`, and so does the upstream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_as: Option<String>,
     /// Name of the upstream that the tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
@@ -286,7 +289,7 @@ pub struct Pagination {
     /// JSON pointer to the list of a page. The lists of all pages are joined there. The root if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub items: String,
-    /// Most pages of one call.
+    /// Most pages of one call. All pages together also have the upstream's `response_bytes_max`.
     #[serde(default = "pages_max")]
     pub pages_max: u32,
     /// Most items of one call.
@@ -432,6 +435,11 @@ impl ToolEntry {
         self.upstream.is_some()
     }
 
+    /// The name under which the tool is offered.
+    pub fn shown(&self) -> &str {
+        self.shown_as.as_deref().unwrap_or(&self.name)
+    }
+
     /// The effect: as declared, or as the method has it.
     pub fn effect(&self) -> Effect {
         let by_method = match &self.request {
@@ -444,7 +452,7 @@ impl ToolEntry {
         }
     }
 
-    /// Joins a later entry of the same name into this one: what the later one says wins.
+    /// Joins a later entry of the same name into this one: the later one's settings win.
     pub fn join(&mut self, later: Self) {
         macro_rules! later_wins {
             ($($member:ident),+ $(,)?) => {$(
@@ -455,6 +463,7 @@ impl ToolEntry {
             )+};
         }
         later_wins!(
+            shown_as,
             upstream,
             enabled,
             title,

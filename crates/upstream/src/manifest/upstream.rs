@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::mcp::{Connections, Discovery, Trust};
 use super::secret::SecretRef;
 
 /// A service that tools call.
@@ -17,9 +18,43 @@ pub struct Upstream {
     /// Kind of the upstream.
     #[serde(default)]
     pub kind: UpstreamKind,
-    /// Address that every path of a tool is appended to, such as `https://crm.example.com/api/v2`.
+    /// Address that every path of a tool is appended to, such as `https://crm.example.com/api/v2`. For `kind = "http"`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url: String,
-    /// Further hosts that a redirect may lead to. The host of `base_url` is always allowed; a redirect to any other host is refused.
+    /// Address of an MCP server that speaks Streamable HTTP, such as `https://mcp.example.com/mcp`. For `kind = "mcp"`, in place of
+    /// `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Program of an MCP server that speaks over standard input and output, and its arguments, such as `["npx", "-y", "some-server"]`.
+    /// For `kind = "mcp"`, in place of `url`. It runs in the folder of the configuration and inherits from the environment only what a
+    /// program needs to be found and to write text: `PATH`, `HOME`, the locale.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Environment variables of `command`, each as a reference: `GITHUB_TOKEN = "env:GITHUB_TOKEN"`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, SecretRef>,
+    /// Environment variable of `command` that gets the token that the user has stored with `upstream.store_token`. Each user has a child
+    /// of their own, and one who has stored no token is refused. Tools are listed by a child without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_env: Option<String>,
+    /// True if the name of an MCP server and a dot stand in front of the names of its tools and prompts. One server at most can do without.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub prefix: bool,
+    /// True if all users share one connection or child of an MCP server. Otherwise each user has one, because a server may keep
+    /// something of a user in it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared: bool,
+    /// Definitions of an MCP server's tools that are used: those that an operator has approved, or those that are seen first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trust: Trust,
+    /// Listing of an MCP server's tools.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub discovery: Discovery,
+    /// Connections to an MCP server, or its children.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub connections: Connections,
+    /// Further hosts that a redirect may lead to, as `files.example.com`, or with a port that is not the usual one, as
+    /// `files.example.com:8443`. Host and port of `base_url` are always allowed; a redirect elsewhere is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// Networks of private, loopback and link-local addresses that the upstream may be at, as `10.1.0.0/16`, `192.168.1.7`, or the word
@@ -69,6 +104,9 @@ pub enum UpstreamKind {
     /// An HTTP service.
     #[default]
     Http,
+    /// An MCP server, at an address (`url`) or as a child (`command`). Its tools are listed by it, with the upstream's name and a dot
+    /// in front; entries of `[[tool]]` say something on top of them.
+    Mcp,
 }
 
 /// Credential for an upstream.
@@ -281,6 +319,15 @@ impl Upstream {
             name: name.into(),
             kind: UpstreamKind::Http,
             base_url: base_url.into(),
+            url: None,
+            command: Vec::new(),
+            env: BTreeMap::new(),
+            user_env: None,
+            prefix: true,
+            shared: false,
+            trust: Trust::default(),
+            discovery: Discovery::default(),
+            connections: Connections::default(),
             hosts: Vec::new(),
             allow_private: Vec::new(),
             ca_file: None,
@@ -297,32 +344,114 @@ impl Upstream {
         }
     }
 
+    /// An MCP server at this address; everything else has its default.
+    pub fn mcp_at(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            kind: UpstreamKind::Mcp,
+            url: Some(url.into()),
+            ..Self::http(name, "")
+        }
+    }
+
+    /// An MCP server that runs as a child; everything else has its default.
+    pub fn mcp_child<I>(name: impl Into<String>, command: I) -> Self
+    where
+        I: IntoIterator<Item: Into<String>>,
+    {
+        Self {
+            kind: UpstreamKind::Mcp,
+            command: command.into_iter().map(Into::into).collect(),
+            ..Self::http(name, "")
+        }
+    }
+
+    /// Text in front of the names of an MCP server's tools and prompts.
+    pub fn prefix(&self) -> String {
+        if self.prefix {
+            format!("{}.", self.name)
+        } else {
+            String::new()
+        }
+    }
+
+    /// True if users store tokens for it.
+    pub(crate) fn takes_user_tokens(&self) -> bool {
+        matches!(self.auth, Some(Auth::UserToken { .. })) || self.user_env.is_some()
+    }
+
     /// Every secret that it refers to, each with the keys that lead to it.
-    pub fn secrets(&self) -> Vec<(&'static [&'static str], &SecretRef)> {
-        let mut secrets: Vec<(&[&str], _)> = Vec::new();
-        match &self.auth {
-            None | Some(Auth::UserToken { .. }) => {}
-            Some(Auth::Bearer { token }) => secrets.push((&["auth", "bearer", "token"], token)),
-            Some(Auth::Header { value, .. }) => secrets.push((&["auth", "header", "value"], value)),
-            Some(Auth::Query { value, .. }) => secrets.push((&["auth", "query", "value"], value)),
-            Some(Auth::Cookie { value, .. }) => secrets.push((&["auth", "cookie", "value"], value)),
-            Some(Auth::Basic { password, .. }) => {
-                secrets.push((&["auth", "basic", "password"], password));
+    pub fn secrets(&self) -> Vec<(Vec<String>, &SecretRef)> {
+        let mut secrets = Vec::new();
+        for (at, auth) in [
+            (&["auth"][..], &self.auth),
+            (&["discovery", "auth"], &self.discovery.auth),
+        ] {
+            if let Some((keys, secret)) = auth.as_ref().and_then(Auth::secret) {
+                let keys = at.iter().chain(keys).map(|&key| key.to_owned());
+                secrets.push((keys.collect(), secret));
             }
-            Some(Auth::ClientCredentials(own)) => secrets.push((
-                &["auth", "client_credentials", "client_secret"],
-                &own.client_secret,
-            )),
-            Some(Auth::TokenExchange(own)) => secrets.push((
-                &["auth", "token_exchange", "client_secret"],
-                &own.client_secret,
-            )),
+        }
+        for (name, secret) in &self.env {
+            secrets.push((vec!["env".to_owned(), name.clone()], secret));
         }
         if let Some(secret) = &self.identity_secret {
-            secrets.push((&["identity_secret"], secret));
+            secrets.push((vec!["identity_secret".to_owned()], secret));
         }
         secrets
     }
+}
+
+impl Auth {
+    /// The secret that it refers to, and the keys that lead to it.
+    fn secret(&self) -> Option<(&'static [&'static str], &SecretRef)> {
+        match self {
+            Self::UserToken { .. } => None,
+            Self::Bearer { token } => Some((&["bearer", "token"], token)),
+            Self::Header { value, .. } => Some((&["header", "value"], value)),
+            Self::Query { value, .. } => Some((&["query", "value"], value)),
+            Self::Cookie { value, .. } => Some((&["cookie", "value"], value)),
+            Self::Basic { password, .. } => Some((&["basic", "password"], password)),
+            Self::ClientCredentials(own) => {
+                Some((&["client_credentials", "client_secret"], &own.client_secret))
+            }
+            Self::TokenExchange(own) => {
+                Some((&["token_exchange", "client_secret"], &own.client_secret))
+            }
+        }
+    }
+
+    /// True if the credential belongs to the user or the caller, so that there is none without a call.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        match self {
+            Self::UserToken { .. } | Self::TokenExchange(_) => true,
+            Self::Bearer { .. }
+            | Self::Header { .. }
+            | Self::Query { .. }
+            | Self::Cookie { .. }
+            | Self::Basic { .. }
+            | Self::ClientCredentials(_) => false,
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 fn yes() -> bool {

@@ -1,11 +1,13 @@
-//! What tools of upstreams say, in English.
+//! Messages of upstream tools, in English.
 
 countersign_contract::messages! {
     /// A message or a hint of a reply.
     pub(crate) enum Say {
         // Arguments.
         HiddenArgument { argument } => "the argument {argument:?} is set by the operator and cannot be sent",
-        NotInPath { argument } => "the argument {argument:?} is part of the path: it cannot be missing, empty, \".\" or \"..\"",
+        OwnedName { argument, name } => "the argument {argument:?} would send {name:?}, which is set by the operator and cannot be sent",
+        LeaveOut { name } => "leave {name:?} out, and send the call again",
+        NotInPath { argument } => "the argument {argument:?} is part of the path: it cannot be missing or empty, or have a step \".\" or \"..\"",
         NotInHeader { argument } => "the argument {argument:?} is sent as a header and cannot have line breaks or control characters",
         NotBase64 { argument } => "the argument {argument:?} is not base64",
         NotAFilter { why } => "the filter cannot be used: {why}",
@@ -20,7 +22,7 @@ countersign_contract::messages! {
         Redirected { upstream } => "the upstream {upstream} redirects elsewhere, which is not followed",
         Lost { upstream } => "the connection to the upstream {upstream} was lost before its answer was complete",
         Late { upstream } => "the upstream {upstream} did not answer in time",
-        SameWithKey => "send the same call again; one that changes something, with the same idempotency key: it is not made twice",
+        SameWithKey => "it may have happened. Send the same call again, with the same idempotency key if it has one: it does not run twice, and is answered with the outcome once that is known",
         SameLater => "send the same call again later",
         OperatorMends => "no argument helps: the operator has to correct the configuration of the upstream",
 
@@ -30,6 +32,7 @@ countersign_contract::messages! {
         CallWithToken => "call with a token of the issuer instead of an API key",
         NoUserToken { upstream } => "the user has stored no token for the upstream {upstream}",
         StoreToken => "ask the user to store one with upstream.store_token",
+        NotByAgent => "a token is stored by its user, not by an agent",
         NotAToken => "this is not a token",
         NoToken { upstream } => "no token for the upstream {upstream} could be had from its issuer; nothing was sent",
         TokenRefused { upstream, status } => "the issuer of the upstream {upstream} refused a token with status {status}; nothing was sent",
@@ -43,6 +46,19 @@ countersign_contract::messages! {
         FilterFailed { why } => "the filter does not fit the answer: {why}",
         CorrectFilter => "correct the filter, or leave it out",
         NotAsDeclared { upstream, why } => "the answer of the upstream {upstream} is not as declared: {why}",
+        LargeIntegers { upstream } => "integers of the answer of the upstream {upstream} that are too large for a number are written as text",
+        Rounded { upstream } => "numbers of the answer of the upstream {upstream} have more digits than a double keeps, and are rounded",
         MorePages { pages } => "there is more: {pages} pages were fetched, which is the bound",
+        PagesElsewhere { pages } => "there is more: after {pages} pages the list goes on at another address, which is not followed",
+        ToolFailed { upstream } => "the tool of the upstream {upstream} answered with an error, which details quote",
+        ProtocolError { upstream, code } => "the upstream {upstream} answered with the protocol error {code}",
+        NotAnAnswer { upstream, why } => "the answer of the upstream {upstream} cannot be read: {why}",
+        TooManyDigits { tool, digits } => "the tool {tool} cannot be sent the number {digits}: its protocol would lose digits",
+        AsksUser { upstream } => "the upstream {upstream} wants to ask the user something, and this caller cannot be asked; nothing was done",
+
+        // Definitions.
+        Quarantined { tool, upstream } => "the definition of {tool} has changed at the upstream {upstream}, and nobody has approved it; nothing was sent",
+        Unlisted { tool, upstream } => "the upstream {upstream} no longer has the tool {tool}; nothing was sent",
+        Approve { upstream } => "no argument helps: an operator has to look at what has changed at the upstream {upstream}, and approve it",
     }
 }

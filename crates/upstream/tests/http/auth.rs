@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign::contract::{Actor, ActorType};
 use countersign::principal::BearerToken;
 use countersign::{Principal, ToolCall};
 
-use crate::service::{Service, json as answer};
+use crate::service::{Act, Service, json as answer};
 use crate::world::{World, told};
 
 const READ: &str = r#"
@@ -165,4 +166,199 @@ async fn a_users_token_is_kept_for_the_user() {
         .await;
     assert!(!world.call("svc.get", "{}").await.ok);
     assert_eq!(service.seen().len(), 1);
+}
+
+/// B17: many calls whose token was taken back at the same time fetch one new token, not one each.
+#[tokio::test]
+async fn a_token_that_was_taken_back_is_renewed_once_for_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = secret(&folder, "pass");
+    let (issuer, count) = issuer().await;
+    let revoked = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_revoked = revoked.clone();
+    let service = Service::start(move |seen, _| match seen.header("authorization") {
+        "Bearer t1" if is_revoked.load(Ordering::SeqCst) => answer(401, "{}"),
+        _ => answer(200, "{}"),
+    })
+    .await;
+    let auth = format!(
+        "auth.client_credentials = {{ token_url = '{}/token', client_id = 'gw', client_secret = '{reference}' }}",
+        issuer.url
+    );
+    let world = Arc::new(World::new(&service, &auth, READ));
+    assert!(world.call("svc.get", "{}").await.ok);
+    revoked.store(true, Ordering::SeqCst);
+    let calls = (0..20).map(|_| {
+        let world = world.clone();
+        tokio::spawn(async move { world.call("svc.get", "{}").await.ok })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert!(call.await.unwrap());
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+/// T8, B17: an issuer that does not answer leaves no doubt about a write, and is not the upstream's failure.
+#[tokio::test]
+async fn an_issuer_that_hangs_leaves_no_doubt() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = secret(&folder, "pass");
+    let issuer = Service::start(|_, before| {
+        if before < 2 {
+            Act::Wait(Arc::new(tokio::sync::Notify::new()))
+        } else {
+            answer(200, r#"{"access_token": "t", "expires_in": "3600"}"#)
+        }
+    })
+    .await;
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let auth = format!(
+        "timeouts.attempt_ms = 200\nbreaker.failures = 1\n\
+         auth.client_credentials = {{ token_url = '{}', client_id = 'gw', client_secret = '{reference}' }}",
+        issuer.url
+    );
+    let write = READ.replace("GET", "POST");
+    let world = World::new(&service, &auth, &write);
+    let mut lines = Vec::new();
+    for _ in 0..4 {
+        lines.push(told(&world.keyed("svc.get", "{}", "k").await));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    UPSTREAM_ERROR: no token for the upstream svc could be had from its issuer; nothing was sent [retryable  ]
+    UPSTREAM_ERROR: no token for the upstream svc could be had from its issuer; nothing was sent [retryable  ]
+    ok {} 
+    ok {}
+    "#);
+    assert_eq!(service.seen().len(), 1);
+    assert_eq!(
+        issuer.seen().len(),
+        3,
+        "a number of seconds that is a text is one"
+    );
+}
+
+/// B17: a token that cannot be sent as a bearer token is not sent.
+#[tokio::test]
+async fn a_token_of_another_type_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = secret(&folder, "pass");
+    for body in [
+        r#"{"access_token": "t", "token_type": "DPoP"}"#,
+        r#"{"access_token": ""}"#,
+        r#"{"token": "t"}"#,
+        "<html>",
+    ] {
+        let issuer = Service::start(|_, _| answer(200, body)).await;
+        let service = Service::start(|_, _| answer(200, "{}")).await;
+        let auth = format!(
+            "auth.client_credentials = {{ token_url = '{}', client_id = 'gw', client_secret = '{reference}' }}",
+            issuer.url
+        );
+        let world = World::new(&service, &auth, READ);
+        let reply = world.call("svc.get", "{}").await;
+        assert_eq!(
+            told(&reply),
+            "UPSTREAM_ERROR: no token for the upstream svc could be had from its issuer; nothing was sent [retryable  ]",
+            "{body}"
+        );
+        assert!(service.seen().is_empty());
+    }
+}
+
+/// B15, B17: cookies of the arguments and of the credential stand side by side.
+#[tokio::test]
+async fn a_cookie_credential_does_not_take_the_place_of_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = secret(&folder, "s3cret");
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let tool =
+        format!("{READ}\nparameters = [{{ name = 'theme' }}]\narguments.theme.in = 'cookie'");
+    let auth = format!("auth.cookie = {{ name = 'sid', value = '{reference}' }}");
+    let world = World::new(&service, &auth, &tool);
+    world.data("svc.get", r#"{"theme": "dark"}"#).await;
+    assert_eq!(service.last().header("cookie"), "theme=dark; sid=s3cret");
+}
+
+/// A21, A12: what an upstream quotes of our credential is not handed on, wherever the excerpt is cut.
+#[tokio::test]
+async fn a_credential_that_is_quoted_is_not_handed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = secret(&folder, "s3cret-value");
+    for auth in [
+        format!("auth.bearer.token = '{reference}'"),
+        format!("auth.basic = {{ username = 'u', password = '{reference}' }}"),
+        format!("auth.query = {{ name = 'key', value = '{reference}' }}"),
+        format!("auth.cookie = {{ name = 'sid', value = '{reference}' }}"),
+    ] {
+        let service = Service::start(|seen, before| {
+            let own = format!(
+                "{} {} {}",
+                seen.header("authorization"),
+                seen.header("cookie"),
+                seen.target
+            );
+            let filler = "x".repeat(490 * before);
+            answer(500, &format!("{filler} {own} mail ann@example.com"))
+        })
+        .await;
+        let world = World::new(&service, &format!("retries.attempts_max = 1\n{auth}"), READ);
+        for _ in 0..2 {
+            let reply = world.call("svc.get", "{}").await;
+            let text = serde_json::to_string(&reply).unwrap();
+            for part in ["s3cret", "dTpzM2NyZXQ", "ann@"] {
+                assert!(!text.contains(part), "{text}");
+            }
+            assert!(text.contains("upstream_body"), "{text}");
+        }
+    }
+}
+
+/// T8, B17: a user who stores another token while a call runs does not make that call doubtful.
+#[tokio::test]
+async fn a_token_that_is_replaced_meanwhile_changes_nothing() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let held = go.clone();
+    let service = Service::start(move |_, _| Act::Late(held.clone(), b"{}".to_vec())).await;
+    let write = READ.replace("GET", "POST");
+    let world = Arc::new(World::new(&service, "auth.user_token = {}", &write));
+    let store = |token: &str| format!(r#"{{"upstream": "svc", "token": "{token}"}}"#);
+    world.data("upstream.store_token", &store("one")).await;
+    let calling = world.clone();
+    let call = tokio::spawn(async move { calling.keyed("svc.get", "{}", "k").await });
+    service.arrival().await;
+    world.data("upstream.store_token", &store("two")).await;
+    go.notify_one();
+    assert_eq!(told(&call.await.unwrap()), "ok {} ");
+}
+
+/// A21, B17: an agent cannot replace the token of its user, nor remove it.
+#[tokio::test]
+async fn an_agent_cannot_store_a_token() {
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let world = World::new(&service, "auth.user_token = {}", READ);
+    world
+        .data(
+            "upstream.store_token",
+            r#"{"upstream": "svc", "token": "anns"}"#,
+        )
+        .await;
+    let actor = Actor {
+        kind: ActorType::Agent,
+        id: "bot".to_owned(),
+    };
+    let agent = Principal::new(actor, "ann");
+    for arguments in [
+        r#"{"upstream": "svc", "token": "evil"}"#,
+        r#"{"upstream": "svc"}"#,
+    ] {
+        let call = ToolCall::new("upstream.store_token", arguments, agent.clone());
+        let reply = world.executor.execute(call).await;
+        assert_eq!(
+            told(&reply),
+            "FORBIDDEN: a token is stored by its user, not by an agent [final  ]"
+        );
+    }
+    let call = ToolCall::new("svc.get", "{}", agent);
+    assert!(world.executor.execute(call).await.ok);
+    assert_eq!(service.last().header("authorization"), "Bearer anns");
 }

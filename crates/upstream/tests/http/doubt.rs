@@ -1,5 +1,4 @@
-//! Effects of which nobody knows whether they happened (T8): an upstream that commits and drops the connection, dies, answers late,
-//! twice, too much, or what cannot be read.
+//! Effects in doubt (T8): an upstream that commits and drops the connection, dies, answers late, twice, too much, or unreadably.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,7 +48,7 @@ impl Shop {
                 };
             }
             if seen.method == "GET" {
-                let key = seen.target.rsplit('/').next().unwrap_or_default();
+                let key = seen.target.rsplit(['/', '=']).next().unwrap_or_default();
                 return match kept.iter().position(|own| own == key) {
                     Some(at) => answer(200, &format!(r#"{{"order": {at}}}"#)),
                     None => answer(404, "{}"),
@@ -131,23 +130,34 @@ async fn what_did_not_happen_is_made_again() {
 /// T8: a third-party service without a twin is asked by a declared look-up.
 #[tokio::test]
 async fn a_declared_request_looks_it_up() {
-    let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
-    let recovery = r#"
-        request = { method = "POST", path = "/orders" }
-        recovery.reconcile.grace_seconds = 0
-        reconcile.request = { method = "GET", path = "/orders/by-key/{idempotency_key}" }
-    "#;
-    let world = World::new(&shop.service, UPSTREAM, &tool(recovery));
-    assert!(!world.keyed("svc.order", ORDER, "k").await.ok);
-    let second = world.keyed("svc.order", ORDER, "k").await;
-    assert_eq!(told(&second), "ok {\"order\":0} ");
-    assert_eq!(shop.orders(), 1);
-    assert!(
-        shop.service
-            .last()
-            .target
-            .starts_with("/base/orders/by-key/")
-    );
+    for (look_up, target) in [
+        (
+            r#"path = "/orders/by-key/{idempotency_key}""#,
+            "/base/orders/by-key/",
+        ),
+        (
+            r#"path = "/orders", query = { fixed = "1", key = "{idempotency_key}" }, headers = { X-N = "{n}" }"#,
+            "/base/orders?fixed=1&key=",
+        ),
+    ] {
+        let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
+        let recovery = format!(
+            "request = {{ method = \"POST\", path = \"/orders\" }}\n\
+             recovery.reconcile.grace_seconds = 0\n\
+             reconcile.request = {{ method = \"GET\", {look_up} }}"
+        );
+        let world = World::new(&shop.service, UPSTREAM, &tool(&recovery));
+        assert!(!world.keyed("svc.order", ORDER, "k").await.ok);
+        let second = world.keyed("svc.order", ORDER, "k").await;
+        assert_eq!(told(&second), "ok {\"order\":0} ");
+        assert_eq!(shop.orders(), 1);
+        let asked = shop.service.last();
+        assert!(asked.target.starts_with(target), "{}", asked.target);
+        assert!(!asked.target.contains('{'), "{}", asked.target);
+        if target.contains('?') {
+            assert_eq!(asked.header("x-n"), "1");
+        }
+    }
 }
 
 /// T8: without a way to find out, nothing runs blindly: the repeat is a `CONFLICT` until an operator decides.
@@ -227,7 +237,7 @@ async fn a_dead_upstream_has_done_nothing() {
     assert_eq!(told(&second), told(&first), "not in doubt");
 }
 
-/// T8, A8: a call that changed something happened, whatever its answer looks like.
+/// T8, A8: a call that changed something counts as done, even if its answer is unreadable.
 #[tokio::test]
 async fn an_effect_with_an_unreadable_answer_happened() {
     let service = Service::start(|seen, _| {
@@ -257,8 +267,8 @@ async fn an_effect_with_an_unreadable_answer_happened() {
     "#);
 }
 
-/// T8: while the effect may be under way, a claim and a record of the intent are kept, under the caller's key or one of ours. What
-/// fails without a key stays in doubt for an operator, and the caller is told not to send it again blindly.
+/// T8: while the effect may be under way, a claim and a record of the intent are kept, under the caller's key or one of ours. A call
+/// without a key that fails stays in doubt for an operator, and the caller is warned not to send it again blindly.
 #[tokio::test]
 async fn an_intent_is_kept_before_the_effect() {
     for key in [Some("k"), None] {
@@ -312,7 +322,7 @@ async fn an_intent_is_kept_before_the_effect() {
     }
 }
 
-/// A5, A17: a key that is derived from declared fields makes an order once per order id, whatever else is written.
+/// A5, A17: a key that is derived from declared fields makes an order once per order id, even if the other arguments differ.
 #[tokio::test]
 async fn declared_fields_make_the_key() {
     let service = Service::start(|_, before| answer(200, &format!("{before}"))).await;
@@ -339,4 +349,93 @@ async fn declared_fields_make_the_key() {
     ok 2
     "#);
     assert_eq!(service.seen().len(), 3);
+}
+
+/// T8: an attempt whose answer was lost may have had its effect, even if the next one is refused, meets a closed port, or meets the
+/// breaker. The key stays taken, and the same call is made again with the same key.
+#[tokio::test]
+async fn a_later_attempt_does_not_speak_for_an_earlier_one() {
+    let refusals: [fn() -> Act; 4] = [
+        || answer(429, "{}"),
+        || answer(400, "{}"),
+        || answer(409, "{}"),
+        || answer(404, "{}"),
+    ];
+    for refuse in refusals {
+        let service = Service::start(move |_, before| match before {
+            0 => Act::Cut(Vec::new()),
+            1 | 2 => refuse(),
+            _ => answer(200, "{}"),
+        })
+        .await;
+        let world = World::new(
+            &service,
+            "retries = { attempts_max = 2, backoff_ms = 1, backoff_max_ms = 2 }",
+            &tool("recovery.downstream_key.window_seconds = 3600"),
+        );
+        let first = world.keyed("svc.order", ORDER, "k").await;
+        assert_eq!(
+            told(&first),
+            "UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]"
+        );
+        let other = world.keyed("svc.order", r#"{"n": 2}"#, "k").await;
+        assert!(told(&other).contains("key_reused"), "{other:?}");
+        // Alone, the same answer means that nothing was done.
+        assert_eq!(service.seen().len(), 2);
+    }
+    let service = Service::start(|_, before| match before {
+        0 => Act::Cut(Vec::new()),
+        _ => answer(200, "{}"),
+    })
+    .await;
+    let world = World::new(
+        &service,
+        "breaker = { failures = 1, open_ms = 60000 }\nretries = { backoff_ms = 1, backoff_max_ms = 2 }",
+        &tool("recovery.downstream_key.window_seconds = 3600"),
+    );
+    let first = world.keyed("svc.order", ORDER, "k").await;
+    assert!(
+        told(&first).contains("was lost before its answer"),
+        "{first:?}"
+    );
+}
+
+/// T8: a status that leaves open what became of the request is a doubt, also where a later attempt is refused: the key stays taken. What
+/// the operator declares to be without effect leaves none.
+#[tokio::test]
+async fn a_status_that_leaves_it_open_is_not_forgotten() {
+    let mut lines = Vec::new();
+    for (status, rule) in [
+        (502, ""),
+        (503, ""),
+        (504, ""),
+        (429, ""),
+        (
+            503,
+            "errors = [{ status = '503', code = 'UPSTREAM_ERROR', without_effect = true }]",
+        ),
+    ] {
+        let service = Service::start(move |_, before| match before {
+            0 => answer(status, "{}"),
+            _ => answer(409, "{}"),
+        })
+        .await;
+        let recovery = format!("recovery.downstream_key.window_seconds = 3600\n{rule}");
+        let world = World::new(
+            &service,
+            "retries = { attempts_max = 2, backoff_ms = 1, backoff_max_ms = 2 }",
+            &tool(&recovery),
+        );
+        let first = world.keyed("svc.order", ORDER, "k").await;
+        let other = world.keyed("svc.order", r#"{"n": 2}"#, "k").await;
+        let is_taken = told(&other).contains("key_reused");
+        lines.push(format!("{} taken: {is_taken}", told(&first)));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    UPSTREAM_ERROR: the upstream svc answered with status 502 [retryable  ] taken: true
+    UPSTREAM_ERROR: the upstream svc answered with status 503 [retryable  ] taken: true
+    TIMEOUT: the upstream svc answered with status 504 [retryable  ] taken: true
+    CONFLICT: the upstream svc answered with status 409 [final  409] taken: false
+    CONFLICT: the upstream svc answered with status 409 [final  409] taken: false
+    "#);
 }

@@ -1,4 +1,4 @@
-//! What an upstream's failures become (A12).
+//! Error codes for an upstream's failures (A12).
 
 use crate::service::{Act, Service, json as answer};
 use crate::world::{World, told};
@@ -151,7 +151,7 @@ async fn a_tool_of_ours_answers_with_closed_codes() {
     assert_eq!(service.last().target, "/base/tools/svc.ours");
 }
 
-/// B17: an answer is bounded, whatever it is: 5 MB, a bomb of gzip, bytes that are no text, no JSON, another shape.
+/// B17: every answer is bounded: 5 MB, a gzip bomb, bytes that are not text, not JSON, another shape.
 #[tokio::test]
 async fn bad_answers_are_refused_and_named() {
     let service = Service::start(|seen, _| {

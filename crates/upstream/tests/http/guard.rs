@@ -1,4 +1,4 @@
-//! Addresses that nobody declared, redirects, retries and the breaker.
+//! Undeclared addresses, redirects, retries and the breaker.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +72,8 @@ async fn redirects_do_not_lead_elsewhere() {
         let target = match seen.target.as_str() {
             "/base/get/home" => "/base/get/end".to_owned(),
             "/base/get/declared" => format!("http://localhost:{other_port}/x"),
+            "/base/get/port" => format!("http://127.0.0.1:{other_port}/x"),
+            "/base/get/userinfo" => format!("http://u:p@{}/base/get/end", seen.header("host")),
             "/base/get/elsewhere" => "http://example.com/".to_owned(),
             "/base/get/metadata" => "http://169.254.169.254/latest".to_owned(),
             "/base/get/file" => "file:///etc/passwd".to_owned(),
@@ -82,10 +84,22 @@ async fn redirects_do_not_lead_elsewhere() {
         Act::Answer(302, vec![("location", target)], Vec::new())
     })
     .await;
-    let upstream = "hosts = ['localhost']\nauth.header = { name = 'X-Key', value = 'env:PATH' }";
-    let world = World::new(&service, upstream, READ);
+    let port = other.url.rsplit(':').next().unwrap();
+    let upstream = format!(
+        "hosts = ['localhost:{port}']\nauth.header = {{ name = 'X-Key', value = 'env:PATH' }}"
+    );
+    let world = World::new(&service, &upstream, READ);
     let mut lines = Vec::new();
-    for id in ["home", "declared", "elsewhere", "metadata", "file", "loop"] {
+    for id in [
+        "home",
+        "declared",
+        "port",
+        "userinfo",
+        "elsewhere",
+        "metadata",
+        "file",
+        "loop",
+    ] {
         let reply = world.call("svc.get", &format!(r#"{{"id": "{id}"}}"#)).await;
         lines.push(format!("{id}: {}", told(&reply)));
     }
@@ -93,6 +107,8 @@ async fn redirects_do_not_lead_elsewhere() {
     insta::assert_snapshot!(lines.join("\n"), @r#"
     home: ok {"home":true} 
     declared: ok {"other":true} 
+    port: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
+    userinfo: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
     elsewhere: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
     metadata: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
     file: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
@@ -140,7 +156,7 @@ async fn only_what_is_safe_is_repeated() {
     );
 }
 
-/// B17: an upstream that cannot be reached is left alone; its answers, whatever they are, do not open the breaker.
+/// B17: an upstream that cannot be reached is left alone; its answers, even errors, do not open the breaker.
 #[tokio::test]
 async fn the_breaker_counts_transport_failures_only() {
     let service = Service::start(|_, _| answer(500, "{}")).await;
@@ -183,4 +199,168 @@ async fn time_and_concurrency_are_bounded() {
     let world = World::new(&service, upstream, &tools);
     let reply = world.call("svc.get", r#"{"id": "1"}"#).await;
     insta::assert_snapshot!(told(&reply), @r#"TIMEOUT: the upstream svc did not answer in time [retryable  ]"#);
+}
+
+/// B17: callers in a hurry do not open the breaker for everybody.
+#[tokio::test]
+async fn a_short_deadline_does_not_open_the_breaker() {
+    let service = Service::start(|seen, _| match seen.target.as_str() {
+        "/base/get/slow" => Act::Wait(Arc::new(Notify::new())),
+        _ => answer(200, "{}"),
+    })
+    .await;
+    let tools = READ.replace(
+        "description = \"Reads.\"",
+        "description = \"Reads.\"\ndeadline_ms = 100",
+    );
+    let upstream = "breaker = { failures = 2, open_ms = 60000 }\nretries.attempts_max = 1";
+    let world = World::new(&service, upstream, &tools);
+    for _ in 0..4 {
+        let reply = world.call("svc.get", r#"{"id": "slow"}"#).await;
+        assert!(told(&reply).starts_with("TIMEOUT"), "{reply:?}");
+    }
+    assert!(world.call("svc.get", r#"{"id": "fine"}"#).await.ok);
+}
+
+/// B17: a slow attempt of the upstream's own time does.
+#[tokio::test]
+async fn a_slow_upstream_opens_the_breaker() {
+    let never = Arc::new(Notify::new());
+    let service = Service::start(move |_, _| Act::Wait(never.clone())).await;
+    let upstream = "timeouts.attempt_ms = 50\nbreaker = { failures = 2, open_ms = 60000 }\nretries.attempts_max = 1";
+    let world = World::new(&service, upstream, READ);
+    for _ in 0..2 {
+        world.call("svc.get", r#"{"id": "1"}"#).await;
+    }
+    let reply = world.call("svc.get", r#"{"id": "1"}"#).await;
+    assert!(
+        told(&reply).contains("is left alone for a while"),
+        "{reply:?}"
+    );
+    assert_eq!(service.seen().len(), 2);
+}
+
+/// B17: an argument cannot leave its place: not by steps up, escapes, addresses, or line breaks.
+#[tokio::test]
+async fn arguments_cannot_change_the_address() {
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let tools = READ.to_owned()
+        + r#"
+        [[tool]]
+        name = "svc.nested"
+        upstream = "svc"
+        description = "Reads."
+        request = { method = "GET", path = "/{a}/{b}{c}" }
+        parameters = [{ name = "a" }, { name = "b" }, { name = "c" }, { name = "h", required = false }]
+        arguments.a.style = "label"
+        arguments.h = { in = "header", name = "X-H" }
+        "#;
+    let world = World::new(&service, "", &tools);
+    for id in [
+        "../admin",
+        "..%2fadmin",
+        "%2e%2e",
+        "%2E%2E/x",
+        "..",
+        ".",
+        "..;/x",
+        "\\\\..\\\\x",
+        "//evil.example/x",
+        "http://evil.example/",
+        "@evil.example",
+        "x?admin=1",
+        "x#y",
+        "x\ty",
+        "\0",
+        "é/../..",
+    ] {
+        let arguments = serde_json::json!({ "id": id }).to_string();
+        world.call("svc.get", &arguments).await;
+    }
+    for (a, b, c) in [
+        ("x", ".", "."),
+        (".", "x", ""),
+        ("", ".", "./x"),
+        ("x", "", ""),
+    ] {
+        let arguments = serde_json::json!({"a": a, "b": b, "c": c}).to_string();
+        world.call("svc.nested", &arguments).await;
+    }
+    for h in ["a\r\nx: y", "a\nb", "a\0b", "\u{7f}"] {
+        let arguments = serde_json::json!({"a": "x", "b": "y", "c": "z", "h": h}).to_string();
+        world.call("svc.nested", &arguments).await;
+    }
+    let lines: Vec<_> = service
+        .seen()
+        .iter()
+        .map(|seen| seen.target.clone())
+        .collect();
+    for line in &lines {
+        let is_inside = line.starts_with("/base/get/") && line.matches('/').count() == 3;
+        assert!(is_inside && !line.contains('?'), "{lines:?}");
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    /base/get/%2F%2Fevil.example%2Fx
+    /base/get/http%3A%2F%2Fevil.example%2F
+    /base/get/%40evil.example
+    /base/get/x%3Fadmin%3D1
+    /base/get/x%23y
+    /base/get/x%09y
+    /base/get/%00
+    "#);
+}
+
+/// B17: connections are kept and used again; requests beyond the bound wait, no longer than their deadline, and are not sent.
+#[tokio::test]
+async fn connections_are_pooled_and_bounded() {
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let world = World::new(&service, "", READ);
+    for _ in 0..5 {
+        assert!(world.call("svc.get", r#"{"id": "1"}"#).await.ok);
+    }
+    assert_eq!((service.seen().len(), service.connections()), (5, 1));
+
+    let go = Arc::new(Notify::new());
+    let held = go.clone();
+    let service = Service::start(move |_, _| Act::Late(held.clone(), b"{}".to_vec())).await;
+    let tools = READ.replace(
+        "description = \"Writes.\"",
+        "description = \"Writes.\"\ndeadline_ms = 100",
+    );
+    let world = Arc::new(World::new(&service, "pool.concurrent_max = 1", &tools));
+    let calling = world.clone();
+    let first = tokio::spawn(async move { calling.call("svc.get", r#"{"id": "1"}"#).await });
+    service.arrival().await;
+    let second = world.keyed("svc.write", r#"{"n": 1}"#, "k").await;
+    assert_eq!(
+        told(&second),
+        "TIMEOUT: too many requests to the upstream svc were under way; nothing was sent [retryable  ]"
+    );
+    go.notify_one();
+    assert!(first.await.unwrap().ok);
+    assert_eq!(service.seen().len(), 1);
+}
+
+/// B17: retries have a budget of the upstream, over all its calls.
+#[tokio::test]
+async fn retries_are_bounded_over_all_calls() {
+    let service = Service::start(|_, _| Act::Cut(Vec::new())).await;
+    let upstream = "retries = { backoff_ms = 1, backoff_max_ms = 2, budget_percent = 10 }\nbreaker.failures = 0";
+    let world = World::new(&service, upstream, READ);
+    for _ in 0..100 {
+        assert!(!world.call("svc.get", r#"{"id": "1"}"#).await.ok);
+    }
+    let sent = service.seen().len();
+    assert!(
+        (110..=125).contains(&sent),
+        "100 calls, 10 at once and a tenth more: {sent}"
+    );
+    let service = Service::start(|_, _| Act::Cut(Vec::new())).await;
+    let world = World::new(
+        &service,
+        "retries.budget_percent = 0\nbreaker.failures = 0",
+        READ,
+    );
+    world.call("svc.get", r#"{"id": "1"}"#).await;
+    assert_eq!(service.seen().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What the upstream is told besides the arguments.
+//! Headers that the upstream gets besides the arguments.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,12 +19,14 @@ const TOOL: &str = r#"
     parameters = [{ name = "n", kind = "integer" }]
 "#;
 
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+
 /// A6, A3: trace, key, deadline, request id, and a signed statement of who calls that a standard library can check.
 #[tokio::test]
 async fn the_upstream_learns_who_calls_and_can_verify_it() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("identity");
-    std::fs::write(&secret, "0123456789abcdef0123456789abcdef\n").unwrap();
+    std::fs::write(&secret, [SECRET, b"\n"].concat()).unwrap();
     let service = Service::start(|_, _| answer(200, "{}")).await;
     let upstream = format!("identity_secret = 'file:{}'", secret.display());
     let world = World::new(&service, &upstream, TOOL);
@@ -57,10 +59,7 @@ async fn the_upstream_learns_who_calls_and_can_verify_it() {
     );
     assert_eq!(seen.header("countersign-dry-run"), "");
 
-    let claims = verified(
-        seen.header("countersign-identity"),
-        b"0123456789abcdef0123456789abcdef",
-    );
+    let claims = verified(seen.header("countersign-identity"), SECRET);
     let times = (
         claims["iat"].as_i64().unwrap(),
         claims["exp"].as_i64().unwrap(),
@@ -73,14 +72,14 @@ async fn the_upstream_learns_who_calls_and_can_verify_it() {
     let rest = rest.as_object_mut().unwrap();
     rest.remove("iat");
     rest.remove("exp");
-    let hash = Sha256::digest(&seen.body);
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex(&seen.body);
     assert_eq!(
         Value::Object(rest.clone()),
         json!({
             "iss": "countersign", "aud": "svc", "sub": "corp::ann", "realm": "corp",
             "act": {"type": "user", "id": "corp::ann"}, "tool": "svc.write",
-            "request_id": "req_0123456789abcdef", "idempotency_key": key, "body_sha256": hash,
+            "purpose": "call", "request_id": "req_0123456789abcdef", "idempotency_key": key, "body_sha256": hash,
+            "method": "POST", "target_sha256": hex(b"/base/tools/svc.write"),
         })
     );
 
@@ -92,8 +91,51 @@ async fn the_upstream_learns_who_calls_and_can_verify_it() {
     };
     let call = ToolCall::new("svc.write", r#"{"n": 2}"#, Principal::user("ann")).envelope(dry);
     assert!(world.executor.execute(call).await.ok);
-    assert_eq!(service.last().header("countersign-dry-run"), "true");
-    assert_eq!(service.last().header("idempotency-key"), "");
+    let seen = service.last();
+    assert_eq!(seen.header("countersign-dry-run"), "true");
+    assert_eq!(seen.header("idempotency-key"), "");
+    // So that a dry run, which has no key, cannot be sent again as a call.
+    let claims = verified(seen.header("countersign-identity"), SECRET);
+    assert_eq!(claims["purpose"], "dry_run");
+    assert_eq!(claims.get("idempotency_key"), None);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A3: the statement is good for one method, path and query: a copy of it is no other read.
+#[tokio::test]
+async fn the_statement_binds_path_and_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("identity");
+    std::fs::write(&secret, SECRET).unwrap();
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let upstream = format!("identity_secret = 'file:{}'", secret.display());
+    let tool = r#"
+        [[tool]]
+        name = "svc.get"
+        upstream = "svc"
+        description = "Reads."
+        request = { method = "GET", path = "/items/{id}" }
+        parameters = [{ name = "id" }, { name = "q", required = false }]
+    "#;
+    let world = World::new(&service, &upstream, tool);
+    for (arguments, target) in [
+        (r#"{"id": "7"}"#, "/base/items/7"),
+        (
+            r#"{"id": "8 ü", "q": "a&b"}"#,
+            "/base/items/8%20%C3%BC?q=a%26b",
+        ),
+    ] {
+        world.data("svc.get", arguments).await;
+        let seen = service.last();
+        assert_eq!(seen.target, target);
+        let claims = verified(seen.header("countersign-identity"), SECRET);
+        assert_eq!(claims["method"], "GET");
+        assert_eq!(claims["target_sha256"], hex(target.as_bytes()));
+    }
 }
 
 /// The claims of a token whose signature Python's standard library has checked.

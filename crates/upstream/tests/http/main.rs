@@ -11,12 +11,16 @@
     reason = "tests stop where they cannot go on, and list one case a line"
 )]
 
+mod answers;
 mod auth;
 mod doubt;
 mod faults;
 mod guard;
 mod headers;
+mod leaks;
+mod overrides;
 mod pages;
 mod placement;
+mod presets;
 mod service;
 mod world;

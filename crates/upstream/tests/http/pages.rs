@@ -16,7 +16,7 @@ fn read(more: &str) -> String {
     )
 }
 
-/// B15: pages are joined up to the bound, which is told.
+/// B15: pages are joined up to the bound, which is reported.
 #[tokio::test]
 async fn pages_are_joined() {
     let service = Service::start(|seen, _| {
@@ -43,6 +43,12 @@ async fn pages_are_joined() {
                 )
             }
             "p=2" => answer(200, "[2]"),
+            "p=3" => {
+                let link = "<http://127.0.0.1:1/base/list?p=4>; rel=\"next\"";
+                let kind = "application/json".to_owned();
+                let headers = vec![("link", link.to_owned()), ("content-type", kind)];
+                Act::Answer(200, headers, b"[3]".to_vec())
+            }
             _ => page("[]", "null"),
         }
     })
@@ -65,6 +71,10 @@ async fn pages_are_joined() {
     );
     let world = World::new(&service, "", &linked);
     lines.push(told(&world.call("svc.list", "{}").await));
+    // A list that goes on at another address is not the whole list.
+    let elsewhere = linked.replace("p = \"1\"", "p = \"3\"");
+    let world = World::new(&service, "", &elsewhere);
+    lines.push(told(&world.call("svc.list", "{}").await));
     insta::assert_snapshot!(lines.join("\n"), @r#"
     ok {"items":[1,2,3,4],"next":null} 
     ok [1,2,3] MORE_PAGES
@@ -72,7 +82,8 @@ async fn pages_are_joined() {
     ok 3 
     ok {"items":[1,2,3],"next":null} 
     UPSTREAM_ERROR: the answer of the upstream svc has nothing at "/none" [final  ]
-    ok [1,2]
+    ok [1,2] 
+    ok [3] MORE_PAGES
     "#);
 }
 
@@ -118,4 +129,35 @@ async fn filters_choose_what_is_answered() {
         "/base/list",
         "the filter is not sent"
     );
+}
+
+/// B15: all pages together are bounded, in bytes too, and the number of a page does not overflow.
+#[tokio::test]
+async fn pages_are_bounded_together() {
+    let service = Service::start(|_, before| {
+        let item = "x".repeat(40_000);
+        answer(
+            200,
+            &format!(r#"{{"items": ["{item}"], "next": "{before}"}}"#),
+        )
+    })
+    .await;
+    let pagination = "pagination = { by.cursor = { parameter = 'c', next = '/next' }, items = '/items', pages_max = 1000 }\nresponse.select = '.items | length'";
+    let world = World::new(&service, "response_bytes_max = 100000", &read(pagination));
+    let reply = world.call("svc.list", "{}").await;
+    assert_eq!(told(&reply), "ok 3 MORE_PAGES");
+    assert_eq!(service.seen().len(), 3);
+
+    let numbered = "pagination = { by.page = { parameter = 'page' }, items = '/items', pages_max = 3 }\nparameters = [{ name = 'page', kind = 'string', required = false }]\nresponse.select = '.items | length'";
+    for by in [
+        numbered.to_owned(),
+        numbered.replace("by.page", "by.offset"),
+    ] {
+        let world = World::new(&service, "", &read(&by));
+        let last = u64::MAX.to_string();
+        let reply = world
+            .call("svc.list", &format!(r#"{{"page": "{last}"}}"#))
+            .await;
+        assert_eq!(told(&reply), "ok 3 MORE_PAGES");
+    }
 }

@@ -1,4 +1,4 @@
-//! Where arguments go.
+//! Placement of arguments in a request.
 
 use serde_json::json;
 
@@ -146,10 +146,71 @@ async fn nothing_is_sent_for_arguments_that_do_not_fit() {
     INVALID_ARGUMENT: unknown argument "unknown": allowed are amount, c, deep, h, id, list, nested, q [final  ]
     INVALID_ARGUMENT: unknown argument "tenant": allowed are amount, c, deep, h, id, list, nested, q [final  ]
     INVALID_ARGUMENT: unknown argument "on_behalf_of": allowed are amount, c, deep, h, id, list, nested, q [final  ]
-    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing, empty, "." or ".." [final  ]
-    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing, empty, "." or ".." [final  ]
+    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a step "." or ".." [final  ]
+    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a step "." or ".." [final  ]
     INVALID_ARGUMENT: the argument "h" is sent as a header and cannot have line breaks or control characters [final  ]
     INVALID_ARGUMENT: the argument "file" is not base64 [final  ]
     "#);
     assert_eq!(service.seen().len(), 0);
+}
+
+/// B15: several files in one member, a text file, and a member as JSON; a name or a content cannot end a part.
+#[tokio::test]
+async fn files_are_parts_of_their_own() {
+    let service = Service::start(|_, _| answer(200, "{}")).await;
+    let tool = r#"
+        [[tool]]
+        name = "svc.upload"
+        upstream = "svc"
+        description = "Files."
+        request = { method = "POST", path = "/upload", body = "multipart" }
+        input = { type = "object", properties = { files = { type = "array", items = { type = "string" } }, readme = { type = "string" }, tags = { type = "array", items = { type = "string" } }, note = { type = "string" } } }
+        arguments.files = { file = { file_name = "a \"b\".bin" }, name = "files[]" }
+        arguments.readme.file = { encoding = "text", file_name = "readme.md", content_type = "text/markdown" }
+        arguments.tags.as_json = true
+    "#;
+    let world = World::new(&service, "", tool);
+    let arguments = r##"{"files": ["AAE=", "Ag"], "readme": "# hi", "tags": ["x", "y"], "note": "--B\r\nContent-Disposition: form-data"}"##;
+    world.data("svc.upload", arguments).await;
+    let seen = service.last();
+    let kind = seen.header("content-type").to_owned();
+    let boundary = kind.split_once("boundary=").unwrap().1;
+    assert_eq!(
+        seen.text().matches(&format!("--{boundary}")).count(),
+        6,
+        "five parts and the end"
+    );
+    let text = seen.text().replace(boundary, "BOUNDARY").replace('\r', "");
+    let text = text
+        .replace('\0', "<0>")
+        .replace('\u{1}', "<1>")
+        .replace('\u{2}', "<2>");
+    insta::assert_snapshot!(text, @r##"
+    --BOUNDARY
+    Content-Disposition: form-data; name="files[]"; filename="a %22b%22.bin"
+    Content-Type: application/octet-stream
+
+    <0><1>
+    --BOUNDARY
+    Content-Disposition: form-data; name="files[]"; filename="a %22b%22.bin"
+    Content-Type: application/octet-stream
+
+    <2>
+    --BOUNDARY
+    Content-Disposition: form-data; name="readme"; filename="readme.md"
+    Content-Type: text/markdown
+
+    # hi
+    --BOUNDARY
+    Content-Disposition: form-data; name="tags"
+    Content-Type: application/json
+
+    ["x", "y"]
+    --BOUNDARY
+    Content-Disposition: form-data; name="note"
+
+    --B
+    Content-Disposition: form-data
+    --BOUNDARY--
+    "##);
 }

@@ -1,6 +1,7 @@
 //! A real HTTP service on a real socket, which behaves as badly as a test asks for.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use countersign_testkit::patience::within;
@@ -34,7 +35,7 @@ impl Seen {
     }
 }
 
-/// What the service does with a request.
+/// Reaction of the service to a request.
 pub(crate) enum Act {
     /// Answers with this status, these headers and this body.
     Answer(u16, Vec<(&'static str, String)>, Vec<u8>),
@@ -44,6 +45,8 @@ pub(crate) enum Act {
     Cut(Vec<u8>),
     /// Says nothing until the test lets it.
     Wait(Arc<Notify>),
+    /// Answers with this JSON when the test lets it.
+    Late(Arc<Notify>, Vec<u8>),
 }
 
 pub(crate) fn json(status: u16, body: &str) -> Act {
@@ -58,6 +61,7 @@ pub(crate) struct Service {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     arrived: Arc<Notify>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Service {
@@ -70,14 +74,26 @@ impl Service {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let arrived = Arc::new(Notify::new());
         let handler: Handler = Arc::new(handler);
-        let (all, told) = (seen.clone(), arrived.clone());
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (all, told, opened) = (seen.clone(), arrived.clone(), connections.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                opened.fetch_add(1, Ordering::SeqCst);
                 let (handler, all, told) = (handler.clone(), all.clone(), told.clone());
                 tokio::spawn(connection(stream, handler, all, told));
             }
         });
-        Self { url, seen, arrived }
+        Self {
+            url,
+            seen,
+            arrived,
+            connections,
+        }
+    }
+
+    /// Returns the number of connections that were opened so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     /// Every request so far.
@@ -136,6 +152,17 @@ async fn connection(
                 return;
             }
             Act::Wait(notify) => notify.notified().await,
+            Act::Late(notify, body) => {
+                notify.notified().await;
+                let head = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n", body.len());
+                if stream
+                    .write_all(&[head.as_bytes(), &body].concat())
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
         }
     }
 }

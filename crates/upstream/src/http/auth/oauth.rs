@@ -9,10 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 use countersign::principal::BearerToken;
 use countersign::{CallContext, ToolError};
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex as Turn;
 
+use crate::http::fault;
 use crate::http::service::Service;
 use crate::http::style::escape;
 use crate::manifest::{ClientAuth, ClientCredentials, Secret, TokenExchange};
@@ -51,9 +52,10 @@ impl Slot {
         Some(token.value.clone())
     }
 
-    fn clear(&self) -> bool {
+    /// Forgets a token that was refused. A newer one that another call has fetched since then stays.
+    fn clear(&self, refused: &Secret) {
         let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        token.take().is_some()
+        token.take_if(|token| token.value.expose() == refused.expose());
     }
 
     async fn get(
@@ -104,6 +106,10 @@ impl ClientToken {
         &self.settings.token_url
     }
 
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
     pub(super) async fn token(
         &self,
         service: &Service,
@@ -127,8 +133,9 @@ impl ClientToken {
         self.slot.get(service, ctx, &grant).await
     }
 
-    pub(super) fn forget(&self) -> bool {
-        self.slot.clear()
+    pub(super) fn forget(&self, refused: &Secret) -> bool {
+        self.slot.clear(refused);
+        true
     }
 }
 
@@ -136,7 +143,7 @@ impl ClientToken {
 pub(crate) struct Exchange {
     settings: TokenExchange,
     secret: Secret,
-    /// By digest of the caller's token.
+    /// Tokens by digest of the caller's token.
     slots: Mutex<HashMap<[u8; 32], Arc<Slot>>>,
 }
 
@@ -151,6 +158,10 @@ impl Exchange {
 
     pub(super) fn token_url(&self) -> &str {
         &self.settings.token_url
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
     }
 
     pub(super) async fn token(
@@ -193,9 +204,9 @@ impl Exchange {
         self.slot(own).get(service, ctx, &grant).await
     }
 
-    pub(super) fn forget(&self, ctx: &CallContext) -> bool {
+    pub(super) fn forget(&self, ctx: &CallContext, refused: &Secret) -> bool {
         let own = ctx.caller_token();
-        own.is_some_and(|own| self.slot(own).clear())
+        own.inspect(|own| self.slot(own).clear(refused)).is_some()
     }
 
     fn slot(&self, own: &BearerToken) -> Arc<Slot> {
@@ -221,7 +232,30 @@ struct Grant<'g> {
 struct TokenAnswer {
     access_token: String,
     #[serde(default)]
+    token_type: Option<String>,
+    #[serde(default, deserialize_with = "seconds")]
     expires_in: Option<u64>,
+}
+
+impl TokenAnswer {
+    /// True if the token can be sent as `Bearer`. A token of another type needs a proof that is not made here (RFC 6749, section 7.1).
+    fn is_bearer(&self) -> bool {
+        let kind = self.token_type.as_deref().unwrap_or("bearer");
+        kind.eq_ignore_ascii_case("bearer") || kind.eq_ignore_ascii_case("n_a")
+    }
+}
+
+/// A number of seconds; some issuers write it as a text, or with decimals.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = Option::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(match value {
+        Some(serde_json::Value::String(text)) => text.trim().parse().ok(),
+        Some(serde_json::Value::Number(number)) => {
+            let whole = number.to_string();
+            whole.split('.').next().and_then(|it| it.parse().ok())
+        }
+        Some(_) | None => None,
+    })
 }
 
 async fn fetch(
@@ -261,10 +295,7 @@ async fn fetch(
         .header("traceparent", ctx.traceparent())
         .body(pairs.join("&"));
     let sent = request.send().await.map_err(|error| {
-        failed(Say::NoToken {
-            upstream: upstream(),
-        })
-        .with_source(error.without_url().to_string())
+        fault::no_token(service.name()).with_source(error.without_url().to_string())
     })?;
     let status = sent.status();
     let mut response = sent;
@@ -289,9 +320,7 @@ async fn fetch(
         body.details.retryable = false;
         return Err(ToolError::from(body.hint(Say::OperatorMends)).without_effect());
     }
-    serde_json::from_slice(&bytes).map_err(|_| {
-        failed(Say::NoToken {
-            upstream: upstream(),
-        })
-    })
+    let answer = serde_json::from_slice::<TokenAnswer>(&bytes).ok();
+    let usable = answer.filter(|answer| answer.is_bearer() && !answer.access_token.is_empty());
+    usable.ok_or_else(|| fault::no_token(service.name()))
 }

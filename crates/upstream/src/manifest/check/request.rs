@@ -39,13 +39,33 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
         }
     }
     if let Some(request) = &tool.request {
-        whole_body(tool, request, place);
+        whole_body(tool, request, &names, place);
     }
     if let Some(reconcile) = &tool.reconcile
         && let Some(request) = &reconcile.request
     {
         let mut below = place.key("reconcile");
-        template(request, &mut below.key("request"));
+        let mut below = below.key("request");
+        let mut asked: Vec<String> = template(request, &mut below).into_iter().collect();
+        for (key, texts) in [("query", &request.query), ("headers", &request.headers)] {
+            for (name, text) in texts {
+                match Template::parse(text) {
+                    Ok(template) => asked.extend(template.names().map(str::to_owned)),
+                    Err(error) => below.key(key).key(name).complain(error.to_string()),
+                }
+            }
+        }
+        for name in asked {
+            let is_known = name == "idempotency_key"
+                || declared.contains(&name)
+                || tool.arguments.contains_key(&name);
+            if !is_known {
+                let message = format!(
+                    "{{{name}}} is neither an argument of the tool nor {{idempotency_key}}"
+                );
+                below.complain(message);
+            }
+        }
     }
     pagination(tool, place);
 }
@@ -136,9 +156,26 @@ fn fits(style: Style, place: Place) -> bool {
     }
 }
 
-fn whole_body(tool: &ToolEntry, request: &RequestEntry, place: &mut Checker<'_>) {
+fn whole_body(
+    tool: &ToolEntry,
+    request: &RequestEntry,
+    names: &BTreeSet<String>,
+    place: &mut Checker<'_>,
+) {
     let whole = |argument: &ArgumentEntry| argument.place == Some(Place::WholeBody);
     let wholes = tool.arguments.values().filter(|it| whole(it)).count();
+    for (name, own) in &tool.arguments {
+        let is_sent = own.preset.is_some() || own.from_call.is_some();
+        let its_place = own
+            .place
+            .unwrap_or_else(|| default_place(name, request, names));
+        if wholes > 0 && is_sent && its_place == Place::Body {
+            place
+                .key("arguments")
+                .key(name)
+                .complain("another argument is the whole body, so this one would not be sent");
+        }
+    }
     let mut below = place.key("request");
     let mut below = below.key("body");
     match request.body {

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 use super::Checker;
-use crate::manifest::{Auth, Network, Upstream, is_public};
+use crate::manifest::{
+    Auth, Connections, Discovery, Network, Trust, Upstream, UpstreamKind, is_public,
+};
 
 pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
     let is_letter =
@@ -15,7 +17,10 @@ pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
         let message = format!("{name:?} is not 1 to 64 lower-case letters, digits, - and _");
         place.key("name").complain(message);
     }
-    address(&upstream.base_url, upstream, &mut place.key("base_url"));
+    match upstream.kind {
+        UpstreamKind::Http => http(upstream, place),
+        UpstreamKind::Mcp => server(upstream, place),
+    }
     for (at, host) in upstream.hosts.iter().enumerate() {
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
         if host.is_empty() || !host.bytes().all(is_host) {
@@ -40,6 +45,126 @@ pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
         credential(auth, upstream, &mut place.key("auth"));
     }
     bounds(upstream, place);
+}
+
+/// An HTTP service has an address, and nothing of an MCP server.
+fn http(upstream: &Upstream, place: &mut Checker<'_>) {
+    if upstream.base_url.is_empty() {
+        place
+            .key("base_url")
+            .complain("it is missing: an HTTP service has an address");
+    } else {
+        address(&upstream.base_url, upstream, &mut place.key("base_url"));
+    }
+    let said = [
+        ("url", upstream.url.is_some()),
+        ("command", !upstream.command.is_empty()),
+        ("env", !upstream.env.is_empty()),
+        ("user_env", upstream.user_env.is_some()),
+        ("prefix", !upstream.prefix),
+        ("shared", upstream.shared),
+        ("trust", upstream.trust != Trust::default()),
+        ("discovery", upstream.discovery != Discovery::default()),
+        (
+            "connections",
+            upstream.connections != Connections::default(),
+        ),
+    ];
+    for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+        place
+            .key(key)
+            .complain("it is for kind = \"mcp\"; leave it out");
+    }
+}
+
+/// An MCP server has an address or a command.
+fn server(upstream: &Upstream, place: &mut Checker<'_>) {
+    if !upstream.base_url.is_empty() {
+        let message = "it is for kind = \"http\"; the address of an MCP server is its url";
+        place.key("base_url").complain(message);
+    }
+    if upstream.identity_secret.is_some() {
+        let message = "an MCP server gets no Countersign-Identity; leave it out";
+        place.key("identity_secret").complain(message);
+    }
+    let is_letter = |b: u8| b.is_ascii_lowercase();
+    if !upstream.name.bytes().next().is_some_and(is_letter) {
+        let message = "the names of its tools start with it: let it start with a letter";
+        place.key("name").complain(message);
+    }
+    match (&upstream.url, upstream.command.first()) {
+        (None, None) => place
+            .key("url")
+            .complain("it is missing: an MCP server has a url or a command"),
+        (Some(_), Some(_)) => place
+            .key("command")
+            .complain("the server has a url already; leave one of them out"),
+        (Some(url), None) => {
+            address(url, upstream, &mut place.key("url"));
+            if !upstream.env.is_empty() {
+                place.key("env").complain("it is for a command");
+            }
+            if upstream.user_env.is_some() {
+                let message = "it is for a command; use auth.user_token";
+                place.key("user_env").complain(message);
+            }
+        }
+        (None, Some(program)) => child(program, upstream, place),
+    }
+    if let Some(auth) = &upstream.discovery.auth {
+        let mut place = place.key("discovery");
+        let mut place = place.key("auth");
+        credential(auth, upstream, &mut place);
+        if auth.is_of_caller() {
+            place.complain("tools are listed for nobody in particular; use a fixed credential");
+        }
+    }
+    let own = upstream.connections;
+    let mut below = place.key("connections");
+    below
+        .key("count_max")
+        .within(own.count_max.into(), 1, 4_096);
+    below
+        .key("idle_seconds")
+        .within(own.idle_seconds, 1, 86_400);
+    below.key("start_ms").within(own.start_ms, 1, 600_000);
+    let mut below = place.key("discovery");
+    let refresh = upstream.discovery.refresh_seconds;
+    below.key("refresh_seconds").within(refresh, 1, 86_400);
+}
+
+fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
+    if program.is_empty() {
+        place.key("command").item(0).complain("name the program");
+    }
+    let said = [
+        ("auth", upstream.auth.is_some()),
+        ("headers", !upstream.headers.is_empty()),
+        ("ca_file", upstream.ca_file.is_some()),
+    ];
+    for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+        let message = "a child is sent no HTTP; give it its credential through env";
+        place.key(key).complain(message);
+    }
+    if upstream.discovery.auth.is_some() {
+        let message = "a child is sent no HTTP; give it its credential through env";
+        place.key("discovery").key("auth").complain(message);
+    }
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    for name in upstream.env.keys().filter(|name| !is_name(name)) {
+        let message = format!("{name:?} is no name of an environment variable");
+        place.key("env").key(name).complain(message);
+    }
+    if let Some(name) = &upstream.user_env {
+        let mut place = place.key("user_env");
+        if !is_name(name) {
+            place.complain(format!("{name:?} is no name of an environment variable"));
+        } else if upstream.shared {
+            place.complain(
+                "a child that users share cannot have a token of each; leave one of them out",
+            );
+        }
+    }
 }
 
 fn address(text: &str, upstream: &Upstream, place: &mut Checker<'_>) {
@@ -71,7 +196,9 @@ fn address(text: &str, upstream: &Upstream, place: &mut Checker<'_>) {
             "{address} is not a public address; name it in allow_private if it is meant"
         ));
     }
-    let has_secret = upstream.auth.is_some() || upstream.identity_secret.is_some();
+    let has_secret = upstream.auth.is_some()
+        || upstream.discovery.auth.is_some()
+        || upstream.identity_secret.is_some();
     if url.scheme() == "http" && has_secret && upstream.allow_private.is_empty() {
         place.complain(
             "the credential would be sent unencrypted; use https, or name the private network of the \
@@ -130,12 +257,22 @@ const RESERVED: [&str; 12] = [
 ];
 
 pub(super) fn header(name: &str, place: &mut Checker<'_>) {
-    let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    if name.is_empty() || !name.bytes().all(is_letter) {
+    if !is_header(name) {
         place.complain(format!("{name:?} is no name of a header"));
-    } else if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
+    } else if !is_free_header(name) {
         place.complain(format!("the header {name} cannot be set"));
     }
+}
+
+/// True if a header can have this name.
+pub(crate) fn is_header(name: &str) -> bool {
+    let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(is_letter)
+}
+
+/// True if a tool may set a header of this name.
+pub(crate) fn is_free_header(name: &str) -> bool {
+    is_header(name) && !RESERVED.contains(&name.to_ascii_lowercase().as_str())
 }
 
 fn bounds(upstream: &Upstream, place: &mut Checker<'_>) {

@@ -1,0 +1,503 @@
+//! One connection to an MCP server: a session over HTTP, or a child.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use countersign::CallContext;
+use countersign::dialogue::{Answers, Dialogue, Left, Questions};
+use countersign::progress::Progress;
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode,
+    InputRequiredResult, JsonObject, ListToolsRequest, MetaObject, PaginatedRequestParams,
+    ProgressToken, ProtocolVersion, RequestMetaObject, ServerResult, SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, PeerRequestOptions,
+    RequestHandle, RunningService, ServiceError, Subscription,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, timeout};
+
+use super::child::{Child, Lines, Program};
+use super::client::{Client, Secrets, Sinks, Updates};
+use super::definition::Definition;
+use super::talk::{self, Talks};
+use super::trouble::Trouble;
+use super::wire::Wire;
+use crate::manifest::Secret;
+use crate::scrub;
+
+/// A connection. Dropped, it is closed, and its child is killed.
+pub(super) struct Connection {
+    running: Mutex<Option<RunningService<RoleClient, Client>>>,
+    pub(super) peer: rmcp::Peer<RoleClient>,
+    sinks: Arc<Sinks>,
+    pub(super) talks: Arc<Talks>,
+    secrets: Secrets,
+    /// The longest line of a child, and true if there was a longer one.
+    line: (usize, Arc<AtomicBool>),
+    wire: Option<Wire>,
+    child: Mutex<Option<Child>>,
+    /// Calls that are on their way.
+    calls: AtomicUsize,
+    used: Mutex<Instant>,
+}
+
+/// The caller's side of a connection.
+pub(super) struct Behind {
+    /// The abilities of the caller's client, for a server that is told once.
+    pub(super) abilities: Value,
+    /// True if users share the connection.
+    pub(super) is_shared: bool,
+    /// True if the caller's client speaks an older era, whose questions the newest one has no way for.
+    pub(super) is_older: bool,
+    /// Told when a list of the server has changed.
+    pub(super) changed: Arc<Notify>,
+    /// Told when a resource has changed.
+    pub(super) updates: Option<Updates>,
+}
+
+impl Behind {
+    fn client(&self) -> Client {
+        Client {
+            sinks: Arc::default(),
+            talks: Arc::new(Talks::new(self.is_shared)),
+            secrets: Secrets::default(),
+            abilities: talk::declared(&self.abilities),
+            changed: self.changed.clone(),
+            updates: self.updates.clone(),
+        }
+    }
+}
+
+/// Most rounds of questions in one call.
+const ROUNDS_MAX: usize = 10;
+
+/// Most reports of progress that wait for a call.
+const REPORTS_MAX: usize = 64;
+
+/// Most pages of a list, and most tools.
+const PAGES_MAX: usize = 100;
+const TOOLS_MAX: usize = 2_000;
+
+impl Connection {
+    /// Connects over HTTP, in the newest era that the server knows; for a client of an older era in that one, if the server knows it.
+    pub(super) async fn over_http(
+        url: &str,
+        wire: Wire,
+        concurrent_max: usize,
+        behind: &Behind,
+    ) -> Result<Self, Trouble> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+        config = config.max_concurrent_requests(concurrent_max);
+        config.allow_stateless = true;
+        let transport = || StreamableHttpClientTransport::with_client(wire.clone(), config.clone());
+        let client = behind.client();
+        let own = client.clone();
+        let older = ClientLifecycleMode::Initialize;
+        let mut running = None;
+        if behind.is_older {
+            let connected = client
+                .clone()
+                .serve_with_lifecycle(transport(), older.clone());
+            running = connected.await.ok();
+        }
+        if let Some(running) = running {
+            return Ok(Self::of(running, own, Some(wire), None, Self::no_lines()));
+        }
+        let connected = client.clone().serve_with_lifecycle(transport(), newest());
+        let running = match connected.await {
+            // The server understands the question for the newest era, and has none but older ones.
+            Err(ClientInitializeError::NoCompatibleProtocolVersion { .. }) => {
+                client.serve_with_lifecycle(transport(), older).await?
+            }
+            other => other?,
+        };
+        Ok(Self::of(running, own, Some(wire), None, Self::no_lines()))
+    }
+
+    /// Starts a child and connects to it. `own` is a variable of the user's own.
+    pub(super) async fn to_child(
+        program: &Program,
+        own: Option<(String, Secret)>,
+        bytes_max: usize,
+        behind: &Behind,
+    ) -> Result<Self, Trouble> {
+        let started = program.start(own.as_ref());
+        let (child, output, input) =
+            started.map_err(|error| Trouble::NoConnection(error.to_string()))?;
+        let line = (bytes_max, Arc::new(AtomicBool::new(false)));
+        let lines = Lines::new(output, bytes_max, line.1.clone());
+        let transport = AsyncRwTransport::new_client(lines, input).with_max_line_length(usize::MAX);
+        let client = behind.client();
+        let own = client.clone();
+        let last_words = child.last_words();
+        let running = client.serve_with_lifecycle(transport, newest()).await;
+        let running = running.map_err(|error| match Trouble::from(error) {
+            Trouble::NoConnection(why) => {
+                let words = last_words.read();
+                let joint = if words.is_empty() { "" } else { "; it wrote: " };
+                Trouble::NoConnection(format!("{why}{joint}{words}"))
+            }
+            other => other,
+        })?;
+        Ok(Self::of(running, own, None, Some(child), line))
+    }
+
+    fn no_lines() -> (usize, Arc<AtomicBool>) {
+        (usize::MAX, Arc::default())
+    }
+
+    fn of(
+        running: RunningService<RoleClient, Client>,
+        client: Client,
+        wire: Option<Wire>,
+        child: Option<Child>,
+        line: (usize, Arc<AtomicBool>),
+    ) -> Self {
+        Self {
+            peer: running.peer().clone(),
+            running: Mutex::new(Some(running)),
+            sinks: client.sinks,
+            talks: client.talks,
+            secrets: client.secrets,
+            line,
+            wire,
+            child: Mutex::new(child),
+            calls: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// The HTTP client, for a connection that has one.
+    pub(super) fn wire(&self) -> Option<&Wire> {
+        self.wire.as_ref()
+    }
+
+    /// The secrets that the server knows from us: nothing that it says repeats them.
+    pub(super) fn set_secrets(&self, secrets: &[Secret]) {
+        self.secrets.set(secrets);
+    }
+
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        self.secrets.get()
+    }
+
+    /// A value of the server without those secrets.
+    pub(super) fn clean(&self, value: Value) -> Value {
+        scrub::value(value, &self.secrets())
+    }
+
+    /// Questions of the server, without those secrets.
+    pub(super) fn questions(&self, asked: InputRequiredResult) -> Questions {
+        let Questions { requests, state } = talk::questions(asked);
+        let requests = requests.into_iter();
+        Questions {
+            requests: requests
+                .map(|(name, own)| (name, self.clean(own)))
+                .collect(),
+            state,
+        }
+    }
+
+    /// The process of the child.
+    pub(super) fn child_id(&self) -> Option<u32> {
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        child.as_ref().and_then(Child::id)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
+    /// The time for which it has not been used; `None` while it is.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.calls.load(Ordering::Acquire) == 0).then(|| used.elapsed())
+    }
+
+    /// Closes the connection, and waits until its child has ended.
+    pub(super) async fn close(&self) {
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let child = self
+            .child
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut running) = running {
+            let _ = running.close_with_timeout(CLOSE).await;
+        }
+        if let Some(child) = child {
+            child.end().await;
+        }
+    }
+
+    /// Every tool of the server.
+    pub(super) async fn list(&self) -> Result<Vec<Definition>, Trouble> {
+        let _use = self.in_use();
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ListToolsRequest::with_param(params);
+            let request = ClientRequest::ListToolsRequest(request);
+            let ServerResult::ListToolsResult(page) = self.peer.send_request(request).await? else {
+                return Err(Trouble::NotAnAnswer("no list of tools".to_owned()));
+            };
+            tools.extend(page.tools.iter().map(Definition::of));
+            if tools.len() > TOOLS_MAX {
+                let why = format!("more than {TOOLS_MAX} tools");
+                return Err(Trouble::NotAnAnswer(why));
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let secrets = self.secrets();
+        let clean = |own: Definition| own.without(&secrets);
+        Ok(tools.into_iter().map(clean).collect())
+    }
+
+    /// Subscribes to changes of the list at a server of the newest era. Older servers notify without a subscription.
+    pub(super) async fn subscribe(&self) -> Option<Changes> {
+        let info = self.peer.peer_info()?;
+        let own = &info.capabilities;
+        let tools = own.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
+        let prompts = own.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
+        let resources = own.resources.as_ref().and_then(|it| it.list_changed) == Some(true);
+        if !(tools || prompts || resources) || info.protocol_version.has_initialize() {
+            return None;
+        }
+        let mut filter = SubscriptionFilter::builder();
+        if tools {
+            filter = filter.tools_list_changed();
+        }
+        if prompts {
+            filter = filter.prompts_list_changed();
+        }
+        if resources {
+            filter = filter.resources_list_changed();
+        }
+        let filter = filter.build();
+        self.peer.listen(filter).await.ok().map(Changes)
+    }
+
+    /// Calls a tool. Dropped, the call is cancelled at the server. What the server asks on the way is asked of the caller, as far as that
+    /// can be.
+    pub(super) async fn call(
+        &self,
+        ctx: &CallContext,
+        tool: &str,
+        arguments: JsonObject,
+        meta: JsonObject,
+        limit: Duration,
+    ) -> Result<CallToolResult, Trouble> {
+        let _use = self.in_use();
+        let dialogue = ctx.extension::<Arc<Dialogue>>().cloned();
+        let _seat = self.talks.enter(dialogue.clone());
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let meta = self.told(meta, dialogue.as_deref());
+        let rounds = self.rounds(ctx, params, meta, dialogue.as_deref());
+        let answer = timeout(limit, rounds).await.unwrap_or(Err(Trouble::Late));
+        match answer {
+            Err(Trouble::Lost(_)) if self.line.1.load(Ordering::Acquire) => {
+                Err(Trouble::TooLarge(self.line.0))
+            }
+            other => other,
+        }
+    }
+
+    /// Adds the caller's abilities to the metadata of a request, for a server of the newest era.
+    pub(super) fn told(&self, mut meta: JsonObject, dialogue: Option<&Dialogue>) -> JsonObject {
+        let info = self.peer.peer_info();
+        if info.is_some_and(|own| !own.protocol_version.has_initialize()) {
+            meta.insert(ABILITIES.to_owned(), talk::abilities(dialogue));
+            if let Some(level) = dialogue.and_then(Dialogue::log_level) {
+                meta.insert(LOG_LEVEL.to_owned(), level.into());
+            }
+        }
+        meta
+    }
+
+    /// Rounds of questions and answers, until there is a result.
+    async fn rounds(
+        &self,
+        ctx: &CallContext,
+        mut params: CallToolRequestParams,
+        meta: JsonObject,
+        dialogue: Option<&Dialogue>,
+    ) -> Result<CallToolResult, Trouble> {
+        let mut answers = dialogue.and_then(|own| own.answers().cloned());
+        for _ in 0..ROUNDS_MAX {
+            if let Some(Answers { responses, state }) = answers.take() {
+                params.input_responses = Some(responses);
+                params.request_state = state;
+            }
+            let asked = match self
+                .once(ctx, params.clone(), meta.clone(), dialogue)
+                .await?
+            {
+                ServerResult::CallToolResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(asked) => self.questions(asked),
+                _ => return Err(Trouble::NotAnAnswer("no result of a tool".to_owned())),
+            };
+            let dialogue = dialogue.ok_or(Trouble::Asks)?;
+            if !dialogue.is_live() {
+                dialogue.leave(Left::Questions(asked));
+                return Err(Trouble::Asks);
+            }
+            let given = talk::ask_all(dialogue, asked).await;
+            answers = Some(given.ok_or(Trouble::Asks)?);
+        }
+        Err(Trouble::Asks)
+    }
+
+    /// One request and its answer.
+    async fn once(
+        &self,
+        ctx: &CallContext,
+        params: CallToolRequestParams,
+        meta: JsonObject,
+        dialogue: Option<&Dialogue>,
+    ) -> Result<ServerResult, Trouble> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let meta = RequestMetaObject(MetaObject(meta));
+        let options = PeerRequestOptions::no_options().with_meta(meta);
+        let (reports, mut reported) = mpsc::channel(REPORTS_MAX);
+        let handle = {
+            // Whoever reports waits for the lock, so the first report finds its call.
+            let mut sinks = self.sinks.lock().await;
+            let sent = self.peer.send_request_with_option(request, options).await;
+            let closed = |_| Trouble::NoConnection("the connection is closed".to_owned());
+            let handle = sent.map_err(closed)?;
+            sinks.insert(handle.progress_token.clone(), reports);
+            handle
+        };
+        let mut call = OnItsWay {
+            connection: self,
+            token: handle.progress_token.clone(),
+            handle: Some(handle),
+        };
+        let answer = call.answer(ctx, &mut reported).await?;
+        if let (Err(error), Some(dialogue)) = (&answer, dialogue) {
+            leave_refusal(error, dialogue, &self.secrets());
+        }
+        Ok(answer?)
+    }
+
+    fn in_use(&self) -> InUse<'_> {
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        InUse(self)
+    }
+}
+
+/// Longest time to close a session.
+const CLOSE: Duration = Duration::from_secs(2);
+
+/// The members of `_meta` that tell a server of the newest era about the caller.
+const ABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// Leaves an error that only the client can mend: it lacks an ability that the server needs.
+pub(super) fn leave_refusal(error: &ServiceError, dialogue: &Dialogue, secrets: &[Secret]) {
+    if let ServiceError::McpError(error) = error
+        && error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        && !dialogue.is_live()
+    {
+        dialogue.leave(Left::Refusal {
+            code: error.code.0,
+            message: scrub::text(&error.message, secrets),
+            data: error.data.clone().map(|own| scrub::value(own, secrets)),
+        });
+    }
+}
+
+/// The newest era if the server knows it, else the one before.
+fn newest() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+/// Changes of a server's list.
+pub(super) struct Changes(Subscription);
+
+impl Changes {
+    /// Returns when the list has changed; false if there will be no further notifications.
+    pub(super) async fn next(&mut self) -> bool {
+        matches!(self.0.next().await, Ok(Some(_)))
+    }
+}
+
+/// Counts a use of a connection.
+struct InUse<'c>(&'c Connection);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A call that the server has got. Dropped before its answer, it is cancelled.
+struct OnItsWay<'c> {
+    connection: &'c Connection,
+    token: ProgressToken,
+    handle: Option<RequestHandle<RoleClient>>,
+}
+
+impl OnItsWay<'_> {
+    async fn answer(
+        &mut self,
+        ctx: &CallContext,
+        reported: &mut mpsc::Receiver<Progress>,
+    ) -> Result<Result<ServerResult, ServiceError>, Trouble> {
+        let Some(handle) = &mut self.handle else {
+            return Err(Trouble::Lost("the call has an answer already".to_owned()));
+        };
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(report) = reported.recv() => {
+                    ctx.progress(report.done, report.total, report.message.unwrap_or_default());
+                }
+                answer = &mut handle.rx => break answer,
+            }
+        };
+        // There is nothing left to cancel.
+        self.handle = None;
+        let lost = |_| Trouble::Lost("the connection was closed".to_owned());
+        answer.map_err(lost)
+    }
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        let handle = self.handle.take();
+        let (sinks, token) = (self.connection.sinks.clone(), self.token.clone());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            sinks.lock().await.remove(&token);
+            if let Some(handle) = handle {
+                let _ = handle
+                    .cancel(Some("the caller has given up".to_owned()))
+                    .await;
+            }
+        });
+    }
+}

@@ -1,0 +1,394 @@
+//! OpenAPI 3.0, 3.1 and Swagger 2 documents as a manifest: text in, entries and a report out.
+//!
+//! An operation becomes a tool whose requests are those that the document describes. An operation that cannot be imported is refused alone,
+//! with its line and the reason; the rest of the document is imported. The result is written as configuration that a person reads
+//! ([`write`](mod@write)); a later import of the same document shows the differences ([`diff`]).
+//!
+//! | module | its part |
+//! |---|---|
+//! | `source`, `document` | JSON or YAML as a tree with lines; references |
+//! | `operation`, `loosen` | one operation as an entry that is accepted |
+//! | `parameters`, `body`, `arguments` | where each value goes; the arguments as one schema |
+//! | `schema` | schemas as JSON Schema 2020-12 |
+//! | `names`, `text`, `pattern` | names and descriptions that every model can use |
+//! | `server`, `security`, `answer` | address, credential, pages |
+//! | [`diff`], [`write`](mod@write) | the difference of two imports; the file |
+//!
+//! **Invariant**: no I/O. Everything is bounded: bytes, values, depth, references, parts of a schema.
+
+mod answer;
+mod arguments;
+mod body;
+pub mod diff;
+mod document;
+mod loosen;
+mod names;
+mod operation;
+mod parameters;
+mod pattern;
+mod reason;
+mod schema;
+mod security;
+mod server;
+mod source;
+mod text;
+pub mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use url::Url;
+
+use document::{Document, Version};
+use names::ToolNames;
+use operation::{Operation, Surroundings};
+use source::{Node, Source};
+
+use crate::manifest::{Manifest, Method, Upstream};
+
+pub use reason::{DocumentError, Reason};
+pub use source::DOCUMENT_BYTES_MAX;
+
+/// Choices of an import.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Name of the upstream; `None` to make it from the title of the document.
+    pub upstream: Option<String>,
+    /// Name of the document, as entries show it.
+    pub document: String,
+    /// Address of the document: relative servers count from it.
+    pub base: Option<Url>,
+    /// Operations to import, as patterns with `*` over operation ids, `METHOD /path`, paths and tags. All if it is empty.
+    pub only: Vec<String>,
+    /// Operations to leave out, as such patterns.
+    pub skip: Vec<String>,
+    /// Names of tools from an earlier import, by operation: they are kept.
+    pub names: BTreeMap<String, String>,
+}
+
+/// The result of an import.
+#[derive(Debug)]
+pub struct Import {
+    /// The upstreams and the tools.
+    pub manifest: Manifest,
+    /// Report on each operation.
+    pub report: Report,
+}
+
+/// Report on an import, operation by operation.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Title of the document.
+    pub title: String,
+    /// Operations of the document.
+    pub operations: usize,
+    /// Operations that were left out because they were not asked for.
+    pub skipped: usize,
+    /// Tools, in the order of the document.
+    pub tools: Vec<Told>,
+    /// Operations that were refused.
+    pub refused: Vec<Refused>,
+    /// Decisions about servers and credentials.
+    pub notes: Vec<String>,
+}
+
+/// An operation that became a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Name of the tool.
+    pub name: String,
+    /// Method and path.
+    pub operation: String,
+    /// Line of the document, from 1.
+    pub line: usize,
+    /// Assumptions and omissions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// A setting that an entry of one's own could have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// An operation that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Method and path.
+    pub operation: String,
+    /// Line of the document, from 1.
+    pub line: usize,
+    /// The reason.
+    pub reason: Reason,
+}
+
+const METHODS: [(&str, Method); 8] = [
+    ("get", Method::Get),
+    ("head", Method::Head),
+    ("post", Method::Post),
+    ("put", Method::Put),
+    ("patch", Method::Patch),
+    ("delete", Method::Delete),
+    ("options", Method::Options),
+    ("trace", Method::Trace),
+];
+
+/// Imports a document.
+///
+/// # Example
+///
+/// ```
+/// use countersign_upstream::openapi::{Options, import};
+///
+/// let document = r#"
+/// openapi: 3.0.3
+/// info: { title: Pets }
+/// servers: [{ url: "https://pets.example/v1" }]
+/// paths:
+///   /pets/{id}:
+///     get:
+///       operationId: getPet
+///       summary: A pet by its id
+///       parameters: [{ name: id, in: path, required: true, schema: { type: string } }]
+/// "#;
+/// let import = import(document, &Options::default())?;
+/// assert_eq!(import.manifest.tool[0].name, "pets.get_pet");
+/// assert!(import.manifest.check().is_empty());
+/// # Ok::<(), countersign_upstream::openapi::DocumentError>(())
+/// ```
+pub fn import(text: &str, options: &Options) -> Result<Import, DocumentError> {
+    let source = Source::read(text)?;
+    let document = Document::of(&source)?;
+    let info = document.root().get("info");
+    let title = info.and_then(|it| it.text("title")).unwrap_or_default();
+    let title = text::brief(title, 120);
+    let upstream = match &options.upstream {
+        Some(name) => name.clone(),
+        None => upstream_name(&title),
+    };
+    let mut report = Report {
+        title,
+        ..Report::default()
+    };
+    let server = server::of(&document, None, options.base.as_ref());
+    let credential = security::of(&document, &upstream, &server.base_url);
+    report.notes.extend(server.notes);
+    report.notes.extend(credential.notes);
+    let mut first = Upstream::http(&*upstream, server.base_url);
+    first.auth.clone_from(&credential.auth);
+    let mut importing = Importing {
+        document: &document,
+        options,
+        names: ToolNames::new(&upstream, &options.names),
+        surroundings: Surroundings {
+            document: &document,
+            origin: options.document.clone(),
+            auth: credential.auth,
+            unchecked: BTreeSet::new(),
+        },
+        manifest: Manifest {
+            upstream: vec![first],
+            tool: Vec::new(),
+        },
+        report,
+    };
+    importing.paths();
+    Ok(Import {
+        manifest: importing.manifest,
+        report: importing.report,
+    })
+}
+
+/// The name of an upstream, made from a title.
+pub fn upstream_name(title: &str) -> String {
+    let words = names::snake(title).replace('_', "-");
+    let noise = [
+        "api",
+        "apis",
+        "the",
+        "rest",
+        "openapi",
+        "swagger",
+        "spec",
+        "specification",
+        "v1",
+        "v2",
+        "v3",
+    ];
+    let mut kept: Vec<&str> = words
+        .split('-')
+        .filter(|word| !noise.contains(word))
+        .collect();
+    if kept.is_empty() {
+        kept = words.split('-').filter(|word| !word.is_empty()).collect();
+    }
+    let mut name = String::new();
+    for word in kept {
+        if !name.is_empty() && name.len() + word.len() + 1 > 24 {
+            break;
+        }
+        if !name.is_empty() {
+            name.push('-');
+        }
+        name.push_str(word.get(..word.len().min(24)).unwrap_or(word));
+    }
+    if name.is_empty() {
+        "api".to_owned()
+    } else {
+        name
+    }
+}
+
+struct Importing<'d, 'o> {
+    document: &'d Document<'d>,
+    options: &'o Options,
+    names: ToolNames<'o>,
+    surroundings: Surroundings<'d>,
+    manifest: Manifest,
+    report: Report,
+}
+
+impl<'d> Importing<'d, '_> {
+    fn paths(&mut self) {
+        let paths = self
+            .document
+            .root()
+            .get("paths")
+            .map_or(&[][..], Node::members);
+        for path in paths.iter().filter(|it| !it.name.starts_with("x-")) {
+            let item = match self.document.follow(&path.node) {
+                Ok(item) => item,
+                Err(reason) => {
+                    self.report.operations += 1;
+                    let line = self.document.source.line(path.at);
+                    let operation = path.name.to_string();
+                    self.report.refused.push(Refused {
+                        operation,
+                        line,
+                        reason,
+                    });
+                    continue;
+                }
+            };
+            for member in item.members() {
+                let known = METHODS.iter().find(|(name, _)| *name == member.name);
+                let Some((_, method)) = known else {
+                    continue;
+                };
+                self.operation(Operation {
+                    method: *method,
+                    path: &path.name,
+                    item,
+                    node: &member.node,
+                    at: member.at,
+                });
+            }
+        }
+    }
+
+    fn operation(&mut self, operation: Operation<'d>) {
+        self.report.operations += 1;
+        if !self.is_wanted(&operation) {
+            self.report.skipped += 1;
+            return;
+        }
+        let label = operation.label();
+        let line = self.document.source.line(operation.at);
+        let id = operation.node.text("operationId");
+        let name = self.names.name(&label, id);
+        let upstream = self.upstream(&operation);
+        match self.surroundings.entry(&operation, name.clone(), &upstream) {
+            Ok(made) => {
+                self.manifest.tool.push(made.entry);
+                self.report.tools.push(Told {
+                    name,
+                    operation: label,
+                    line,
+                    notes: made.notes,
+                    hint: made.hint,
+                });
+            }
+            Err(reason) => self.report.refused.push(Refused {
+                operation: label,
+                line,
+                reason,
+            }),
+        }
+    }
+
+    /// The upstream of an operation: that of the document, or one for servers that its path or the operation itself has.
+    fn upstream(&mut self, operation: &Operation<'d>) -> String {
+        let has_own = |node: &'d Node<'d>| !node.list("servers").is_empty();
+        let main = self.manifest.upstream.first().cloned();
+        let main = main.unwrap_or_else(|| Upstream::http("api", server::UNKNOWN));
+        let own = [operation.node, operation.item]
+            .into_iter()
+            .find(|it| has_own(it));
+        let Some(own) = own.filter(|_| self.document.version != Version::V2) else {
+            return main.name;
+        };
+        let server = server::of(self.document, Some(own), self.options.base.as_ref());
+        if let Some(known) = self
+            .manifest
+            .upstream
+            .iter()
+            .find(|it| it.base_url == server.base_url)
+        {
+            return known.name.clone();
+        }
+        let name = format!("{}-{}", main.name, self.manifest.upstream.len() + 1);
+        let mut upstream = Upstream::http(&*name, server.base_url);
+        // A credential goes to no host that it was not declared for.
+        let host = |address: &str| Url::parse(address).ok()?.host_str().map(str::to_owned);
+        let is_same = host(&main.base_url) == host(&upstream.base_url);
+        let is_sealed = upstream.base_url.starts_with("https:");
+        upstream.auth = main.auth.filter(|_| is_same && is_sealed);
+        let told = if is_same {
+            ""
+        } else {
+            ", and no credential yet"
+        };
+        let (label, address) = (operation.label(), &upstream.base_url);
+        let note = format!("{label} has a server of its own{told}: {address}");
+        self.report.notes.push(note);
+        self.manifest.upstream.push(upstream);
+        name
+    }
+
+    fn is_wanted(&self, operation: &Operation<'d>) -> bool {
+        let Options { only, skip, .. } = self.options;
+        if only.is_empty() && skip.is_empty() {
+            return true;
+        }
+        let label = operation.label();
+        let id = operation.node.text("operationId");
+        let tags = operation.node.list("tags").iter().filter_map(Node::as_text);
+        let said: Vec<&str> = [label.as_str(), operation.path]
+            .into_iter()
+            .chain(id)
+            .chain(tags)
+            .collect();
+        let fits = |patterns: &[String]| {
+            patterns
+                .iter()
+                .any(|it| said.iter().any(|text| pattern::matches(it, text)))
+        };
+        (only.is_empty() || fits(only)) && !fits(skip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_upstreams_are_short() {
+        let check = |title: &str, expected: &str| assert_eq!(upstream_name(title), expected);
+        check("GitHub v3 REST API", "git-hub");
+        check("Swagger Petstore", "petstore");
+        check("Swagger", "swagger");
+        check("宠物", "api");
+        check(
+            "The Very Long Title Of A Service That Never Ends",
+            "very-long-title-of-a",
+        );
+    }
+}

@@ -1,0 +1,409 @@
+//! The arguments of a tool: parameters and members of the body under one roof, each with its schema and its place.
+
+use serde_json::{Map, Value, json};
+
+use super::Reason;
+use super::body::{Body, Schema};
+use super::document::Document;
+use super::names::ArgumentNames;
+use super::parameters::Parameter;
+use super::schema::{self, Converter, Stop};
+use super::source::Node;
+use super::text;
+use crate::manifest::{ArgumentEntry, BodyFormat, Place};
+
+/// An argument before it has its name.
+#[derive(Debug, Clone)]
+struct Argument {
+    wire: String,
+    place: Place,
+    is_required: bool,
+    schema: Value,
+    entry: ArgumentEntry,
+}
+
+/// The arguments of a tool.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    /// JSON Schema of all.
+    pub(crate) input: Map<String, Value>,
+    /// Places.
+    pub(crate) entries: Vec<(String, ArgumentEntry)>,
+    /// Pairs of a name in the path and its argument.
+    pub(crate) in_path: Vec<(String, String)>,
+    /// Format of the body, if there is one.
+    pub(crate) body: Option<BodyFormat>,
+    /// True if optional members were left out.
+    pub(crate) is_cut: bool,
+}
+
+/// Makes the arguments of an operation.
+pub(crate) fn of<'d>(
+    document: &'d Document<'d>,
+    parameters: &[Parameter<'d>],
+    undeclared: &[&str],
+    body: Option<&Body<'d>>,
+) -> Result<Arguments, Reason> {
+    let convert = |converter: &mut Converter<'d>| {
+        let mut all = Vec::new();
+        for parameter in parameters {
+            all.push(of_parameter(converter, parameter)?);
+        }
+        for name in undeclared {
+            all.push(Argument {
+                wire: (*name).to_owned(),
+                place: Place::Path,
+                is_required: true,
+                schema: json!({ "type": "string" }),
+                entry: ArgumentEntry::default(),
+            });
+        }
+        if let Some(body) = body {
+            all.extend(of_body(converter, body)?);
+        }
+        Ok(all)
+    };
+    let (all, converter) = schema::within_bounds(document, convert)?;
+    let is_cut = converter.is_cut;
+    let mut made = named(all, body);
+    schema::inlined(&mut made.input, &converter.definitions());
+    made.is_cut = is_cut;
+    Ok(made)
+}
+
+fn of_parameter<'d>(
+    converter: &mut Converter<'d>,
+    parameter: &Parameter<'d>,
+) -> Result<Argument, Stop> {
+    let mut schema = match parameter.schema {
+        Some(schema) => converter.root(schema)?,
+        None => json!({}),
+    };
+    // In Swagger 2 the parameter is its own schema and is described already.
+    let is_own = parameter
+        .schema
+        .is_some_and(|it| std::ptr::eq(it, parameter.node));
+    if !is_own && let Some(description) = parameter.node.text("description") {
+        describe(&mut schema, description);
+    }
+    if parameter.node.is_true("deprecated") {
+        let told = schema
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let told = format!("Deprecated. {told}").trim_end().to_owned();
+        if let Some(schema) = schema.as_object_mut() {
+            schema.insert("description".to_owned(), told.into());
+        }
+    }
+    Ok(Argument {
+        wire: parameter.name.to_owned(),
+        place: parameter.entry.place.unwrap_or(Place::Query),
+        is_required: parameter.is_required,
+        schema,
+        entry: parameter.entry.clone(),
+    })
+}
+
+/// Puts a description in front of the schema's own words about default and example.
+fn describe(schema: &mut Value, description: &str) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    let mut told = text::brief(description, 180);
+    if told.is_empty() {
+        return;
+    }
+    let own = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let more = ["Default: ", "Example: "]
+        .iter()
+        .filter_map(|word| own.find(word))
+        .min();
+    if let Some(more) = more.and_then(|at| own.get(at..))
+        && !told.contains(more.trim_end_matches('.'))
+    {
+        let stop = if told.ends_with(['.', '!', '?', '…', ')']) {
+            ""
+        } else {
+            "."
+        };
+        told = format!("{told}{stop} {more}");
+    }
+    schema.insert("description".to_owned(), told.into());
+}
+
+fn of_body<'d>(converter: &mut Converter<'d>, body: &Body<'d>) -> Result<Vec<Argument>, Stop> {
+    let node = match &body.schema {
+        Schema::Members(own) => return of_swagger_form(converter, body, own),
+        Schema::Whole(node) => *node,
+    };
+    match body.format {
+        BodyFormat::Text => {
+            let schema = json!({ "type": "string", "description": "Text of the body." });
+            Ok(vec![whole(body, schema)])
+        }
+        BodyFormat::Bytes => {
+            let mut schema = json!({ "description": "Content of the body." });
+            encoded(&mut schema);
+            Ok(vec![whole(body, schema)])
+        }
+        BodyFormat::Json => {
+            let schema = match node {
+                Some(node) => converter.root(node)?,
+                None => json!({}),
+            };
+            match spread(&schema, body.is_required) {
+                Some((properties, required)) => Ok(members(
+                    converter.document,
+                    body,
+                    node,
+                    properties,
+                    &required,
+                )),
+                None => Ok(vec![whole(body, schema)]),
+            }
+        }
+        BodyFormat::Form | BodyFormat::Multipart => {
+            let empty = || {
+                let media = body.content_type.clone();
+                let media = media.unwrap_or_else(|| "body".to_owned());
+                Stop::Refused(Reason::FormWithoutMembers { media })
+            };
+            let node = node.ok_or_else(empty)?;
+            // A form with required members is not left out: the members are arguments, and cannot be absent together.
+            let (properties, required) = form(converter, node)?;
+            if properties.is_empty() {
+                return Err(empty());
+            }
+            let document = converter.document;
+            Ok(members(document, body, Some(node), properties, &required))
+        }
+    }
+}
+
+/// The members of a form of Swagger 2, which are parameters.
+fn of_swagger_form<'d>(
+    converter: &mut Converter<'d>,
+    body: &Body<'d>,
+    own: &[Parameter<'d>],
+) -> Result<Vec<Argument>, Stop> {
+    let mut all = Vec::new();
+    for member in own {
+        let mut argument = of_parameter(converter, member)?;
+        argument.place = Place::Body;
+        let schema = member.schema.unwrap_or(member.node);
+        let entry = body.member(converter.document, member.name, schema);
+        argument.entry.file = entry.file;
+        if argument.entry.file.is_some() {
+            encoded(&mut argument.schema);
+        }
+        all.push(argument);
+    }
+    Ok(all)
+}
+
+/// The members of a form. Those of every branch of a union are members; required is what every branch requires.
+fn form<'d>(
+    converter: &mut Converter<'d>,
+    node: &'d Node<'d>,
+) -> Result<(Map<String, Value>, Vec<String>), Stop> {
+    let target = converter.document.follow(node)?;
+    let branches = ["oneOf", "anyOf"]
+        .into_iter()
+        .flat_map(|it| target.list(it));
+    let mut all: Option<(Map<String, Value>, Vec<String>)> = None;
+    for branch in branches {
+        let schema = converter.root(branch)?;
+        let (properties, required) = declared(&schema);
+        match &mut all {
+            None => all = Some((properties, required)),
+            Some((known, needed)) => {
+                needed.retain(|name| required.contains(name));
+                for (name, schema) in properties {
+                    known.entry(name).or_insert(schema);
+                }
+            }
+        }
+    }
+    let (mut properties, mut required) = all.unwrap_or_default();
+    let schema = converter.root(node)?;
+    let (own, needed) = declared(&schema);
+    properties.extend(own);
+    required.extend(needed);
+    Ok((properties, required))
+}
+
+fn declared(schema: &Value) -> (Map<String, Value>, Vec<String>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    (
+        properties.cloned().unwrap_or_default(),
+        required.map(str::to_owned).collect(),
+    )
+}
+
+/// The members of a JSON body that can be arguments of their own: those of a closed object that is required, or of which nothing is.
+fn spread(schema: &Value, is_required: bool) -> Option<(Map<String, Value>, Vec<String>)> {
+    const PLAIN: [&str; 6] = [
+        "type",
+        "properties",
+        "required",
+        "description",
+        "additionalProperties",
+        "title",
+    ];
+    let members = schema.as_object()?;
+    let is_plain = members.keys().all(|key| PLAIN.contains(&key.as_str()));
+    let is_object = schema.get("type") == Some(&json!("object"));
+    let is_closed = matches!(
+        schema.get("additionalProperties"),
+        None | Some(Value::Bool(false))
+    );
+    let (properties, required) = declared(schema);
+    let is_whole = required.iter().all(|name| properties.contains_key(name));
+    let fits = is_plain && is_object && is_closed && is_whole && !properties.is_empty();
+    (fits && (is_required || required.is_empty())).then_some((properties, required))
+}
+
+fn members<'d>(
+    document: &'d Document<'d>,
+    body: &Body<'d>,
+    node: Option<&'d Node<'d>>,
+    properties: Map<String, Value>,
+    required: &[String],
+) -> Vec<Argument> {
+    let mut all = Vec::new();
+    for (wire, schema) in properties {
+        let own = node.and_then(|node| property(document, node, &wire, 0));
+        let entry = own
+            .map(|own| body.member(document, &wire, own))
+            .unwrap_or_default();
+        let mut schema = schema;
+        if entry.file.is_some() {
+            encoded(&mut schema);
+        }
+        all.push(Argument {
+            place: Place::Body,
+            is_required: required.contains(&wire),
+            schema,
+            entry,
+            wire,
+        });
+    }
+    all
+}
+
+/// Says of a text, or of the items of a list, that it is the base64 of a file.
+fn encoded(schema: &mut Value) {
+    let is_list = schema.get("items").is_some();
+    let place = if is_list {
+        schema.get_mut("items")
+    } else {
+        Some(schema)
+    };
+    if let Some(text) = place.and_then(Value::as_object_mut) {
+        text.remove("format");
+        text.insert("type".to_owned(), "string".into());
+        text.insert("contentEncoding".to_owned(), "base64".into());
+    }
+}
+
+/// The schema of a property as the document has it.
+fn property<'d>(
+    document: &'d Document<'d>,
+    node: &'d Node<'d>,
+    name: &str,
+    depth: usize,
+) -> Option<&'d Node<'d>> {
+    let node = document.follow(node).ok()?;
+    if let Some(own) = node.get("properties").and_then(|it| it.get(name)) {
+        return Some(own);
+    }
+    if depth > 8 {
+        return None;
+    }
+    let mut parts = ["allOf", "oneOf", "anyOf"]
+        .into_iter()
+        .flat_map(|it| node.list(it));
+    parts.find_map(|part| property(document, part, name, depth + 1))
+}
+
+fn whole(body: &Body<'_>, mut schema: Value) -> Argument {
+    if let Some(description) = body.description {
+        describe(&mut schema, description);
+    }
+    Argument {
+        wire: "body".to_owned(),
+        place: Place::WholeBody,
+        is_required: body.is_required,
+        schema,
+        entry: ArgumentEntry::default(),
+    }
+}
+
+/// Gives the arguments their names.
+fn named(all: Vec<Argument>, body: Option<&Body<'_>>) -> Arguments {
+    let mut names = ArgumentNames::default();
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    let mut made = Arguments::default();
+    let mut is_sent_whole = false;
+    for argument in all {
+        let place = match argument.place {
+            Place::Path => "path",
+            Place::Query => "query",
+            Place::Header => "header",
+            Place::Cookie => "cookie",
+            Place::Body | Place::WholeBody => "body",
+        };
+        let name = names.name(&argument.wire, place);
+        let mut entry = argument.entry;
+        entry.place = Some(argument.place);
+        if name != argument.wire && argument.place != Place::WholeBody {
+            entry.name = Some(argument.wire.clone());
+        }
+        if argument.place == Place::Path {
+            made.in_path.push((argument.wire, name.clone()));
+        }
+        is_sent_whole |= argument.place == Place::WholeBody;
+        if let Some(only) = only_choice(&argument.schema).filter(|_| argument.is_required) {
+            entry.preset = Some(only);
+        } else {
+            if argument.is_required {
+                required.push(name.clone());
+            }
+            properties.insert(name.clone(), argument.schema);
+        }
+        made.entries.push((name, entry));
+    }
+    // A JSON body that may be left out is sent if one of its members is given.
+    made.body = body.and_then(|body| {
+        let is_json = body.format == BodyFormat::Json;
+        let may_be_absent = is_json && (!body.is_required || is_sent_whole);
+        (!may_be_absent).then_some(body.format)
+    });
+    made.input.insert("type".to_owned(), "object".into());
+    if !properties.is_empty() {
+        made.input
+            .insert("properties".to_owned(), properties.into());
+    }
+    if !required.is_empty() {
+        made.input.insert("required".to_owned(), required.into());
+    }
+    // Without it a tool without arguments would take any.
+    made.input
+        .insert("additionalProperties".to_owned(), false.into());
+    made
+}
+
+/// The only value that an argument may have.
+fn only_choice(schema: &Value) -> Option<Value> {
+    let [only] = schema.get("enum")?.as_array()?.as_slice() else {
+        return None;
+    };
+    (only.is_string() || only.is_number() || only.is_boolean()).then(|| only.clone())
+}

@@ -1,0 +1,223 @@
+//! Answers that are broken on the wire: cut, mislabelled, endless.
+
+use std::time::{Duration, Instant};
+
+use crate::service::{Act, Service, json as answer};
+use crate::world::{World, told};
+
+const TOOLS: &str = r#"
+    [[tool]]
+    name = "svc.get"
+    upstream = "svc"
+    description = "Reads."
+    request = { method = "GET", path = "/get/{id}" }
+    parameters = [{ name = "id" }]
+    [[tool]]
+    name = "svc.order"
+    upstream = "svc"
+    description = "Orders."
+    request = { method = "POST", path = "/order/{id}" }
+    parameters = [{ name = "id" }]
+"#;
+
+const UPSTREAM: &str = "timeouts.attempt_ms = 1000\nretries.attempts_max = 1\nbreaker.failures = 0";
+
+fn raw(head: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{head}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+/// A service that breaks its answers in the way that the last step of the path names.
+async fn broken() -> Service {
+    Service::start(|seen, _| match seen.target.rsplit('/').next().unwrap() {
+        "half-chunk" => Act::Cut(raw("transfer-encoding: chunked\r\n", b"ff\r\n{\"a\": 1")),
+        "no-last-chunk" => Act::Cut(raw("transfer-encoding: chunked\r\n", b"2\r\n{}\r\n")),
+        "bad-chunk" => Act::Cut(raw("transfer-encoding: chunked\r\n", b"zz\r\n{}\r\n")),
+        "short" => Act::Cut(raw("content-length: 100\r\n", b"{\"a\": 1}")),
+        "long" => Act::Cut(raw("content-length: 2\r\n", b"{}{\"a\": 1}")),
+        "two-lengths" => Act::Cut(raw("content-length: 2\r\ncontent-length: 9\r\n", b"{}")),
+        "no-length" => Act::Cut(raw("connection: close\r\n", b"{\"a\": 1}")),
+        "many-headers" => Act::Raw(raw(&"x-a: b\r\n".repeat(50_000), b"")),
+        "long-header" => {
+            let long = format!("x-a: {}\r\n", "b".repeat(4 << 20));
+            Act::Raw(raw(&long, b""))
+        }
+        "endless-header" => Act::Raw(b"HTTP/1.1 200 OK\r\nx-a: b\r\nx-b: ".to_vec()),
+        "informational" => Act::Raw(b"HTTP/1.1 102 Processing\r\n\r\n".repeat(100_000)),
+        "switching" => Act::Cut(
+            b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n{}"
+                .to_vec(),
+        ),
+        "garbage" => Act::Cut(b"\x00\x01\x02 hello\r\n\r\n".to_vec()),
+        "brotli" => {
+            let headers = vec![
+                ("content-type", "application/json".to_owned()),
+                ("content-encoding", "br".to_owned()),
+            ];
+            Act::Answer(200, headers, b"\x0b\x02\x80{\"a\":1}\x03".to_vec())
+        }
+        "bad-gzip" => {
+            let headers = vec![("content-encoding", "gzip".to_owned())];
+            Act::Answer(200, headers, b"\x1f\x8bnot gzip".to_vec())
+        }
+        "early" => Act::Raw(
+            [
+                &b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"[..],
+                &raw("content-length: 2\r\n", b"{}"),
+            ]
+            .concat(),
+        ),
+        _ => answer(200, "{}"),
+    })
+    .await
+}
+
+/// B17, T8: if an answer is broken on the wire, a read gets an error, in the time of one attempt, and the next call works.
+#[tokio::test]
+async fn broken_answers_are_errors_in_time() {
+    let service = broken().await;
+    let world = World::new(&service, UPSTREAM, TOOLS);
+    let mut lines = Vec::new();
+    let begun = Instant::now();
+    let kinds = [
+        "half-chunk",
+        "no-last-chunk",
+        "bad-chunk",
+        "short",
+        "long",
+        "two-lengths",
+        "no-length",
+        "many-headers",
+        "long-header",
+        "endless-header",
+        "informational",
+        "switching",
+        "garbage",
+        "brotli",
+        "bad-gzip",
+        "early",
+    ];
+    for kind in kinds {
+        let reply = world
+            .call("svc.get", &format!(r#"{{"id": "{kind}"}}"#))
+            .await;
+        lines.push(format!("{kind}: {}", told(&reply)));
+        assert!(
+            world.call("svc.get", r#"{"id": "fine"}"#).await.ok,
+            "after {kind}"
+        );
+    }
+    assert!(
+        begun.elapsed() < Duration::from_mins(1),
+        "{:?}",
+        begun.elapsed()
+    );
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    half-chunk: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    no-last-chunk: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    bad-chunk: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    short: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    long: ok {} 
+    two-lengths: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    no-length: ok {"a":1} 
+    many-headers: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    long-header: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    endless-header: TIMEOUT: the upstream svc did not answer in time [retryable  ]
+    informational: TIMEOUT: the upstream svc did not answer in time [retryable  ]
+    switching: UPSTREAM_ERROR: the upstream svc answered with status 101 [retryable  101]
+    garbage: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    brotli: UPSTREAM_ERROR: the answer of the upstream svc is not JSON [final  ]
+    bad-gzip: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    early: ok {}
+    "#);
+}
+
+/// T8: the same of a call that changes something: it is in doubt, unless the answer is there and only cannot be read.
+#[tokio::test]
+async fn broken_answers_leave_a_write_in_doubt() {
+    let service = broken().await;
+    let world = World::new(&service, UPSTREAM, TOOLS);
+    let mut lines = Vec::new();
+    for kind in [
+        "half-chunk",
+        "short",
+        "long",
+        "two-lengths",
+        "long-header",
+        "informational",
+        "garbage",
+        "bad-gzip",
+        "brotli",
+    ] {
+        let arguments = format!(r#"{{"id": "{kind}"}}"#);
+        world.keyed("svc.order", &arguments, kind).await;
+        let again = world.keyed("svc.order", &arguments, kind).await;
+        lines.push(format!("{kind}: {}", told(&again)));
+    }
+    let sent = service.seen().len();
+    insta::assert_snapshot!(format!("{}\n{sent} requests", lines.join("\n")), @r#"
+    half-chunk: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    short: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    long: ok {} 
+    two-lengths: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    long-header: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    informational: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    garbage: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    bad-gzip: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    brotli: ok null ANSWER_UNREADABLE
+    9 requests
+    "#);
+}
+
+/// B17: a service that sends informational answers for ever is left after one attempt's time.
+#[tokio::test]
+async fn endless_informational_answers_end() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt as _;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let flood = b"HTTP/1.1 102 Processing\r\n\r\n".repeat(100);
+                while stream.write_all(&flood).await.is_ok() {}
+            });
+        }
+    });
+    let text = format!(
+        "[[upstream]]\nname = 'svc'\nbase_url = '{url}'\nallow_private = ['loopback']\n{UPSTREAM}\n{TOOLS}"
+    );
+    let world = World::of(&toml::from_str(&text).unwrap());
+    let begun = Instant::now();
+    let reply = world.call("svc.get", r#"{"id": "x"}"#).await;
+    assert!(!reply.ok, "{reply:?}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+/// A8: no digit of an answer is lost without a word: an integer that no number holds is a text, and a decimal that is rounded is told.
+#[tokio::test]
+async fn digits_of_an_answer_are_kept() {
+    let service = Service::start(|seen, _| match seen.target.rsplit('/').next().unwrap() {
+        "integer" => answer(
+            200,
+            r#"{"id": 12345678901234567890123, "n": 18446744073709551615}"#,
+        ),
+        "decimal" => answer(200, r#"{"price": 12345678901234567.89}"#),
+        _ => answer(200, r#"{"price": 0.1, "at": 20261117000000}"#),
+    })
+    .await;
+    let world = World::new(&service, UPSTREAM, TOOLS);
+    let mut lines = Vec::new();
+    for kind in ["integer", "decimal", "plain"] {
+        let arguments = format!(r#"{{"id": "{kind}"}}"#);
+        lines.push(told(&world.call("svc.get", &arguments).await));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    ok {"id":"12345678901234567890123","n":18446744073709551615} INTEGER_AS_TEXT
+    ok {"price":1.2345678901234568e+16} NUMBER_ROUNDED
+    ok {"at":20261117000000,"price":0.1} 
+    "#);
+}

@@ -1,0 +1,38 @@
+// A server of the TypeScript SDK, as its documentation shows one. The first argument is the folder that the SDK is installed in.
+
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const from = createRequire(`${process.argv[2]}/package.json`);
+const load = (name) => import(pathToFileURL(from.resolve(name)));
+const { McpServer } = await load("@modelcontextprotocol/sdk/server/mcp.js");
+const { StdioServerTransport } = await load("@modelcontextprotocol/sdk/server/stdio.js");
+const { z } = await load("zod");
+
+const server = new McpServer({ name: "ts", version: "1.0.0" });
+
+server.registerTool(
+  "add",
+  {
+    description: "Adds two numbers.",
+    inputSchema: { a: z.number(), b: z.number() },
+    outputSchema: { sum: z.number() },
+    annotations: { readOnlyHint: true },
+  },
+  async ({ a, b }) => {
+    const structuredContent = { sum: a + b };
+    return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
+  },
+);
+
+server.registerTool(
+  "greet",
+  { description: "Greets somebody.", inputSchema: { name: z.string() } },
+  async ({ name }) => ({ content: [{ type: "text", text: `hello ${name}` }] }),
+);
+
+server.registerTool("fail", { description: "Fails.", inputSchema: { why: z.string() } }, async ({ why }) => {
+  throw new Error(why);
+});
+
+await server.connect(new StdioServerTransport());

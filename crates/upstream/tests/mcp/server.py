@@ -1,0 +1,205 @@
+"""An MCP server over standard input and output, with nothing but the standard library: what it does wrong, it does on purpose.
+
+The folder of the first argument is its world:
+  effects   one line for each effect that a tool has had
+  cancelled one line for each call that the client has given up
+  tools     further definitions, one JSON object a line; read at each list
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+
+WORLD = sys.argv[1]
+LOCK = threading.Lock()
+ANSWERS = {}
+
+
+def write(message):
+    with LOCK:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+
+def note(name, line):
+    with open(os.path.join(WORLD, name), "a") as file:
+        file.write(line + "\n")
+
+
+def schema(**properties):
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+TEXT = {"type": "string"}
+TOOLS = [
+    {
+        "name": "echo",
+        "description": "Says what it is told.",
+        "inputSchema": schema(text=TEXT),
+        "outputSchema": schema(text=TEXT, meta={"type": "object"}),
+        "annotations": {"readOnlyHint": True},
+    },
+    {"name": "say", "description": "Answers with a text.", "inputSchema": schema(text=TEXT)},
+    {"name": "who", "description": "Says who it is.", "inputSchema": schema()},
+    {"name": "fail", "description": "Fails.", "inputSchema": schema(text=TEXT)},
+    {"name": "order", "description": "Has an effect, and then does as it is told.", "inputSchema": schema(then=TEXT)},
+    {"name": "slow", "description": "Reports twice, and waits for ever.", "inputSchema": schema()},
+    {"name": "steps", "description": "Reports twice, and answers.", "inputSchema": schema()},
+]
+
+
+# With --offers: a tool that asks the user, resources and prompts.
+ASKS = {"name": "ask", "description": "Asks the user for a name.", "inputSchema": schema()}
+RESOURCE = {"uri": "notes://today", "name": "today", "mimeType": "text/plain"}
+TEMPLATE = {"uriTemplate": "notes://{day}", "name": "day"}
+PROMPT = {"name": "greet", "arguments": [{"name": "who", "required": True}]}
+
+
+def ask(method, params):
+    """Asks the client, and waits for its answer."""
+    number = f"ask-{len(ANSWERS)}"
+    answered = ANSWERS[number] = [threading.Event(), None]
+    write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    answered[0].wait(20)
+    return answered[1]
+
+
+def listed():
+    path = os.path.join(WORLD, "tools")
+    if "--offers" in sys.argv:
+        return TOOLS + [ASKS]
+    if not os.path.exists(path):
+        return TOOLS
+    with open(path) as file:
+        further = [json.loads(line) for line in file if line.strip()]
+    names = {tool["name"] for tool in further}
+    return [tool for tool in TOOLS if tool["name"] not in names] + [tool for tool in further if not tool.get("gone")]
+
+
+def text(words, **rest):
+    return {"content": [{"type": "text", "text": words}], **rest}
+
+
+def report(meta):
+    for step in (1, 2):
+        params = {"progressToken": meta.get("progressToken"), "progress": step, "total": 2, "message": f"step {step}"}
+        write({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+
+def call(params):
+    name, arguments, meta = params["name"], params.get("arguments", {}), params.get("_meta", {})
+    if name == "echo":
+        return text("", structuredContent={"text": arguments["text"], "meta": meta})
+    if name == "say":
+        return text(arguments["text"])
+    if name == "who":
+        told = {key: os.environ[key] for key in sorted(os.environ) if key.startswith("COUNTERSIGN_") or key == "TOKEN"}
+        return text("", structuredContent={"pid": os.getpid(), "env": told, "folder": os.getcwd()})
+    if name == "fail":
+        if arguments["text"] == "leak":
+            error = {"code": "NOT_FOUND", "message": "m", "details": {"seen": [os.environ["TOKEN"]]}}
+            return text(os.environ["TOKEN"], isError=True, structuredContent={"error": error})
+        return text(arguments["text"], isError=True)
+    if name == "order":
+        note("effects", meta.get("dev.countersign/idempotency_key", "no key"))
+        then = arguments["then"]
+        if then == "die":
+            os._exit(1)
+        if then == "hang":
+            time.sleep(3600)
+        if then == "garbage":
+            sys.stdout.write("this is no message\n")
+            sys.stdout.flush()
+        return text("done")
+    if name == "ask":
+        question = {"message": "Your name?", "requestedSchema": schema(name=TEXT)}
+        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "asking"}})
+        return text(json.dumps(ask("elicitation/create", question)["result"]))
+    if name == "slow":
+        report(meta)
+        return None
+    if name == "steps":
+        report(meta)
+        return text("done")
+    raise KeyError(name)
+
+
+def answer(message):
+    method, params = message.get("method"), message.get("params", {})
+    if method == "initialize":
+        info = {"name": "plain", "version": "1"}
+        version = params["protocolVersion"]
+        has = {"tools": {"listChanged": True}}
+        if "--offers" in sys.argv:
+            has |= {"resources": {}, "prompts": {}, "completions": {}}
+        return {"protocolVersion": version, "capabilities": has, "serverInfo": info}
+    if method == "ping":
+        return {}
+    if method == "tools/list":
+        return {"tools": listed()}
+    if method == "tools/call":
+        return call(params)
+    if method == "resources/list":
+        return {"resources": [RESOURCE]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [TEMPLATE]}
+    if method == "resources/read":
+        return {"contents": [{"uri": params["uri"], "text": f"the text of {params['uri']}"}]}
+    if method == "prompts/list":
+        return {"prompts": [PROMPT]}
+    if method == "prompts/get":
+        told = f"{params['name']} {params['arguments']['who']}"
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": told}}]}
+    if method == "completion/complete":
+        return {"completion": {"values": [json.dumps(params["ref"], sort_keys=True)]}}
+    raise LookupError(method)
+
+
+def handle(message):
+    try:
+        result = answer(message)
+    except LookupError as error:
+        code = -32602 if isinstance(error, KeyError) else -32601
+        write({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": str(error)}})
+        return
+    if result is not None:
+        write({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+
+def watch():
+    """Tells the client when the file of definitions has changed."""
+    path = os.path.join(WORLD, "tools")
+    before = None
+    while True:
+        now = os.stat(path).st_mtime_ns if os.path.exists(path) else None
+        if now != before:
+            before = now
+            write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    note("started", str(os.getpid()))
+    if "--broken" in sys.argv:
+        sys.exit("the licence has expired" + os.environ.get("TOKEN", ""))
+    # A grandchild, as a launcher such as npx has one: it has to end with the rest.
+    if "--grandchild" in sys.argv and os.fork() == 0:
+        note("grandchildren", str(os.getpid()))
+        time.sleep(3600)
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "notifications/initialized" and "--watch" in sys.argv:
+            threading.Thread(target=watch, daemon=True).start()
+        elif message.get("method") == "notifications/cancelled":
+            note("cancelled", str(message["params"]["requestId"]))
+        elif message.get("id") in ANSWERS:
+            answered = ANSWERS[message["id"]]
+            answered[1] = message
+            answered[0].set()
+        elif "id" in message and "method" in message:
+            threading.Thread(target=handle, args=(message,), daemon=True).start()
+    # As a server does that does not notice that nobody is left.
+    if "--stubborn" in sys.argv:
+        time.sleep(3600)

@@ -1,0 +1,131 @@
+//! Questions and messages of a server while a call runs; its resources and prompts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use countersign::dialogue::{Dialogue, Said};
+use countersign::offer::{Asked, Listed, Offers as _, Refused, Request};
+use countersign::{Principal, ToolCall};
+use countersign_testkit::patience::within;
+use serde_json::{Value, json};
+
+use crate::world::{World, folder, plain};
+
+async fn world(rest: &str) -> World {
+    let folder = folder();
+    let manifest = plain(folder.path(), ", '--offers'", rest);
+    World::new(folder, &manifest).await
+}
+
+/// A question of a server reaches the caller of the call, and the answer reaches the server; messages reach the caller as well. A caller who
+/// cannot be asked declines.
+#[tokio::test]
+async fn a_question_reaches_the_caller_and_the_answer_the_server() {
+    let world = world("").await;
+    let (dialogue, mut said) = Dialogue::new(json!({"elicitation": {}})).line(true);
+    let call = ToolCall::new("plain.ask", "{}", Principal::user("ann"));
+    let running = world.executor.execute(call.extension(Arc::new(dialogue)));
+    let caller = async {
+        let mut messages = Vec::new();
+        while let Some(own) = said.recv().await {
+            match own {
+                Said::Message(message) => messages.push(message["params"]["data"].clone()),
+                Said::Question(question, answer) => {
+                    assert_eq!(question["method"], "elicitation/create", "{question}");
+                    assert_eq!(question["params"]["message"], "Your name?");
+                    let given = json!({"action": "accept", "content": {"name": "Ann"}});
+                    answer.send(given).unwrap();
+                }
+            }
+        }
+        messages
+    };
+    let (reply, messages) = within(async { tokio::join!(running, caller) }).await;
+    assert!(reply.ok, "{reply:#?}");
+    let told: Value = serde_json::from_str(reply.data.as_str().unwrap()).unwrap();
+    assert_eq!(
+        told,
+        json!({"action": "accept", "content": {"name": "Ann"}})
+    );
+    assert_eq!(messages, [json!("asking")]);
+
+    let told = world.data("plain.ask", "{}").await;
+    let told: Value = serde_json::from_str(told.as_str().unwrap()).unwrap();
+    assert_eq!(told, json!({"action": "decline"}));
+    world.upstreams.close().await;
+}
+
+/// Resources and prompts are listed with the server's name in front, and what is asked for reaches it under its own name; whoever may call
+/// none of its tools sees none of them.
+#[tokio::test]
+async fn resources_and_prompts_have_the_prefix() {
+    let world = world("").await;
+    let ann = Principal::user("ann");
+    let tools: BTreeSet<String> = ["plain.say".to_owned()].into();
+    let ask = async |tools: &BTreeSet<String>, asked: Asked, params: Value| {
+        let request = Request {
+            principal: &ann,
+            tools,
+            dialogue: None,
+            asked,
+            params,
+        };
+        within(world.upstreams.ask(request)).await
+    };
+    let list = |kind: Listed, key: &str| {
+        let listed = world.upstreams.list(kind, &tools);
+        let texts = listed
+            .iter()
+            .map(|item| item[key].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        list(Listed::Resources, "uri"),
+        ["upstream://plain/notes://today"]
+    );
+    assert_eq!(list(Listed::Resources, "name"), ["plain.today"]);
+    assert_eq!(
+        list(Listed::Templates, "uriTemplate"),
+        ["upstream://plain/notes://{day}"]
+    );
+    assert_eq!(list(Listed::Prompts, "name"), ["plain.greet"]);
+
+    let uri = json!({"uri": "upstream://plain/notes://monday"});
+    let read = ask(&tools, Asked::Read, uri.clone()).await.unwrap();
+    let expected =
+        json!([{"uri": "upstream://plain/notes://monday", "text": "the text of notes://monday"}]);
+    assert_eq!(read["contents"], expected, "{read}");
+    let params = json!({"name": "plain.greet", "arguments": {"who": "Ann"}});
+    let prompt = ask(&tools, Asked::Prompt, params).await.unwrap();
+    assert_eq!(
+        prompt["messages"][0]["content"]["text"], "greet Ann",
+        "{prompt}"
+    );
+    let params = json!({"ref": {"type": "ref/prompt", "name": "plain.greet"}, "argument": {"name": "who", "value": "A"}});
+    let completed = ask(&tools, Asked::Complete, params).await.unwrap();
+    let values = completed["completion"]["values"][0].as_str().unwrap();
+    assert!(values.contains("\"greet\""), "{completed}");
+
+    let none = BTreeSet::new();
+    assert_eq!(
+        world.upstreams.list(Listed::Resources, &none),
+        [Value::Null; 0]
+    );
+    assert_eq!(ask(&none, Asked::Read, uri).await, Err(Refused::Unknown));
+    let other = json!({"uri": "upstream://other/notes://monday"});
+    assert_eq!(ask(&tools, Asked::Read, other).await, Err(Refused::Unknown));
+    world.upstreams.close().await;
+}
+
+/// One server can do without a prefix; the names of its tools are its own.
+#[tokio::test]
+async fn one_server_can_do_without_a_prefix() {
+    let world = world("prefix = false\n[[tool]]\nname = 'say'\neffect = 'read'\n").await;
+    assert_eq!(world.data("say", r#"{"text": "hi"}"#).await, json!("hi"));
+    let effect = world.catalog.get("say").unwrap().spec().behaviour.effect;
+    assert_eq!(effect.as_str(), "read");
+    let tools: BTreeSet<String> = ["say".to_owned()].into();
+    let listed = world.upstreams.list(Listed::Resources, &tools);
+    assert_eq!(listed[0]["uri"], "notes://today", "{listed:?}");
+    world.upstreams.close().await;
+}
