@@ -1,5 +1,5 @@
-//! What a document says beside what the schema allows: unknown keys, wrong types, values out of their range. All
-//! mistakes are gathered, so that a file is mended in one go.
+//! Checks a document against the schema: unknown keys, wrong types, values out of range. All mistakes are gathered, so that a file is
+//! mended in one go.
 
 use countersign_upstream::manifest::Step;
 use toml::Spanned;
@@ -10,13 +10,19 @@ use crate::schema::{self, Node};
 use crate::sections::Config;
 use crate::value::StoreAddress;
 
-/// How many mistakes are listed: more than anybody mends at once.
+/// Maximum number of mistakes that are listed: more than anybody mends at once.
 pub(crate) const MISTAKES_MAX: usize = 50;
 
-/// Something that is wrong at a place of the text.
+/// Most keys of a table that are listed in place of one that does not exist.
+const ALLOWED_MAX: usize = 20;
+
+/// The message about a key that does not exist.
+pub(crate) const UNKNOWN: &str = "there is no such key";
+
+/// A mistake at a place of the text.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// Where, in bytes.
+    /// Offset in the text, in bytes.
     pub(crate) at: usize,
     pub(crate) key: String,
     pub(crate) message: String,
@@ -24,7 +30,7 @@ pub(crate) struct Finding {
     pub(crate) suggestion: Option<String>,
 }
 
-/// Gathers what is wrong.
+/// Gathers mistakes.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 
@@ -41,8 +47,12 @@ impl Findings {
         }
     }
 
-    fn add_unknown(&mut self, at: usize, key: &str, suggestion: Option<String>) {
-        self.add(at, key, "there is no such key", None);
+    /// Adds a key that does not exist, with the one that was probably meant, or else with those of its table, if they are few.
+    fn add_unknown(&mut self, at: usize, key: &str, node: &Node<'_>, suggestion: Option<String>) {
+        let allowed: Vec<&str> = node.properties().map(|(name, _)| name).collect();
+        let is_told = suggestion.is_none() && !allowed.is_empty() && allowed.len() <= ALLOWED_MAX;
+        let allowed = is_told.then(|| format!("one of {}", allowed.join(", ")));
+        self.add(at, key, UNKNOWN, allowed);
         if let Some(last) = self.0.last_mut().filter(|last| last.key == key) {
             last.suggestion = suggestion;
         }
@@ -77,7 +87,7 @@ pub(crate) fn check(
                     Some(child) => check(member, &child, &child_key, findings),
                     None if node.is_closed() => {
                         let suggestion = meant(node, key, name.get_ref());
-                        findings.add_unknown(name.span().start, &child_key, suggestion);
+                        findings.add_unknown(name.span().start, &child_key, node, suggestion);
                     }
                     None => {
                         if let Some(child) = node.other_properties() {
@@ -140,7 +150,7 @@ pub(crate) fn integer(number: &DeInteger<'_>) -> Option<i128> {
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// What the types alone cannot say: key, message, what to write.
+/// Checks the rules that the types cannot express. Each broken rule has its key, a message, and what to write instead.
 pub(crate) fn rules(config: &Config) -> Vec<(&'static str, &'static str, &'static str)> {
     let mut broken = Vec::new();
     let store = &config.store;

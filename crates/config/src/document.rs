@@ -1,32 +1,45 @@
-//! A file that was read: its values, and the place of each in the text.
+//! A file that was read, with the files that it includes: the values, and the place of each in its text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use countersign_upstream::ToolEntry;
-use serde::Deserialize as _;
-use serde::de::IntoDeserializer as _;
-use serde_json::{Map, Number, Value};
-use toml::Spanned;
+use countersign_upstream::Manifest;
+use countersign_upstream::manifest::Step;
+use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use crate::check::{self, Finding, Findings, joined};
+use crate::check;
 use crate::mistake::{Mistake, Mistakes};
-use crate::schema::{Node, schema};
-use crate::sections::Config;
 
-/// A configuration file that can be used.
+mod part;
+
+use part::Part;
+
+/// A configuration file that can be used, with the files that it includes.
 #[derive(Debug, Clone)]
 pub struct Document {
     path: PathBuf,
     text: String,
     tree: Value,
-    /// Line and column of every key, both from 1.
-    places: BTreeMap<String, (usize, usize)>,
+    /// The included files, in their order, then this one.
+    files: Vec<PathBuf>,
+    /// The place of every key.
+    places: BTreeMap<String, Place>,
+}
+
+/// A place in a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Number of the file.
+    pub(crate) file: usize,
+    /// Line, from 1.
+    pub(crate) line: usize,
+    /// Column, from 1.
+    pub(crate) column: usize,
 }
 
 impl Document {
-    /// Reads the text of a file, or says everything that is wrong with it.
+    /// Reads the text of a file that includes no other. Fails with all mistakes.
     ///
     /// # Example
     ///
@@ -40,43 +53,99 @@ impl Document {
     /// );
     /// ```
     pub fn parse(path: impl Into<PathBuf>, text: &str) -> Result<Self, Mistakes> {
+        let alone = || std::io::Error::other("this file is read alone");
+        Self::parse_with(path, text, &mut |_| Err(alone()))
+    }
+
+    /// Reads the text of a file and, through `read`, the files that it includes. Fails with all mistakes.
+    ///
+    /// Entries of included files stand before those of the file itself, so that the file's own settings of a tool win.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use countersign_config::Document;
+    ///
+    /// let text = "include = ['crm.toml']\n[shop]\nenabled = false\n";
+    /// let document = Document::parse_with("etc/countersign.toml", text, &mut |path| {
+    ///     assert_eq!(path, Path::new("etc/crm.toml"));
+    ///     Ok("[[upstream]]\nname = 'crm'\nbase_url = 'https://crm.example'\n".to_owned())
+    /// })?;
+    /// assert_eq!(document.files(), [Path::new("etc/crm.toml"), Path::new("etc/countersign.toml")]);
+    /// # Ok::<(), countersign_config::Mistakes>(())
+    /// ```
+    pub fn parse_with(
+        path: impl Into<PathBuf>,
+        text: &str,
+        read: &mut dyn FnMut(&Path) -> std::io::Result<String>,
+    ) -> Result<Self, Mistakes> {
+        match Self::examine(path, text, read) {
+            (Some(document), mistakes) if mistakes.is_empty() => Ok(document),
+            (_, mistakes) => Err(Mistakes(mistakes)),
+        }
+    }
+
+    /// Reads the same, and lists all mistakes. The document is there where what is left without them can be read: for a look at what
+    /// stands behind it, and for nothing else.
+    pub fn examine(
+        path: impl Into<PathBuf>,
+        text: &str,
+        read: &mut dyn FnMut(&Path) -> std::io::Result<String>,
+    ) -> (Option<Self>, Vec<Mistake>) {
         let path = path.into();
-        let lines = Lines::new(&path, text);
-        if text.len() > crate::FILE_BYTES_MAX {
-            let message = format!("the file has more than {} bytes", crate::FILE_BYTES_MAX);
-            return Err(Mistakes(vec![lines.whole(message)]));
+        let (own, mut mistakes) = Part::read(&path, text);
+        let Some(own) = own else {
+            return (None, mistakes);
+        };
+        let is_mixed = !mistakes.is_empty();
+        let mut parts = Vec::new();
+        let mut is_whole = true;
+        for (at, include) in own.config.include.iter().enumerate() {
+            let included = path.parent().unwrap_or(Path::new("")).join(include);
+            let part = match read(&included) {
+                Ok(text) => {
+                    let (part, wrong) = Part::read(&included, &text);
+                    mistakes.extend(wrong);
+                    part.map(Part::included)
+                }
+                Err(error) => {
+                    let message = format!("{} cannot be read: {error}", included.display());
+                    let key = format!("include[{at}]");
+                    Some(Err(Mistakes(vec![own.mistake(&key, message)])))
+                }
+            };
+            match part {
+                Some(Ok(part)) => parts.push(part),
+                Some(Err(wrong)) => {
+                    is_whole = false;
+                    mistakes.extend(wrong.0);
+                }
+                None => is_whole = false,
+            }
         }
-        let (table, errors) = DeTable::parse_recoverable(text);
-        if !errors.is_empty() {
-            let mut mistakes: Vec<Mistake> =
-                errors.iter().map(|error| lines.no_toml(error)).collect();
+        parts.push(own);
+        // What only follows from another mistake is not told.
+        if is_whole {
+            let further = complaints(&parts).into_iter();
+            let further: Vec<_> = further
+                .filter(|further| !mistakes.iter().any(|known| explains(known, further)))
+                .collect();
+            mistakes.extend(further);
+        }
+        if is_mixed {
             mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-            mistakes.truncate(check::MISTAKES_MAX);
-            return Err(Mistakes(mistakes));
         }
-        let span = table.span();
-        let root = Spanned::new(span, DeValue::Table(table.into_inner()));
-        let mut findings = Findings::default();
-        let node = Node::new(schema(), schema());
-        check::check(&root, &node, "", &mut findings);
-        let mut read = Reading::default();
-        let tree = read.tree(&root, "");
-        if findings.0.is_empty() {
-            findings.0.extend(typed(root, &read.ends));
-        }
-        if !findings.0.is_empty() {
-            findings.0.sort_by_key(|finding| finding.at);
-            let mistakes = findings.0.into_iter().map(|finding| lines.mistake(finding));
-            return Err(Mistakes(mistakes.collect()));
-        }
-        let places = read.starts.into_iter();
-        let places = places.map(|(key, at)| (key, lines.place(at))).collect();
-        Ok(Self {
-            text: text.to_owned(),
+        mistakes.truncate(check::MISTAKES_MAX);
+        let document = Self {
             path,
-            tree,
-            places,
-        })
+            text: text.to_owned(),
+            files: parts.iter().map(|part| part.path.clone()).collect(),
+            places: places(&parts),
+            tree: joined_tree(parts),
+        };
+        (Some(document), mistakes)
     }
 
     /// The file, as it was named.
@@ -84,18 +153,34 @@ impl Document {
         &self.path
     }
 
-    /// The whole text.
+    /// The text of the file itself.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Line and column of a key, where the file has it.
-    pub fn place(&self, key: &str) -> Option<(usize, usize)> {
-        self.places.get(key).copied()
+    /// The files that it was read from: the included ones in their order, then the file itself.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
-    /// The keys that the file has, with their places.
-    pub(crate) fn places(&self) -> &BTreeMap<String, (usize, usize)> {
+    /// Line and column of a key, where a file has it.
+    pub fn place(&self, key: &str) -> Option<(usize, usize)> {
+        let place = self.places.get(key)?;
+        Some((place.line, place.column))
+    }
+
+    /// Returns the last key of the file itself that begins at this place or before it, both from 1; empty if there is none.
+    pub fn key_at(&self, line: usize, column: usize) -> &str {
+        let own = self.files.len().saturating_sub(1);
+        let is_before =
+            |place: &Place| place.file == own && (place.line, place.column) <= (line, column);
+        let places = self.places.iter().filter(|(_, place)| is_before(place));
+        let last = places.max_by_key(|(_, place)| **place);
+        last.map_or("", |(key, _)| key)
+    }
+
+    /// The keys that the files have, with their places.
+    pub(crate) fn places(&self) -> &BTreeMap<String, Place> {
         &self.places
     }
 
@@ -103,13 +188,14 @@ impl Document {
         &self.tree
     }
 
-    /// Something that is wrong at a key of this file.
+    /// Builds a mistake at a key. If the key is missing, the place is the table that it belongs to.
     pub fn mistake(&self, key: &str, message: impl Into<String>) -> Mistake {
-        let (line, column) = self.place(key).unwrap_or((0, 0));
+        let place = above(key).find_map(|key| self.places.get(key));
+        let file = place.and_then(|place| self.files.get(place.file));
         Mistake {
-            file: self.path.display().to_string(),
-            line,
-            column,
+            file: file.unwrap_or(&self.path).display().to_string(),
+            line: place.map_or(0, |place| place.line),
+            column: place.map_or(0, |place| place.column),
             key: key.to_owned(),
             message: message.into(),
             expected: None,
@@ -118,175 +204,130 @@ impl Document {
     }
 }
 
-/// What the types say of a document that the schema allows.
-fn typed(root: Spanned<DeValue<'_>>, ends: &[(String, std::ops::Range<usize>)]) -> Vec<Finding> {
-    // A key that is missing is at the table that it belongs to.
-    let start_of = |key: &str| {
-        let mut key = key;
-        loop {
-            if let Some((_, span)) = ends.iter().find(|(other, _)| other == key) {
-                return span.start;
-            }
-            key = key
-                .rfind(['.', '['])
-                .and_then(|end| key.get(..end))
-                .unwrap_or_default();
-        }
+/// The files that a text includes, as far as it can be read; their paths count from the folder of the file.
+pub fn includes(path: &Path, text: &str) -> Vec<PathBuf> {
+    let (table, _) = DeTable::parse_recoverable(text);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let list = table.get_ref().get("include").map(toml::Spanned::get_ref);
+    let Some(DeValue::Array(items)) = list else {
+        return Vec::new();
     };
-    let config = match Config::deserialize(root.into_deserializer()) {
-        Ok(config) => config,
-        Err(error) => {
-            let at = error.span().map_or(0, |span| span.start);
-            // The innermost value that holds the place.
-            let around = ends.iter().filter(|(_, span)| span.contains(&at));
-            let key = around.min_by_key(|(_, span)| span.len());
-            let message = error.message().lines().next().unwrap_or_default();
-            let (message, expected) = match message.strip_prefix("expected ") {
-                Some(expected) => ("it does not fit", Some(expected.to_owned())),
-                None => (message, None),
-            };
-            return vec![Finding {
-                at,
-                key: key.map(|(key, _)| key.clone()).unwrap_or_default(),
-                message: message.to_owned(),
-                expected,
-                suggestion: None,
-            }];
-        }
-    };
-    // An entry about a tool that no entry defines is about one of the program.
-    let defines = |entry: &ToolEntry, name: &str| entry.name == name && entry.is_definition();
-    let is_built_in = |name: &str| !config.tool.iter().any(|entry| defines(entry, name));
-    let complaints = config.manifest().check_beside(is_built_in).into_iter();
-    let complaints = complaints.map(|complaint| {
-        let key = check::key_of(&complaint.at);
-        Finding {
-            at: start_of(&key),
-            key,
-            message: complaint.message,
-            expected: None,
-            suggestion: None,
-        }
+    let names = items.iter().filter_map(|item| match item.get_ref() {
+        DeValue::String(name) => Some(folder.join(&**name)),
+        _ => None,
     });
-    let broken = check::rules(&config).into_iter();
-    let finding = |(key, message, expected): (&str, &str, &str)| Finding {
-        at: start_of(key),
-        key: key.to_owned(),
-        message: message.to_owned(),
-        expected: Some(expected.to_owned()),
-        suggestion: None,
+    names.collect()
+}
+
+/// A key, the table or list that it is in, and so on up to the whole document.
+fn above(key: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(key), |key| {
+        let end = key.rfind(['.', '[']).unwrap_or(0);
+        (!key.is_empty()).then(|| key.get(..end).unwrap_or_default())
+    })
+}
+
+/// The lists that the files of a configuration have together.
+const ENTRIES: [&str; 2] = ["upstream", "tool"];
+
+/// A key of one file as a key of all: entries are counted over all files.
+fn shifted(key: &str, before: [usize; 2]) -> String {
+    for (list, before) in ENTRIES.into_iter().zip(before) {
+        let numbered = key.strip_prefix(list).and_then(|it| it.strip_prefix('['));
+        if let Some((number, rest)) = numbered.and_then(|it| it.split_once(']'))
+            && let Ok(number) = number.parse::<usize>()
+        {
+            return format!("{list}[{}]{rest}", number + before);
+        }
+    }
+    key.to_owned()
+}
+
+/// The places of all keys of all parts.
+fn places(parts: &[Part]) -> BTreeMap<String, Place> {
+    let mut places = BTreeMap::new();
+    let mut before = [0; 2];
+    for (file, part) in parts.iter().enumerate() {
+        for (key, &(line, column)) in &part.keys {
+            let place = Place { file, line, column };
+            places.insert(shifted(key, before), place);
+        }
+        before = counted(before, part);
+    }
+    places
+}
+
+fn counted(before: [usize; 2], part: &Part) -> [usize; 2] {
+    let [upstreams, tools] = before;
+    let [upstream, tool] = ENTRIES.map(|list| part.count(list));
+    [upstreams + upstream, tools + tool]
+}
+
+/// The values of the last part, with the entries of all.
+fn joined_tree(parts: Vec<Part>) -> Value {
+    let mut lists = ENTRIES.map(|_| Vec::new());
+    let mut tree = Value::Null;
+    for part in parts {
+        tree = part.tree;
+        for (list, all) in ENTRIES.into_iter().zip(&mut lists) {
+            if let Some(Value::Array(items)) = tree.get_mut(list) {
+                all.append(items);
+            }
+        }
+    }
+    if let Some(members) = tree.as_object_mut() {
+        for (list, all) in ENTRIES.into_iter().zip(lists) {
+            if !all.is_empty() {
+                members.insert(list.to_owned(), Value::Array(all));
+            }
+        }
+    }
+    tree
+}
+
+/// True if one mistake is the reason of another: the key was misspelt, or a value was taken out of the same entry. A key that does not
+/// exist took nothing away.
+fn explains(known: &Mistake, further: &Mistake) -> bool {
+    let entry = |key: &str| key.split_once(']').map(|(entry, _)| entry.to_owned());
+    let is_misspelt = known.suggestion.as_deref() == Some(further.key.as_str());
+    let took_away = known.message != check::UNKNOWN
+        && entry(&known.key).is_some()
+        && entry(&known.key) == entry(&further.key);
+    known.file == further.file && (is_misspelt || took_away)
+}
+
+/// Lists the mistakes in the entries of all parts together.
+fn complaints(parts: &[Part]) -> Vec<Mistake> {
+    let all = || parts.iter().map(|part| &part.config);
+    let manifest = Manifest {
+        upstream: all().flat_map(|it| it.upstream.clone()).collect(),
+        tool: all().flat_map(|it| it.tool.clone()).collect(),
     };
-    broken.map(finding).chain(complaints).collect()
-}
-
-/// The values of a document without their places, and their places.
-#[derive(Default)]
-struct Reading {
-    /// Where each key begins.
-    starts: Vec<(String, usize)>,
-    /// Where each value is.
-    ends: Vec<(String, std::ops::Range<usize>)>,
-}
-
-impl Reading {
-    fn tree(&mut self, value: &Spanned<DeValue<'_>>, key: &str) -> Value {
-        self.ends.push((key.to_owned(), value.span()));
-        match value.get_ref() {
-            DeValue::String(text) => Value::String(text.to_string()),
-            DeValue::Integer(number) => {
-                let number = check::integer(number);
-                let signed = number.and_then(|number| i64::try_from(number).ok());
-                let unsigned = number.and_then(|number| u64::try_from(number).ok());
-                signed.map_or_else(|| unsigned.into(), Value::from)
-            }
-            DeValue::Float(number) => {
-                let number = number.as_str().parse().ok().and_then(Number::from_f64);
-                number.map_or(Value::Null, Value::Number)
-            }
-            DeValue::Boolean(value) => Value::Bool(*value),
-            DeValue::Datetime(moment) => Value::String(moment.to_string()),
-            DeValue::Array(items) => {
-                let mut list = Vec::with_capacity(items.len());
-                for (place, item) in items.iter().enumerate() {
-                    let key = format!("{key}[{place}]");
-                    self.starts.push((key.clone(), item.span().start));
-                    list.push(self.tree(item, &key));
-                }
-                Value::Array(list)
-            }
-            DeValue::Table(table) => {
-                let mut members = Map::new();
-                for (name, member) in table {
-                    let key = joined(key, name.get_ref());
-                    self.starts.push((key.clone(), name.span().start));
-                    members.insert(name.get_ref().to_string(), self.tree(member, &key));
-                }
-                Value::Object(members)
+    let definitions = manifest.tool.iter().filter(|entry| entry.is_definition());
+    let defined: BTreeSet<&str> = definitions.map(|entry| entry.name.as_str()).collect();
+    // An entry about a tool that no entry defines is about one of the program.
+    let complaints = manifest.check_beside(|name| !defined.contains(name));
+    let mut mistakes = Vec::new();
+    let mut before = [0; 2];
+    for (number, part) in parts.iter().enumerate() {
+        let after = counted(before, part);
+        for complaint in &complaints {
+            let mut at = complaint.at.clone();
+            let list = ENTRIES
+                .iter()
+                .position(|list| at.first() == Some(&Step::Key((*list).to_owned())));
+            if let (Some(list), Some(Step::Item(item))) = (list, at.get_mut(1))
+                && let (Some(&first), Some(&end)) = (before.get(list), after.get(list))
+                && (first..end).contains(item)
+            {
+                *item -= first;
+                let key = check::key_of(&at);
+                let found = part.mistake(&key, complaint.message.clone());
+                mistakes.push((number, found.line, found.column, found));
             }
         }
+        before = after;
     }
-}
-
-/// The lines of a text.
-struct Lines<'t> {
-    file: String,
-    text: &'t str,
-    starts: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    fn new(path: &Path, text: &'t str) -> Self {
-        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self {
-            file: path.display().to_string(),
-            text,
-            starts: std::iter::once(0).chain(breaks).collect(),
-        }
-    }
-
-    /// Line and column of a place, both from 1; the column in characters.
-    fn place(&self, at: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|start| *start <= at);
-        let start = line.checked_sub(1).and_then(|line| self.starts.get(line));
-        let before = self.text.get(start.copied().unwrap_or(0)..at);
-        (line, before.unwrap_or_default().chars().count() + 1)
-    }
-
-    fn mistake(&self, finding: Finding) -> Mistake {
-        let (line, column) = self.place(finding.at);
-        Mistake {
-            file: self.file.clone(),
-            line,
-            column,
-            key: finding.key,
-            message: finding.message,
-            expected: finding.expected,
-            suggestion: finding.suggestion,
-        }
-    }
-
-    fn no_toml(&self, error: &toml::de::Error) -> Mistake {
-        let message = error.message().lines().next().unwrap_or_default();
-        self.mistake(Finding {
-            at: error.span().map_or(0, |span| span.start),
-            key: String::new(),
-            message: message.to_owned(),
-            expected: None,
-            suggestion: None,
-        })
-    }
-
-    fn whole(&self, message: String) -> Mistake {
-        Mistake {
-            line: 0,
-            column: 0,
-            ..self.mistake(Finding {
-                at: 0,
-                key: String::new(),
-                message,
-                expected: None,
-                suggestion: None,
-            })
-        }
-    }
+    mistakes.sort_by_key(|(number, line, column, _)| (*number, *line, *column));
+    mistakes.into_iter().map(|(.., found)| found).collect()
 }

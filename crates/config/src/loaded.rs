@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use countersign_upstream::manifest::Complaint;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -19,13 +20,13 @@ use crate::sections::Config;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The default value.
     Default,
     /// The configuration file.
     File {
-        /// As it was named.
+        /// The file, as it was named.
         file: String,
-        /// From 1.
+        /// The line, from 1.
         line: usize,
     },
     /// A variable of the environment.
@@ -72,7 +73,7 @@ impl Given {
         }
     }
 
-    /// A variable that takes a setting away, whatever the file says.
+    /// A variable that removes a setting, even one of the file.
     pub fn unset_by(key: &'static str, name: &str) -> Self {
         let origin = Origin::Environment {
             name: name.to_owned(),
@@ -111,7 +112,7 @@ impl Given {
         }
     }
 
-    /// What is wrong with the value, looked at alone.
+    /// Checks the value alone; `None` if it is valid.
     fn check(&self) -> Option<Mistake> {
         let node = node_of(self.key);
         let form = node.as_ref().map(Node::form);
@@ -129,7 +130,7 @@ impl Given {
     }
 }
 
-/// Without the value: it may hold a password.
+/// Hides the value, because it may have a password.
 impl fmt::Debug for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Given({} from {})", self.key, self.origin)
@@ -142,9 +143,9 @@ impl fmt::Debug for Given {
 pub struct Row {
     /// The key with its tables.
     pub key: String,
-    /// The value; `null` where there is none.
+    /// The value; `null` if there is none.
     pub value: Value,
-    /// Where it came from.
+    /// Source of the value.
     pub origin: Origin,
 }
 
@@ -172,14 +173,14 @@ impl Loaded {
         Self::join(document.map(Arc::new), given)
     }
 
-    /// The same with more flags.
+    /// Returns the configuration with more flags.
     pub fn with(&self, more: impl IntoIterator<Item = Given>) -> Result<Self, Mistakes> {
         let mut given = self.given.clone();
         given.extend(more);
         Self::join(self.document.clone(), given)
     }
 
-    /// The same with another file.
+    /// Returns the configuration with another file.
     pub fn with_document(&self, document: Document) -> Result<Self, Mistakes> {
         Self::join(Some(Arc::new(document)), self.given.clone())
     }
@@ -196,9 +197,11 @@ impl Loaded {
             tree = document.tree().clone();
             let folder = document.path().parent().unwrap_or(Path::new(""));
             paths_from(folder, &mut tree);
-            let file = document.path().display().to_string();
-            for (key, (line, _)) in document.places() {
-                let (file, line) = (file.clone(), *line);
+            let files = document.files().iter();
+            let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
+            for (key, place) in document.places() {
+                let file = files.get(place.file).cloned().unwrap_or_default();
+                let line = place.line;
                 origins.insert(key.clone(), Origin::File { file, line });
             }
         } else {
@@ -235,12 +238,52 @@ impl Loaded {
         self.document.as_deref()
     }
 
-    /// Where the value of a key came from.
+    /// Returns the source of a key's value.
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Every value with its origin: all settings, in their order, and what stands in lists of tables.
+    /// The folder that relative paths of upstreams count from: that of the file.
+    pub fn folder(&self) -> &Path {
+        let parent = self
+            .document()
+            .and_then(|document| document.path().parent());
+        parent.unwrap_or(Path::new(""))
+    }
+
+    /// Everything that is wrong with the upstreams and tools beside the tools that the program brings itself.
+    pub fn check_beside(&self, is_built_in: impl Fn(&str) -> bool) -> Result<(), Mistakes> {
+        let complaints = self.config.manifest().check_beside(is_built_in).into_iter();
+        let mistake = |complaint: Complaint| {
+            let key = crate::check::key_of(&complaint.at);
+            self.mistake(&key, complaint.message)
+        };
+        let mistakes: Vec<Mistake> = complaints.map(mistake).collect();
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        Err(Mistakes(mistakes))
+    }
+
+    /// Builds a mistake about the value of a key, at the source of the value.
+    pub fn mistake(&self, key: &str, message: impl Into<String>) -> Mistake {
+        let given = self.given.iter().rev().find(|given| given.key == key);
+        match (given, self.document()) {
+            (Some(given), _) => given.mistake(message, None),
+            (None, Some(document)) => document.mistake(key, message),
+            (None, None) => Mistake {
+                file: String::new(),
+                line: 0,
+                column: 0,
+                key: key.to_owned(),
+                message: message.into(),
+                expected: None,
+                suggestion: None,
+            },
+        }
+    }
+
+    /// Lists every value with its origin: all settings, in their order, and the values in lists of tables.
     pub fn rows(&self) -> Vec<Row> {
         let tree = serde_json::to_value(&self.config).unwrap_or_default();
         let mut rows = Vec::new();
@@ -302,7 +345,7 @@ impl Loaded {
 }
 
 /// The schema at a key.
-fn node_of(key: &str) -> Option<Node<'static>> {
+pub(crate) fn node_of(key: &str) -> Option<Node<'static>> {
     let root = Node::new(schema(), schema());
     key.split('.')
         .try_fold(root, |node, name| node.property(name))
@@ -319,7 +362,7 @@ fn of_text(key: &str, text: &str) -> Value {
 }
 
 /// Sets a value in a tree; tables on the way are made.
-fn put(tree: &mut Value, key: &str, value: Value) {
+pub(crate) fn put(tree: &mut Value, key: &str, value: Value) {
     let mut place = tree;
     for name in key.split('.') {
         if !place.is_object() {

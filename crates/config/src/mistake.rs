@@ -1,17 +1,17 @@
-//! What is wrong with a configuration, and where.
+//! Mistakes in a configuration, with their places.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that is wrong. No member repeats a value of the file: it may be a secret.
+/// One mistake. No member repeats a value of the file, because it may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     /// The file as it was named; for a variable or a flag, its name.
     pub file: String,
-    /// From 1; 0 where it is about the whole file, a variable or a flag.
+    /// Line, from 1; 0 if it is about the whole file, a variable or a flag.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column, from 1, in characters.
     pub column: usize,
     /// The key with its tables, such as `server.listen` or `tool[2].name`; empty where the text is no TOML.
     pub key: String,

@@ -1,6 +1,6 @@
 //! The key that was probably meant.
 
-/// How alike two names have to be.
+/// Minimum likeness of two names for one to be suggested for the other.
 const LIKENESS_MIN: f64 = 0.8;
 
 /// The longest name that is compared: comparing takes time by length times length.

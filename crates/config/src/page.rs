@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::schema::{self, Section, Setting};
 
-/// What stands before the tables.
+/// Text before the tables.
 const HEAD: &str = include_str!("page/head.md");
 
 /// The whole page.

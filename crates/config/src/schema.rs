@@ -46,7 +46,7 @@ pub struct Setting {
     pub text: String,
     /// The form of its value.
     pub form: String,
-    /// The value that it has where nobody says another.
+    /// The default value.
     pub default: Option<Value>,
     /// The variable that overrides the file.
     pub env: Option<String>,
@@ -54,25 +54,25 @@ pub struct Setting {
     pub flag: Option<String>,
     /// True if a running server takes a new value.
     pub is_live: bool,
-    /// How a relative path in it is read.
+    /// Kind of path in its value; a relative one is resolved.
     pub(crate) path: PathKind,
 }
 
 /// The paths in a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathKind {
-    /// There is none.
+    /// There is no path in the value.
     None,
     /// The whole value is one.
     Plain,
-    /// It may stand behind `sqlite:` or `file:`.
+    /// The path may stand behind `sqlite:` or `file:`.
     Scheme,
 }
 
 /// A table of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// The name of the table; empty for what stands outside of all.
+    /// The name of the table; empty for the keys outside of all tables.
     pub key: String,
     /// The text about it.
     pub text: String,
@@ -217,7 +217,7 @@ fn setting(key: String, node: &Node<'_>) -> Setting {
     }
 }
 
-/// One line of a text that was wrapped in the source.
+/// Joins a text that was wrapped in the source into one line.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -232,14 +232,22 @@ fn tidy(value: &mut Value) {
             if let Some(Value::String(text)) = members.get_mut("description") {
                 *text = joined(text);
             }
-            members.values_mut().for_each(tidy);
+            for (name, member) in members.iter_mut() {
+                match member {
+                    // What these are called is no keyword: a setting may be called `default`.
+                    Value::Object(named) if name == "properties" || name == "$defs" => {
+                        named.values_mut().for_each(tidy);
+                    }
+                    member => tidy(member),
+                }
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// With members in the order of their names, so that every build writes the same text.
+/// Sorts members by name, so that every build writes the same text.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

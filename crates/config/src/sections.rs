@@ -1,16 +1,18 @@
 //! The settings. Each field is one key of `countersign.toml`, and its doc comment is the text that people read
 //! about it.
 //!
-//! What a program needs to know beside the type stands in the attribute `extend`: `x-env` and `x-flag` name the
-//! variable and the flag that override the file, `x-live` says that a running server takes a new value without a
-//! restart, `x-path` that a relative path counts from the folder of the file (`scheme` where it stands behind a
-//! scheme such as `file:`).
+//! The attribute `extend` has the facts beyond the type: `x-env` and `x-flag` name the variable and the flag that override the file,
+//! `x-live` says that a running server takes a new value without a restart, `x-path` that a relative path counts from the folder of the
+//! file (`scheme` if it stands behind a scheme such as `file:`).
+
+use std::path::PathBuf;
 
 use countersign_upstream::{Manifest, ToolEntry, Upstream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod approvals;
+mod catalog;
 mod keys;
 mod log;
 mod mcp;
@@ -23,6 +25,7 @@ mod store;
 mod telemetry;
 
 pub use approvals::Approvals;
+pub use catalog::{CatalogView, Facade, Profile, ResultRule, Results};
 pub use keys::Keys;
 pub use log::Log;
 pub use mcp::Mcp;
@@ -38,6 +41,11 @@ pub use telemetry::{LogFormat, Semconv, Telemetry};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// Further files with `[[upstream]]` and `[[tool]]` entries, such as `countersign import` writes; their paths count from the folder
+    /// of this file. The entries of this file stand behind theirs, so that what it says about a tool wins. Paths inside an
+    /// included file count from the folder of this file too.
+    #[schemars(extend("x-live" = true))]
+    pub include: Vec<PathBuf>,
     /// Who may call what: the path of a policy file, or the policy itself as a table, with the members that
     /// `docs/identity.md` and `docs/limits.md` describe. Left out, every caller may call everything.
     #[schemars(extend("x-flag" = "--policy", "x-live" = true, "x-path" = true))]
@@ -59,10 +67,18 @@ pub struct Config {
     pub mcp: Mcp,
     /// Questions that a user has to answer before a call runs.
     pub approvals: Approvals,
+    /// The list of tools that models are shown, over MCP and in the words of providers; `docs/big-catalogs.md`.
+    pub catalog: CatalogView,
+    /// The size of answers that models are shown, over MCP and in the words of providers. Plain HTTP is not affected.
+    pub results: Results,
     /// Rules and texts of one's own for the tools of the shop.
     pub rules: RuleFolders,
     /// The reference shop and the sample tools.
     pub shop: Shop,
+    /// The tools that some callers are offered: a caller has the first profile that fits. A profile only takes away: no tool that the policy
+    /// forbids is offered by it.
+    #[schemars(extend("x-live" = true))]
+    pub profile: Vec<Profile>,
     /// A service that tools call. Each has a name of its own.
     #[schemars(extend("x-live" = true))]
     pub upstream: Vec<Upstream>,

@@ -6,22 +6,24 @@ use serde_json::Value;
 
 use crate::page::in_toml;
 use crate::schema::{self, Section, Setting};
-use crate::value::{Listen, StoreAddress};
+use crate::value::{Listen, StoreAddress, WebUrl};
 
-/// What a new file says.
+/// Values that a new file starts with.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// The address to listen on.
     pub listen: Listen,
     /// The store; none for the usual one.
     pub store: Option<StoreAddress>,
-    /// Whether the shop is there to be tried.
+    /// The address of a service whose tools are offered.
+    pub upstream: Option<WebUrl>,
+    /// True if the sample shop is offered.
     pub shop: bool,
-    /// Whether a user has to confirm what changes something.
+    /// True if a user has to confirm calls that change something.
     pub confirm_writes: bool,
 }
 
-/// Which settings a new file has.
+/// Extent of the settings in a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The usual ones.
@@ -79,7 +81,40 @@ pub fn text(answers: &Answers, extent: Extent) -> String {
         write_section(section, &settings, &set, &mut text);
     }
     write_policy(answers, &mut text);
+    write_upstream(answers, &mut text);
     text
+}
+
+/// A service and a tool of it: the service where there is one, and the rest as an example to take the `#` from.
+fn write_upstream(answers: &Answers, text: &mut String) {
+    text.push_str(
+        "\n# A service whose functions are tools: docs/http-tool.md. Secrets are named here, and never written.\n",
+    );
+    let url = answers.upstream.as_ref().map(ToString::to_string);
+    let (mark, url) = match &url {
+        Some(url) => ("", url.as_str()),
+        None => ("# ", "http://127.0.0.1:8000"),
+    };
+    let _ = write!(
+        text,
+        "{mark}[[upstream]]\n{mark}name = \"app\"\n{mark}base_url = {url:?}\n"
+    );
+    if is_local(url) {
+        let _ = writeln!(text, "{mark}allow_private = [\"loopback\"]");
+    }
+    text.push_str("# auth.bearer.token = \"env:APP_TOKEN\"\n");
+    text.push_str(
+        "\n# A tool of it: a call is POST /tools/app.greet with the arguments as JSON.\n\
+         # [[tool]]\n# name = \"app.greet\"\n# upstream = \"app\"\n# description = \"Greets somebody by name.\"\n\
+         # effect = \"read\"\n# parameters = [{ name = \"name\", description = \"Name of the person.\" }]\n",
+    );
+}
+
+/// True if an address is on this machine: that has to be said of an upstream.
+fn is_local(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let local = ["127.", "localhost", "[::1]"];
+    local.iter().any(|start| host.starts_with(start))
 }
 
 /// The settings that the answers decide.
@@ -120,11 +155,17 @@ fn write_policy(answers: &Answers, text: &mut String) {
         text.push_str("# [policy]\n# revision = \"1\"\n# [[policy.tools]]\n# match = \"*\"\n");
         return;
     }
-    text.push_str(
+    let tools = if answers.upstream.is_some() {
+        "app.*"
+    } else {
+        "notes.*"
+    };
+    let _ = write!(
+        text,
         "[policy]\nrevision = \"1\"\n\n\
          # Every tool may be called.\n[[policy.tools]]\nmatch = \"*\"\n\n\
          # A user confirms each call of these; write the names of your tools.\n\
-         [[policy.tools]]\nmatch = \"notes.*\"\nconfirm = \"always\"\n",
+         [[policy.tools]]\nmatch = {tools:?}\nconfirm = \"always\"\n",
     );
 }
 

@@ -1,5 +1,5 @@
-//! The values of settings that are more than a number or a text. Each is checked where it is read, so that a
-//! mistake is reported at its place, and none of their errors repeats what was written.
+//! The values of settings that are more than a number or a string. Each is checked where it is read, so that a mistake is reported at its
+//! place, and none of their errors repeats the value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +13,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod pattern;
 mod store;
 
+pub use pattern::NamePattern;
 pub use store::StoreAddress;
 
 /// A value that is written as text.
@@ -76,7 +78,8 @@ written!(
     WebUrl,
     PageUrl,
     SecretRef,
-    StoreAddress
+    StoreAddress,
+    NamePattern
 );
 
 /// A length of time such as `500ms`, `10s`, `15m`, `24h` or `30d`.
@@ -96,17 +99,17 @@ const UNITS: [(&str, u64); 5] = [
 const PERIOD_MS_MAX: u64 = 36_525 * 86_400_000;
 
 impl Period {
-    /// So many seconds.
+    /// A period of this number of seconds.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// So many minutes.
+    /// A period of this number of minutes.
     pub const fn from_mins(minutes: u64) -> Self {
         Self::from_secs(60 * minutes)
     }
 
-    /// How long.
+    /// Returns the duration.
     pub const fn duration(self) -> Duration {
         self.0
     }
@@ -145,12 +148,12 @@ impl fmt::Display for Period {
 pub struct Pause(Duration);
 
 impl Pause {
-    /// So many minutes.
+    /// A pause of this number of minutes.
     pub const fn from_mins(minutes: u64) -> Self {
         Self(Duration::from_secs(60 * minutes))
     }
 
-    /// How long.
+    /// Returns the duration.
     pub const fn duration(self) -> Duration {
         self.0
     }
@@ -180,19 +183,19 @@ impl fmt::Display for Pause {
 /// A length of time, or `forever`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// So long.
+    /// Retention for this period.
     For(Period),
-    /// Without an end.
+    /// Retention without an end.
     Forever,
 }
 
 impl Keep {
-    /// So many days.
+    /// A retention of this number of days.
     pub const fn days(days: u64) -> Self {
         Self::For(Period::from_secs(86_400 * days))
     }
 
-    /// How long; none for ever.
+    /// Returns the duration; `None` for ever.
     pub const fn duration(self) -> Option<Duration> {
         match self {
             Self::For(period) => Some(period.duration()),

@@ -172,7 +172,7 @@ fn every_setting_is_documented_once() {
     );
 }
 
-/// The schema for editors allows what the reader allows, and the defaults are among it.
+/// The schema for editors allows the same values as the reader, the defaults included.
 #[test]
 fn the_schema_is_a_schema_and_agrees_with_the_reader() {
     let validator = jsonschema::validator_for(schema::schema()).expect("it is a schema");
@@ -187,6 +187,13 @@ fn the_schema_is_a_schema_and_agrees_with_the_reader() {
         ("[policy]\nrevision = '1'\n", true),
         ("policy = 3\n", false),
         ("[telemetry]\nlog_format = 'yaml'\n", false),
+        // Settings that are called like a keyword of JSON Schema.
+        (
+            "[[upstream]]\nname = 'a'\nbase_url = 'https://a.example'\n\
+             [[tool]]\nname = 'a.b'\nupstream = 'a'\ndescription = 'B.'\n\
+             parameters = [{ name = 'n', default = 'x' }]\narguments.n.default = 'y'\n",
+            true,
+        ),
     ] {
         let value: toml::Table = text.parse().expect("it is TOML");
         let value = serde_json::to_value(value).expect("it is JSON");
@@ -202,7 +209,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A new file can be read as it is, says what was answered, and shows each default as it is.
+/// A new file can be read as it is, has the answers, and shows each default as it is.
 #[test]
 fn a_new_file_says_what_was_answered() {
     let usual = text(&Answers::default(), Extent::Usual);
@@ -217,6 +224,7 @@ fn a_new_file_says_what_was_answered() {
     let answers = Answers {
         listen: "9000".parse().unwrap(),
         store: Some("postgres://app@db/x".parse().unwrap()),
+        upstream: Some("http://127.0.0.1:8000".parse().unwrap()),
         shop: true,
         confirm_writes: true,
     };
@@ -224,6 +232,7 @@ fn a_new_file_says_what_was_answered() {
         let config = load(&text(&answers, extent), Vec::new()).config().clone();
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:9000");
         assert!(config.shop.enabled && config.policy.is_some());
+        assert_eq!(config.upstream[0].allow_private, ["loopback"]);
         assert_eq!(config.store.url.unwrap().to_string(), "postgres://app@db/x");
     }
     let everything = text(&Answers::default(), Extent::Everything);
@@ -262,7 +271,7 @@ fn generated_files_are_up_to_date() {
 }
 
 proptest! {
-    /// Whatever the bytes are, reading ends, and what it says has a place inside the text.
+    /// Every text is read or refused, and a mistake has a place inside the text.
     #[test]
     fn any_text_is_read_or_refused_at_its_place(text in "([\\[\\]{}=\"'.,#\\n a-z0-9-]|server|listen|store|url|policy|é){0,80}") {
         if let Err(mistakes) = Document::parse("c.toml", &text) {

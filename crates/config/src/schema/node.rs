@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// How many references are followed at one place.
+/// Maximum number of references that are followed at one place.
 const HOPS_MAX: usize = 16;
 
-/// What the schema says at one place. The outer layers come first: a field's own text before that of its type.
+/// A place in the schema. The outer layers come first: a field's own text before that of its type.
 #[derive(Debug, Clone)]
 pub(crate) struct Node<'s> {
     root: &'s Value,
@@ -51,7 +51,7 @@ impl<'s> Node<'s> {
         node
     }
 
-    /// What the first layer that has the keyword says.
+    /// Returns the value of a keyword in the first layer that has it.
     pub(crate) fn get(&self, keyword: &str) -> Option<&'s Value> {
         self.layers.iter().find_map(|layer| layer.get(keyword))
     }
@@ -86,7 +86,7 @@ impl<'s> Node<'s> {
         Some(Self::new(schema, self.root))
     }
 
-    /// What members of other names have to be; none where anything goes or nothing may be.
+    /// Returns the schema of members with other names; `None` if anything or nothing is allowed there.
     pub(crate) fn other_properties(&self) -> Option<Self> {
         let schema = self.get("additionalProperties")?;
         schema.is_object().then(|| Self::new(schema, self.root))
@@ -103,13 +103,13 @@ impl<'s> Node<'s> {
         names.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// What the items of a list have to be.
+    /// Returns the schema of a list's items.
     pub(crate) fn items(&self) -> Option<Self> {
         let items = self.get("items").filter(|items| items.is_object())?;
         Some(Self::new(items, self.root))
     }
 
-    /// The names of the types that are allowed; none where the schema does not say.
+    /// Returns the names of the types that are allowed; empty if the schema does not say.
     pub(crate) fn types(&self) -> Vec<&'s str> {
         if !self.alternatives.is_empty() {
             return self.alternatives.iter().flat_map(Self::types).collect();
@@ -166,12 +166,43 @@ impl<'s> Node<'s> {
                 [first @ .., last] => format!("{} or {last}", first.join(", ")),
             };
         }
+        if !self.alternatives.is_empty() {
+            return self.choice();
+        }
         let types = self.types();
         let words: Vec<String> = types.iter().map(|name| self.in_words(name)).collect();
         match words.as_slice() {
             [] => "a value".to_owned(),
             words => words.join(" or "),
         }
+    }
+
+    /// The forms to choose from, in words: texts as they are, tables by their one key.
+    fn choice(&self) -> String {
+        let (mut texts, mut tables, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for form in &self.alternatives {
+            let constant = form.text("const").map(|text| vec![text]);
+            let mut keys = form.required();
+            if let Some(constants) = constant.or_else(|| form.constants()) {
+                texts.extend(constants.iter().map(|text| format!("{text:?}")));
+            } else if let (true, Some(key), None) = (form.is_table(), keys.next(), keys.next()) {
+                tables.push(format!("`{key}`"));
+            } else {
+                others.push(form.form());
+            }
+        }
+        let tables = match tables.as_slice() {
+            [] => None,
+            [only] => Some(format!("a table with {only}")),
+            [first @ .., last] => Some(format!("a table with {} or {last}", first.join(", "))),
+        };
+        let mut forms: Vec<String> = Vec::new();
+        for form in texts.into_iter().chain(others).chain(tables) {
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        forms.join(" or ")
     }
 
     fn in_words(&self, name: &str) -> String {

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use crate::sections::Config;
 
-/// The place of a key among all; the last one for what is not declared here.
+/// Returns the position of a key among all; the last one for a key that is not declared here.
 pub(super) fn place(key: &str) -> usize {
     static PLACES: LazyLock<BTreeMap<String, usize>> = LazyLock::new(|| {
         let text = serde_json::to_string(&Config::default()).unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct Approvals {
     pub waiting_max: usize,
     /// The most callers that wait for the same user.
     pub waiting_per_user_max: usize,
-    /// The time after a no in which nothing new is asked about the same tool in the same session; at most a day.
+    /// The time after a no in which nothing new is asked about the same tool, by whoever was declined or in the same session; at most a day.
     pub cool_down: Pause,
 }
 

@@ -15,6 +15,8 @@ pub struct Log {
     pub origin: Option<String>,
     /// The time of silence after which another process may take over the signing.
     pub lease: Period,
+    /// The time for which calls are answered while nothing can be signed. After it they are refused.
+    pub signing_grace: Period,
 }
 
 impl Default for Log {
@@ -22,6 +24,7 @@ impl Default for Log {
         Self {
             origin: None,
             lease: Period::from_secs(10),
+            signing_grace: Period::from_mins(1),
         }
     }
 }

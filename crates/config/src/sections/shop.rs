@@ -10,6 +10,7 @@ use crate::value::PageUrl;
 #[serde(default, deny_unknown_fields)]
 pub struct Shop {
     /// Offers the tools of the shop and the samples. Without a configuration file they are always there.
+    #[schemars(extend("x-live" = true))]
     pub enabled: bool,
     /// The page on which a user goes on with a draft order, such as `https://shop.example.com/orders/{id}`; `{id}` is
     /// replaced.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use super::{SecretRef, Written};
 
-/// The address of a store. It is shown without a password, whoever wrote one into it.
+/// The address of a store. It is always shown without a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreAddress {
-    /// Nothing outlives the process.
+    /// A store in memory, which ends with the process.
     Memory,
     /// A file.
     Sqlite(PathBuf),
@@ -19,8 +19,7 @@ pub enum StoreAddress {
 }
 
 impl StoreAddress {
-    /// The whole address as it was written, with a password where it has one: for whoever connects, and for nobody's
-    /// eyes.
+    /// Returns the whole address as it was written, with its password if it has one. It is for connecting, and never shown.
     pub fn written(&self) -> String {
         match self {
             Self::Postgres(address) => address.clone(),
@@ -63,7 +62,7 @@ impl Written for StoreAddress {
     }
 }
 
-/// Without a password: an address that has one is shown with its host and its database only.
+/// Shows the address without a password: one that has a password is shown with its host and its database only.
 impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
