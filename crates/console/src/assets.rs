@@ -1,0 +1,127 @@
+//! Stylesheet, script and icon: files of the program, under an address that changes with them.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use countersign::contract::Digest;
+use http::HeaderValue;
+use http::header::CACHE_CONTROL;
+
+use crate::Shared;
+use crate::answer::typed;
+
+const STYLE: &[u8] = include_bytes!("../static/console.css");
+const SCRIPT: &[u8] = include_bytes!("../static/console.js");
+const ICON: &[u8] = include_bytes!("../static/icon.svg");
+
+/// htmx 4.0.0 as its authors publish it (npm `htmx.org`, `dist/htmx.min.js`, 0BSD). A test compares its SHA-256.
+pub(crate) const HTMX: &[u8] = include_bytes!("../static/htmx.min.js");
+
+/// Changes with every file.
+pub(crate) static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let all: Vec<u8> = [STYLE, SCRIPT, ICON, HTMX].concat();
+    let digest = Digest::of_bytes(&all).to_string();
+    let digest = digest.trim_start_matches("sha256:");
+    digest.chars().take(12).collect()
+});
+
+pub(crate) fn routes() -> Router<Shared> {
+    Router::new()
+        .route(
+            "/console/console.css",
+            get(async || file(STYLE, "text/css")),
+        )
+        .route(
+            "/console/console.js",
+            get(async || file(SCRIPT, "text/javascript")),
+        )
+        .route(
+            "/console/htmx.js",
+            get(async || file(HTMX, "text/javascript")),
+        )
+        .route(
+            "/console/icon.svg",
+            get(async || file(ICON, "image/svg+xml")),
+        )
+        .route("/favicon.ico", get(async || file(ICON, "image/svg+xml")))
+}
+
+fn file(bytes: &'static [u8], kind: &'static str) -> Response {
+    let mut response = typed(bytes, kind);
+    let kept = HeaderValue::from_static("public, max-age=31536000, immutable");
+    response.headers_mut().insert(CACHE_CONTROL, kept);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Third-party code is what its authors published, byte for byte.
+    #[test]
+    fn htmx_is_the_published_file() {
+        assert_eq!(
+            Digest::of_bytes(HTMX).to_string(),
+            "sha256:e484d9171a9db30a39c8f16e3d709d4137f3211c659f8e6125816635033d593f"
+        );
+    }
+
+    /// B17: the script stays small enough to be read at once, and nothing in it makes code of text.
+    #[test]
+    fn the_script_is_short() {
+        let script = std::str::from_utf8(SCRIPT).unwrap();
+        assert!(script.lines().count() <= 200);
+        for forbidden in [
+            "eval(",
+            "new Function",
+            ".innerHTML",
+            "insertAdjacentHTML",
+            "http://",
+        ] {
+            assert!(!script.contains(forbidden), "{forbidden}");
+        }
+    }
+
+    /// Contrast AA (4.5 : 1) of every text colour on every paper, in light and in dark.
+    #[test]
+    fn texts_stand_out_from_their_paper() {
+        let style = std::str::from_utf8(STYLE).unwrap();
+        let (light, dark) = style.split_once("/* dark */").unwrap();
+        let mut compared = 0;
+        for (name, part) in [("light", light), ("dark", dark)] {
+            let colour = |token: &str| {
+                let found = part.split(&format!("--{token}: #")).nth(1);
+                let digits = found.unwrap_or_else(|| panic!("{name} has no --{token}"));
+                luminance(&digits[..6])
+            };
+            let texts = ["ink", "ink-2", "ink-3", "seal", "ok", "warn", "info"];
+            for text in texts {
+                let soft = format!("{text}-soft");
+                let own = part
+                    .contains(&format!("--{soft}: #"))
+                    .then_some(soft.as_str());
+                for paper in ["paper", "paper-2", "paper-3"].into_iter().chain(own) {
+                    let (a, b) = (colour(text), colour(paper));
+                    let ratio = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                    assert!(ratio >= 4.5, "{name}: {text} on {paper} is {ratio:.2}");
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared >= 42);
+    }
+
+    fn luminance(digits: &str) -> f64 {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&digits[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.03928 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * part(0) + 0.7152 * part(2) + 0.0722 * part(4)
+    }
+}

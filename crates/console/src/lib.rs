@@ -1,0 +1,125 @@
+//! The console: pages on which a person sees what their agents did, and answers what they ask.
+//!
+//! The credential behind the browser session proves the caller. Most pages ask the same routes as over HTTP, from within
+//! ([`Inside`]), so they show what the API shows to the same caller. Three have no route yet: in doubt, the acts on the
+//! evidence log, and the policy. They ask the archive or the policy itself, for callers who may see the server's status.
+//! Pages are HTML that works without a script; every page is also JSON (`.json`, or `Accept: application/json`).
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `session` | signing in and out, and who looks |
+//! | `ask` | questions to the API from within |
+//! | `answer` | HTML or JSON, and the headers of every answer |
+//! | `assets` | stylesheet, script and icon |
+//! | `frame` | what surrounds every page |
+//! | `pages` | one file a page |
+//! | `form` | a form drawn from a declaration, and what was filled in |
+//! | `shown` | times, durations and JSON as people read them |
+//! | `words` | one table a language |
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use countersign_gateway::Gateway;
+use countersign_gateway::routes::Inside;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+mod answer;
+mod ask;
+mod assets;
+mod form;
+mod frame;
+mod pages;
+mod session;
+mod shown;
+mod words;
+
+/// Maximum number of live pages at once.
+const STREAMS_MAX: usize = 64;
+
+/// A setting in force, for the page of settings.
+#[derive(Debug, Clone, Serialize)]
+pub struct Setting {
+    /// Its key in the configuration.
+    pub key: String,
+    /// Its value, without secrets; `-` where there is none.
+    pub value: String,
+    /// The origin of the value: a file and its line, a variable, a flag, or the default.
+    pub origin: String,
+}
+
+/// State that all pages share.
+pub(crate) struct Console {
+    pub(crate) gateway: Gateway,
+    pub(crate) inside: Inside,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) streams: Arc<Semaphore>,
+}
+
+pub(crate) type Shared = Arc<Console>;
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Console")
+    }
+}
+
+/// The pages of a gateway. They stand at `/`, beside the API.
+pub fn pages(gateway: &Gateway, settings: Vec<Setting>) -> Router {
+    let console = Arc::new(Console {
+        gateway: gateway.clone(),
+        inside: Inside::new(gateway),
+        settings,
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+    });
+    let known = middleware::from_fn_with_state(console.clone(), session::layer);
+    let for_people = signed_in().layer(known);
+    Router::new()
+        .merge(for_people)
+        .merge(session::routes())
+        .merge(assets::routes())
+        .layer(middleware::from_fn(answer::headers))
+        .with_state(console)
+}
+
+/// Pages of whoever has signed in.
+fn signed_in() -> Router<Shared> {
+    use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
+    use pages::{docs, doubts, tool, tools, upstreams};
+    let twins = [
+        ("/", "/overview.json", get(overview::show)),
+        ("/tools", "/tools.json", get(tools::show)),
+        ("/calls", "/calls.json", get(calls::show)),
+        ("/approvals", "/approvals.json", get(approvals::list)),
+        ("/in-doubt", "/in-doubt.json", get(doubts::show)),
+        ("/evidence", "/evidence.json", get(evidence::show)),
+        ("/upstreams", "/upstreams.json", get(upstreams::show)),
+        ("/policy", "/policy.json", get(policy::show)),
+        ("/errors", "/errors.json", get(errors::list)),
+        ("/settings", "/settings.json", get(settings::show)),
+        ("/docs", "/docs.json", get(docs::list)),
+    ];
+    let mut router = Router::new();
+    for (page, twin, handler) in twins {
+        router = router.route(page, handler.clone()).route(twin, handler);
+    }
+    router
+        .route("/tools/{name}", get(tool::show).post(tool::call))
+        .route("/calls/live", get(calls::live))
+        .route("/calls/{id}", get(call::show))
+        .route("/evidence/{id}/open", post(call::open))
+        .route("/evidence/{id}/check", post(call::check))
+        .route("/evidence/{id}/bundle", get(call::bundle))
+        .route(
+            "/approvals/{id}",
+            get(approvals::one).post(approvals::answer),
+        )
+        .route("/in-doubt/settle", post(doubts::settle))
+        .route("/errors/{code}", get(errors::one))
+        .route("/docs/{*name}", get(docs::one))
+        .route("/search", get(search::find))
+        .route("/sign-out", post(session::sign_out))
+}

@@ -1,0 +1,259 @@
+//! `/approvals`: what waits for a person, and their answers.
+//!
+//! The digest of what is shown goes back with the answer, so an answer counts for exactly what was read.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::Path;
+use axum::response::Response;
+use countersign::contract::tool::Narrower;
+use countersign::contract::{Approval, ApprovalState};
+use countersign_gateway::caller::Proof;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::call::kind_of;
+use super::named;
+use crate::answer::{self, Stop, see_other};
+use crate::ask::segment;
+use crate::frame::Frame;
+use crate::session::{Posted, Visit};
+use crate::shown::{self, Line};
+
+/// Maximum number of approvals in a list.
+const LISTED: usize = 100;
+
+#[derive(Deserialize)]
+struct Listed {
+    approvals: Vec<Approval>,
+}
+
+#[derive(Template, Serialize)]
+#[template(path = "approvals.html")]
+struct List {
+    #[serde(skip)]
+    frame: Frame,
+    approvals: Vec<Approval>,
+    #[serde(skip)]
+    rows: Vec<Row>,
+    state: &'static str,
+    #[serde(skip)]
+    states: Vec<(&'static str, &'static str)>,
+}
+
+/// A question of the list.
+struct Row {
+    id: String,
+    title: String,
+    tool: String,
+    actor: String,
+    actor_kind: &'static str,
+    user: String,
+    amount: String,
+    asked: String,
+    expires: String,
+    state: &'static str,
+    tone: &'static str,
+    four_eyes: bool,
+}
+
+pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
+    let state = visit.asked("state").and_then(ApprovalState::from_name);
+    let state = state.unwrap_or(ApprovalState::Pending);
+    let path = format!("/v1/approvals?state={}&limit={LISTED}", state.as_str());
+    let listed: Listed = visit.get(&path).await?;
+    let rows = listed
+        .approvals
+        .iter()
+        .map(|one| row(&visit, one))
+        .collect();
+    let name = |state: ApprovalState| (state.as_str(), state_name(state, &visit));
+    let page = List {
+        frame: visit.frame(visit.words.approvals, "approvals").await,
+        rows,
+        approvals: listed.approvals,
+        state: state.as_str(),
+        states: ApprovalState::ALL.map(name).to_vec(),
+    };
+    answer::page(&visit, &page)
+}
+
+fn row(visit: &Visit, approval: &Approval) -> Row {
+    let now = visit.console.gateway.executor().now();
+    let question = approval.question.as_ref();
+    let title = question.map(|question| question.title.clone());
+    Row {
+        id: approval.id.clone(),
+        title: title.or_else(|| approval.title.clone()).unwrap_or_default(),
+        tool: approval.tool.to_string(),
+        actor: approval.actor.id.clone(),
+        actor_kind: kind_of(approval.actor.kind, visit.words),
+        user: approval.user_id.clone(),
+        amount: approval
+            .ceiling
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        asked: shown::distance(&approval.asked_at, now, visit.words),
+        expires: shown::distance(&approval.expires_at, now, visit.words),
+        state: state_name(approval.state, visit),
+        tone: tone(approval.state),
+        four_eyes: approval.four_eyes,
+    }
+}
+
+fn state_name(state: ApprovalState, visit: &Visit) -> &'static str {
+    let w = visit.words;
+    match state {
+        ApprovalState::Pending => w.state_pending,
+        ApprovalState::Approved => w.state_approved,
+        ApprovalState::Denied => w.state_denied,
+        ApprovalState::Used => w.state_used,
+        ApprovalState::Expired => w.state_expired,
+    }
+}
+
+fn tone(state: ApprovalState) -> &'static str {
+    match state {
+        ApprovalState::Pending => "warn",
+        ApprovalState::Approved | ApprovalState::Used => "ok",
+        ApprovalState::Denied => "bad",
+        ApprovalState::Expired => "",
+    }
+}
+
+#[derive(Template, Serialize)]
+#[template(path = "approval.html")]
+struct One {
+    #[serde(skip)]
+    frame: Frame,
+    approval: Approval,
+    #[serde(skip)]
+    row: Row,
+    #[serde(skip)]
+    arguments: Vec<Line>,
+    #[serde(skip)]
+    would_answer: Vec<Line>,
+    #[serde(skip)]
+    narrowable: Vec<Narrowed>,
+    #[serde(skip)]
+    digest: String,
+    #[serde(skip)]
+    is_pending: bool,
+    /// True if the signed-in caller may answer; an unproved caller may not.
+    #[serde(skip)]
+    may_answer: bool,
+}
+
+/// A parameter that the answer may make smaller.
+struct Narrowed {
+    pointer: String,
+    form: &'static str,
+    value: String,
+}
+
+pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
+    let path = format!("/v1/approvals/{}", segment(named(&id)));
+    let approval: Approval = visit.get(&path).await?;
+    let row = row(&visit, &approval);
+    let none = BTreeMap::new();
+    let narrowed = |narrowing: &countersign::contract::tool::Narrowing| {
+        let value = approval.arguments.pointer(&narrowing.pointer);
+        Some(Narrowed {
+            pointer: narrowing.pointer.clone(),
+            form: match narrowing.to {
+                Narrower::Lower => visit.words.narrow_lower,
+                Narrower::Fewer => visit.words.narrow_fewer,
+                Narrower::Subset => visit.words.narrow_subset,
+            },
+            value: value?.to_string(),
+        })
+    };
+    let page = One {
+        frame: visit.frame(&row.title, "approvals").await,
+        arguments: shown::lines(&approval.arguments, &none),
+        would_answer: approval
+            .would_answer
+            .as_ref()
+            .map(|value| shown::lines(value, &none))
+            .unwrap_or_default(),
+        narrowable: approval.narrowable.iter().filter_map(narrowed).collect(),
+        digest: approval
+            .shown_digest
+            .map(|digest| digest.to_string())
+            .unwrap_or_default(),
+        is_pending: approval.state == ApprovalState::Pending,
+        may_answer: approval.shown_digest.is_some() && visit.caller.proof != Proof::Loopback,
+        row,
+        approval,
+    };
+    answer::page(&visit, &page)
+}
+
+/// Answers a question: by the API, which knows who may, and to what.
+pub(crate) async fn answer(Path(id): Path<String>, posted: Posted) -> Result<Response, Stop> {
+    let visit = &posted.visit;
+    let decision = match posted.get("decision") {
+        "approve" => "approve",
+        _ => "deny",
+    };
+    let mut body = json!({"decision": decision});
+    let Some(members) = body.as_object_mut() else {
+        return Err(Stop::broken());
+    };
+    for name in ["shown_digest", "reason"] {
+        let value = posted.get(name).trim();
+        if !value.is_empty() {
+            members.insert(name.to_owned(), value.into());
+        }
+    }
+    let narrowed = narrowed(&posted.fields);
+    if decision == "approve" && !narrowed.is_empty() {
+        members.insert("narrowed".to_owned(), Value::Object(narrowed));
+    }
+    let path = format!("/v1/approvals/{}", segment(&id));
+    let approval: Approval = visit.post(&path, &body).await?;
+    if visit.wants_json {
+        return answer::json(&approval);
+    }
+    Ok(see_other(&format!("/approvals/{}", segment(&id))))
+}
+
+/// The narrowed fields: those that differ from what was asked.
+fn narrowed(fields: &[(String, String)]) -> Map<String, Value> {
+    let value = |name: &str| {
+        let found = fields.iter().find(|(known, _)| known == name);
+        found.map(|(_, text)| text.trim())
+    };
+    let changed = fields.iter().filter_map(|(name, text)| {
+        let pointer = name.strip_prefix("narrow:")?;
+        let asked = value(&format!("asked:{pointer}"));
+        let text = text.trim();
+        if text.is_empty() || Some(text) == asked {
+            return None;
+        }
+        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        Some((pointer.to_owned(), value))
+    });
+    changed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_changed_is_narrowed() {
+        let field = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let made = narrowed(&[
+            field("narrow:/amount", "10"),
+            field("asked:/amount", "20"),
+            field("narrow:/limit", "5"),
+            field("asked:/limit", "5"),
+            field("narrow:/items", "[1]"),
+            field("asked:/items", "[1,2]"),
+        ]);
+        assert_eq!(Value::Object(made), json!({"/amount": 10, "/items": [1]}));
+    }
+}

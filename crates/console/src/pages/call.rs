@@ -1,0 +1,175 @@
+//! `/calls/{id}`: one call. The answer in one sentence first, then the order in which a call lives.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::response::Response;
+use countersign::contract::EvidenceRecord;
+use http::header::CONTENT_DISPOSITION;
+use http::{HeaderValue, Method};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::named;
+use crate::answer::{self, Stop};
+use crate::ask::segment;
+use crate::frame::Frame;
+use crate::session::{Posted, Visit};
+
+mod opened;
+mod view;
+
+use opened::{Opened, OpenedNow, opened};
+pub(crate) use view::kind_of;
+use view::{Step, View, step, view, weight};
+
+/// A record as the API shows it.
+#[derive(Debug, Deserialize, Serialize)]
+struct ShownRecord {
+    record: EvidenceRecord,
+    index: Option<u64>,
+    has_payload: bool,
+    proof: Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct Records {
+    records: Vec<ShownRecord>,
+}
+
+#[derive(Template, Serialize)]
+#[template(path = "call.html")]
+struct Page {
+    #[serde(skip)]
+    frame: Frame,
+    /// All that is recorded of the call, newest first.
+    records: Vec<ShownRecord>,
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    view: View,
+    #[serde(skip)]
+    history: Vec<Step>,
+    opened: Option<Opened>,
+    checked: Option<Checked>,
+}
+
+/// Result of a check of the evidence.
+#[derive(Serialize)]
+struct Checked {
+    mode: String,
+    result: String,
+    differences: Vec<Value>,
+    #[serde(skip)]
+    sentence: &'static str,
+    #[serde(skip)]
+    is_good: bool,
+}
+
+pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
+    let page = page(&visit, named(&id), None, None).await?;
+    answer::page(&visit, &page)
+}
+
+/// Opens what is sealed. The API writes down who opens it and why before it shows anything.
+pub(crate) async fn open(Path(id): Path<String>, posted: Posted) -> Result<Response, Stop> {
+    let visit = &posted.visit;
+    let path = format!("/v1/evidence/{}/open", segment(&id));
+    let reason = posted.get("reason").trim();
+    let shown: OpenedNow = visit.post(&path, &json!({"reason": reason})).await?;
+    let opened = opened(shown, visit.words);
+    let page = page(visit, &id, Some(opened), None).await?;
+    answer::page(visit, &page)
+}
+
+/// Verifies a record, or computes it again and compares.
+pub(crate) async fn check(Path(id): Path<String>, posted: Posted) -> Result<Response, Stop> {
+    let visit = &posted.visit;
+    let path = format!("/v1/evidence/{}/replay", segment(&id));
+    let mode = match posted.get("mode") {
+        "recompute" => "recompute",
+        _ => "verify",
+    };
+    let outcome: Outcome = visit.post(&path, &json!({"mode": mode})).await?;
+    let w = visit.words;
+    let (sentence, is_good) = match outcome.result.as_str() {
+        "intact" => (w.check_intact, true),
+        "broken" => (w.check_broken, false),
+        "identical" => (w.check_same, true),
+        "drift" | "other_code" => (w.check_differs, false),
+        _ => (w.check_not_computed, true),
+    };
+    let checked = Checked {
+        mode: mode.to_owned(),
+        result: outcome.result,
+        differences: outcome.differences,
+        sentence,
+        is_good,
+    };
+    let page = page(visit, &id, None, Some(checked)).await?;
+    answer::page(visit, &page)
+}
+
+/// The record with its proofs, as a file for somebody who has nothing else.
+pub(crate) async fn bundle(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
+    let path = format!("/v1/evidence/{}/bundle", segment(&id));
+    let answered = visit.ask(Method::GET, &path, None).await?;
+    if !answered.status.is_success() {
+        return Err(Stop::of(answered.status, &answered.body));
+    }
+    let mut response = answer::typed(answered.body, "application/json");
+    let kept = HeaderValue::from_static("attachment; filename=\"evidence-bundle.json\"");
+    response.headers_mut().insert(CONTENT_DISPOSITION, kept);
+    Ok(response)
+}
+
+#[derive(Deserialize)]
+struct Outcome {
+    result: String,
+    #[serde(default)]
+    differences: Vec<Value>,
+}
+
+async fn page(
+    visit: &Visit,
+    name: &str,
+    opened: Option<Opened>,
+    checked: Option<Checked>,
+) -> Result<Page, Stop> {
+    let records = if name.starts_with("ev_") {
+        let path = format!("/v1/evidence/{}", segment(name));
+        vec![visit.get::<ShownRecord>(&path).await?]
+    } else {
+        let path = format!("/v1/calls/{}", segment(name));
+        visit.get::<Records>(&path).await?.records
+    };
+    let w = visit.words;
+    let wanted = visit.asked("record");
+    let chosen = records
+        .iter()
+        .find(|shown| Some(shown.record.id.as_str()) == wanted);
+    // A repeat is the newest record; what it repeats says more.
+    let told_most = || records.iter().max_by_key(|shown| weight(&shown.record));
+    let chosen = chosen
+        .or_else(told_most)
+        .ok_or_else(|| Stop::not_found(visit))?;
+    let view = view(chosen, w);
+    let history = records
+        .iter()
+        .rev()
+        .map(|shown| step(&shown.record, w))
+        .collect();
+    let title = if view.tool.is_empty() {
+        name
+    } else {
+        &view.tool
+    };
+    Ok(Page {
+        frame: visit.frame(title, "calls").await,
+        name: name.to_owned(),
+        history,
+        view,
+        records,
+        opened,
+        checked,
+    })
+}

@@ -1,0 +1,58 @@
+//! `/search`: one box for whatever people have in hand: a request, a record, an approval, an order, a user, a tool, a leaf.
+
+use askama::Template;
+use axum::response::Response;
+use http::Method;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::answer::{self, Stop, see_other};
+use crate::ask::segment;
+use crate::frame::Frame;
+use crate::session::Visit;
+
+#[derive(Template, Serialize)]
+#[template(path = "search.html")]
+struct Page {
+    #[serde(skip)]
+    frame: Frame,
+    asked: String,
+}
+
+pub(crate) async fn find(visit: Visit) -> Result<Response, Stop> {
+    let asked = visit.asked("q").unwrap_or_default().trim().to_owned();
+    if let Some(found) = found(&visit, &asked).await {
+        return Ok(see_other(&found));
+    }
+    let frame = visit.frame(visit.words.search, "").await;
+    answer::page(&visit, &Page { frame, asked })
+}
+
+/// The page of what was meant.
+async fn found(visit: &Visit, asked: &str) -> Option<String> {
+    if asked.is_empty() {
+        return None;
+    }
+    let name = segment(asked);
+    let is_there = async |path: String| {
+        let answered = visit.ask(Method::GET, &path, None).await.ok()?;
+        answered.status.is_success().then_some(answered)
+    };
+    if is_there(format!("/v1/tools/{name}")).await.is_some() {
+        return Some(format!("/tools/{name}"));
+    }
+    if asked.starts_with("ap_") && is_there(format!("/v1/approvals/{name}")).await.is_some() {
+        return Some(format!("/approvals/{name}"));
+    }
+    if is_there(format!("/v1/calls/{name}")).await.is_some() {
+        return Some(format!("/calls/{name}"));
+    }
+    // An order, a record, or the hash of a leaf.
+    if let Some(record) = is_there(format!("/v1/evidence/{name}")).await {
+        let record: Value = record.read().ok()?;
+        let id = record.pointer("/record/id").and_then(Value::as_str)?;
+        return Some(format!("/calls/{}", segment(id)));
+    }
+    let of_user = visit.calls(&[("user", asked)], 1).await.ok()?;
+    (!of_user.calls.is_empty()).then(|| format!("/calls?user={name}"))
+}

@@ -1,0 +1,357 @@
+//! `/tools/{name}`: a tool's declaration, what each model sees of it, and a form to call it.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::Path;
+use axum::response::Response;
+use countersign::contract::envelope::Warning;
+use countersign::contract::{Issue, ReplyEnvelope, ToolSpec};
+use countersign_gateway::caller::LOCAL_USER;
+use http::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::named;
+use super::tools::Badges;
+use crate::answer::{self, Stop};
+use crate::ask::segment;
+use crate::form::{self, Field};
+use crate::frame::Frame;
+use crate::session::{Posted, Visit};
+use crate::shown::{self, Line};
+
+/// The forms in which a tool is listed for a model, with their names for people.
+const FORMATS: [(&str, &str); 6] = [
+    ("openai", "OpenAI"),
+    ("openai-responses", "OpenAI Responses"),
+    ("anthropic", "Anthropic"),
+    ("gemini", "Gemini"),
+    ("mcp", "MCP"),
+    ("jsonschema", "JSON Schema"),
+];
+
+#[derive(Template, Serialize)]
+#[template(path = "tool.html")]
+struct Page {
+    #[serde(skip)]
+    frame: Frame,
+    spec: ToolSpec,
+    #[serde(skip)]
+    badges: Badges,
+    #[serde(skip)]
+    declaration: String,
+    seen: Vec<Seen>,
+    #[serde(skip)]
+    work: Work,
+}
+
+/// A tool as a model is shown it.
+#[derive(Serialize)]
+struct Seen {
+    name: &'static str,
+    tokens: Option<u64>,
+    text: String,
+}
+
+/// The form and what came of it.
+struct Work {
+    fields: Vec<Field>,
+    raw: String,
+    is_raw: bool,
+    dry_run: bool,
+    user: String,
+    may_name_user: bool,
+    reply: Option<Reply>,
+    curl: String,
+    cli: String,
+}
+
+/// A reply, taken apart for people.
+struct Reply {
+    ok: bool,
+    code: String,
+    message: String,
+    hint: Option<String>,
+    is_dry_run: bool,
+    replayed: bool,
+    request_id: String,
+    approval: Option<String>,
+    changes: Vec<Change>,
+    data: Vec<Line>,
+}
+
+/// One thing that the binder did or refused, before → after.
+struct Change {
+    path: String,
+    before: String,
+    after: String,
+    message: String,
+}
+
+pub(crate) async fn show(visit: Visit, Path(name): Path<String>) -> Result<Response, Stop> {
+    let spec: ToolSpec = visit
+        .get(&format!("/v1/tools/{}", segment(named(&name))))
+        .await?;
+    let filled = Filled {
+        arguments: example(&spec),
+        raw: None,
+        dry_run: spec.behaviour.effect.changes_something(),
+        user: usual_user(&visit),
+    };
+    let page = page(&visit, spec, filled, None).await?;
+    answer::page(&visit, &page)
+}
+
+/// On whose behalf the form begins: whom the credential is for, or, as on the command line, the user of this machine.
+fn usual_user(visit: &Visit) -> String {
+    match visit.caller.principal.user_id.as_str() {
+        "" => LOCAL_USER.to_owned(),
+        user => user.to_owned(),
+    }
+}
+
+/// Makes the call. It goes through the same route as every other one, and is recorded like it.
+pub(crate) async fn call(Path(name): Path<String>, posted: Posted) -> Result<Response, Stop> {
+    let visit = &posted.visit;
+    let path = format!("/v1/tools/{}", segment(&name));
+    let spec: ToolSpec = visit.get(&path).await?;
+    let raw = (posted.get("mode") == "raw").then(|| posted.get("raw").to_owned());
+    let arguments = form::arguments(&posted.fields);
+    let mut body = json!({
+        "arguments": raw.as_ref().map_or_else(|| arguments.clone(), |raw| json!(raw)),
+        "dry_run": posted.get("dry_run") == "on",
+        "locale": visit.words.tag,
+    });
+    let user = posted.get("user").trim();
+    if let (false, Some(members)) = (user.is_empty(), body.as_object_mut()) {
+        members.insert("user_id".to_owned(), user.into());
+    }
+    let key = posted.get("key").trim();
+    if let (false, Some(members)) = (key.is_empty(), body.as_object_mut()) {
+        members.insert("idempotency_key".to_owned(), key.into());
+    }
+    let answered = visit.ask(Method::POST, &path, Some(&body)).await?;
+    let reply: ReplyEnvelope = serde_json::from_slice(&answered.body)
+        .map_err(|_| Stop::of(answered.status, &answered.body))?;
+    if visit.wants_json {
+        return answer::json(&reply);
+    }
+    let filled = Filled {
+        arguments,
+        raw,
+        dry_run: posted.get("dry_run") == "on",
+        user: user.to_owned(),
+    };
+    answer::html(&page(visit, spec, filled, Some(reply)).await?)
+}
+
+/// Values in the form.
+struct Filled {
+    arguments: Value,
+    /// The text, where it counts instead of the fields.
+    raw: Option<String>,
+    dry_run: bool,
+    user: String,
+}
+
+async fn page(
+    visit: &Visit,
+    spec: ToolSpec,
+    filled: Filled,
+    reply: Option<ReplyEnvelope>,
+) -> Result<Page, Stop> {
+    let issues = reply.as_ref().map(issues_of).unwrap_or_default();
+    let arguments = match &filled.raw {
+        Some(raw) => serde_json::from_str(raw).unwrap_or_default(),
+        None => filled.arguments.clone(),
+    };
+    let raw = filled.raw.clone();
+    let work = Work {
+        fields: form::fields(&spec.json_schema(), &arguments, &at_fields(&issues)),
+        raw: raw.unwrap_or_else(|| pretty(&filled.arguments)),
+        is_raw: filled.raw.is_some(),
+        dry_run: filled.dry_run,
+        user: filled.user.clone(),
+        may_name_user: visit.caller.principal.may_act_for_others,
+        curl: curl(&spec, &filled, &visit.url),
+        cli: cli(&spec, &filled),
+        reply: reply.map(|reply| taken_apart(&reply, &issues)),
+    };
+    Ok(Page {
+        frame: visit.frame(spec.name.as_str(), "tools").await,
+        badges: Badges::of(&spec),
+        declaration: serde_json::to_string_pretty(&spec).unwrap_or_default(),
+        seen: seen(visit, spec.name.as_str()).await?,
+        spec,
+        work,
+    })
+}
+
+async fn seen(visit: &Visit, name: &str) -> Result<Vec<Seen>, Stop> {
+    let mut seen = Vec::with_capacity(FORMATS.len());
+    for (format, title) in FORMATS {
+        let path = format!("/v1/tools/{}?format={format}", segment(name));
+        let answered = visit.ask(Method::GET, &path, None).await?;
+        // A tool that a provider cannot be told of says so in its place.
+        let value: Value = serde_json::from_slice(&answered.body).unwrap_or_default();
+        seen.push(Seen {
+            name: title,
+            tokens: answered.tokens,
+            text: pretty(&value),
+        });
+    }
+    Ok(seen)
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Arguments to begin with: the examples of the declaration, also those within objects and lists.
+fn example(spec: &ToolSpec) -> Value {
+    let schema = spec.json_schema();
+    example_of(&schema, &schema, 0).unwrap_or_else(|| json!({}))
+}
+
+fn example_of(schema: &Value, root: &Value, depth: usize) -> Option<Value> {
+    /// Maximum depth at which examples are looked for.
+    const DEPTH_MAX: usize = 6;
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    if let Some(place) = reference.and_then(|text| text.strip_prefix('#')) {
+        return example_of(root.pointer(place)?, root, depth + 1);
+    }
+    let listed = schema.get("examples").and_then(|examples| examples.get(0));
+    if let Some(example) = listed.or_else(|| schema.get("example")) {
+        return Some(example.clone());
+    }
+    if let Some(items) = schema.get("items") {
+        return Some(json!([example_of(items, root, depth + 1)?]));
+    }
+    let members = schema.get("properties").and_then(Value::as_object)?;
+    let given = members
+        .iter()
+        .filter_map(|(name, member)| Some((name.clone(), example_of(member, root, depth + 1)?)));
+    let given: serde_json::Map<String, Value> = given.collect();
+    (!given.is_empty()).then_some(Value::Object(given))
+}
+
+fn issues_of(reply: &ReplyEnvelope) -> Vec<Issue> {
+    let warned = reply.warnings.iter().filter_map(|warning| match warning {
+        Warning::Issue(issue) => Some(issue.clone()),
+        Warning::Remark { .. } => None,
+    });
+    let refused = reply
+        .error
+        .iter()
+        .flat_map(|error| error.details.issues.clone());
+    warned.chain(refused).collect()
+}
+
+fn at_fields(issues: &[Issue]) -> BTreeMap<String, Vec<String>> {
+    let mut at: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for issue in issues {
+        at.entry(issue.path.clone()).or_default().push(told(issue));
+    }
+    at
+}
+
+/// An issue in one line.
+pub(crate) fn told(issue: &Issue) -> String {
+    let change = match (&issue.before, &issue.after) {
+        (Some(before), Some(after)) => format!("{before} → {after}: "),
+        (Some(before), None) => format!("{before}: "),
+        (None, Some(after)) => format!("→ {after}: "),
+        (None, None) => String::new(),
+    };
+    let more = issue.suggestion.as_ref().map(|more| format!("; {more}"));
+    format!("{change}{}{}", issue.message, more.unwrap_or_default())
+}
+
+fn taken_apart(reply: &ReplyEnvelope, issues: &[Issue]) -> Reply {
+    let error = reply.error.as_ref();
+    let approval = error.and_then(|error| error.details.extra.get("approval_id"));
+    Reply {
+        ok: reply.ok,
+        code: error.map_or("OK".to_owned(), |error| error.code.to_string()),
+        message: error
+            .map(|error| error.message.to_string())
+            .unwrap_or_default(),
+        hint: error
+            .and_then(|error| error.details.hint.as_ref())
+            .map(ToString::to_string),
+        is_dry_run: reply.dry_run,
+        replayed: reply.replayed,
+        request_id: reply.request_id.to_string(),
+        approval: approval.and_then(Value::as_str).map(str::to_owned),
+        changes: issues.iter().map(changed).collect(),
+        data: match &reply.data {
+            Value::Null => Vec::new(),
+            data => shown::lines(data, &BTreeMap::new()),
+        },
+    }
+}
+
+fn changed(issue: &Issue) -> Change {
+    Change {
+        path: issue.path.clone(),
+        before: issue.before.clone().unwrap_or_default(),
+        after: issue
+            .after
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        message: issue.message.clone(),
+    }
+}
+
+/// The same call by `curl`. The key is the caller's own, so only its place is written.
+fn curl(spec: &ToolSpec, filled: &Filled, url: &str) -> String {
+    let mut body = json!({"arguments": filled.arguments});
+    if let Some(raw) = &filled.raw {
+        body = json!({"arguments": raw});
+    }
+    if let (true, Some(members)) = (filled.dry_run, body.as_object_mut()) {
+        members.insert("dry_run".to_owned(), true.into());
+    }
+    let body = quoted(&body.to_string());
+    format!(
+        "curl {url}/v1/tools/{} \\\n  -H \"Authorization: Bearer $COUNTERSIGN_KEY\" \\\n  -d {body}",
+        spec.name
+    )
+}
+
+fn cli(spec: &ToolSpec, filled: &Filled) -> String {
+    let arguments = filled
+        .raw
+        .clone()
+        .unwrap_or_else(|| filled.arguments.to_string());
+    let dry_run = if filled.dry_run { " --dry-run" } else { "" };
+    let user = match filled.user.as_str() {
+        "" | "u_local" => String::new(),
+        user => format!(" --user {}", quoted(user)),
+    };
+    format!(
+        "countersign call {}{user}{dry_run} --args {}",
+        spec.name,
+        quoted(&arguments)
+    )
+}
+
+/// A text as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_one_word() {
+        assert_eq!(quoted("a'b $(x)"), r"'a'\''b $(x)'");
+    }
+}
