@@ -18,7 +18,7 @@ pub const DEPTH_MAX: usize = 127;
 /// The largest whole number, either sign, whose neighbours are all different doubles: 2^53 − 1.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// How the keys begin that `serde_json` keeps for itself.
+/// Prefix of the keys that `serde_json` reserves.
 const RESERVED_KEY: &str = "$serde_json::private::";
 
 /// The canonical text of a value.
@@ -82,7 +82,7 @@ pub fn from_json_text(text: &str) -> Result<String, Error> {
     Ok(into_string(out))
 }
 
-/// Why a value or a text has no canonical form. Every `path` is a JSON pointer (RFC 6901).
+/// Reason for which a value or a text has no canonical form. Every `path` is a JSON pointer (RFC 6901).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A whole number beyond [`INTEGER_MAX`]: two different ones would get the same text.
@@ -91,7 +91,7 @@ pub enum Error {
          neighbours apart; send it as a text"
     )]
     IntegerTooLarge {
-        /// Where.
+        /// JSON pointer of the number.
         path: String,
         /// The number as it was written, at most 40 characters of it.
         number: String,
@@ -99,20 +99,19 @@ pub enum Error {
     /// A number that no double can hold.
     #[error("the number {number} at {path:?} is too large for a double; send it as a text")]
     NotFinite {
-        /// Where.
+        /// JSON pointer of the number.
         path: String,
         /// The number as it was written, at most 40 characters of it.
         number: String,
     },
-    /// A member stands there twice.
+    /// An object has the same member twice.
     #[error("the member {path:?} stands there twice; send it once")]
     DuplicateKey {
         /// The member.
         path: String,
     },
-    /// A key that `serde_json` does not read as a key: with `raw_value` or `arbitrary_precision`
-    /// switched on, an object that starts with it is read as another value altogether, and what
-    /// was hashed would not be what is read.
+    /// A key that `serde_json` does not read as a key: with `raw_value` or `arbitrary_precision` switched on, an object that starts with it
+    /// is read as another value altogether, and would differ from the value that was hashed.
     #[error("the key {path:?} starts with {RESERVED_KEY:?}, which is reserved; rename it")]
     ReservedKey {
         /// The member.
@@ -126,26 +125,26 @@ pub enum Error {
         /// The byte of the escape's backslash.
         offset: usize,
     },
-    /// Nested deeper than [`DEPTH_MAX`].
+    /// The value is nested deeper than [`DEPTH_MAX`], usually because it is hostile or generated.
     #[error("nested deeper than {DEPTH_MAX} levels at {path:?}; flatten it")]
     TooDeep {
         /// The first level that is too deep.
         path: String,
     },
-    /// The text is not JSON.
+    /// The text is not JSON, usually because it is cut off or has something behind the value.
     #[error("not JSON at byte {offset} ({path:?}): expected {expected}")]
     Syntax {
         /// The value that the fault is in.
         path: String,
         /// The byte where the text stops being JSON.
         offset: usize,
-        /// What could have stood there.
+        /// Token that was expected there.
         expected: &'static str,
     },
 }
 
 impl Error {
-    /// Where, as a JSON pointer; empty for the whole.
+    /// Returns the place as a JSON pointer; empty for the whole value.
     pub fn path(&self) -> &str {
         match self {
             Self::IntegerTooLarge { path, .. }

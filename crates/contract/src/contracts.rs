@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use crate::evidence::Payload;
+use crate::recording;
 use crate::{
     Approval, CallRecord, ErrorBody, ErrorCode, EvidenceRecord, Issue, Parameter, ReplyEnvelope,
     RequestEnvelope, ToolSpec, canonical,
@@ -36,6 +37,7 @@ pub fn files() -> Vec<ContractFile> {
         schema::<EvidenceRecord>("evidence-record.schema.json", &written),
         schema::<Payload>("evidence-payload.schema.json", &written),
         schema::<Approval>("approval.schema.json", &written),
+        schema::<recording::Line>("recording-line.schema.json", &read),
         ContractFile::new("error-codes.json", &error_codes()),
     ]
 }

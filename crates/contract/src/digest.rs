@@ -25,7 +25,7 @@ use crate::canonical;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
-/// The text is no digest.
+/// The text is not a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a digest: expected {PREFIX:?} and 64 lower-case hexadecimal digits")]
 pub struct InvalidDigest;
@@ -36,17 +36,17 @@ const PREFIX: &str = "sha256:";
 const TEXT_BYTES: usize = PREFIX.len() + 64;
 
 impl Digest {
-    /// Of bytes as they are.
+    /// Computes the digest of bytes as they are.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Of a value's canonical JSON (A9).
+    /// Computes the digest of a value's canonical JSON (A9).
     pub fn of_canonical(value: &Value) -> Result<Self, canonical::Error> {
         canonical::to_vec(value).map(|bytes| Self::of_bytes(&bytes))
     }
 
-    /// Of the canonical form of a JSON text.
+    /// Computes the digest of the canonical form of a JSON text.
     pub fn of_json_text(text: &str) -> Result<Self, canonical::Error> {
         canonical::from_json_text(text).map(|text| Self::of_bytes(text.as_bytes()))
     }

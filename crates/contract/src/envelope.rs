@@ -1,7 +1,6 @@
-//! The two envelopes (standard §4.1, §4.2): what every call carries in, what every reply carries out.
+//! The two envelopes (standard §4.1, §4.2): the request of every call, and its reply.
 //!
-//! For the caller every member is optional: what is missing is filled in by the gateway. The record
-//! always has all of them.
+//! For the caller every member is optional: the gateway fills in missing ones. The record always has all of them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -311,7 +310,7 @@ impl Warning {
         }
     }
 
-    /// How far the change went that this warns of; a remark changed nothing.
+    /// Returns the severity of the change that it warns of; a remark changed nothing.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Issue(issue) => issue.severity,

@@ -1,4 +1,4 @@
-//! The body around an error code: what was wrong, where, what to do, and whether a retry is safe.
+//! The body around an error code: the fault, its place, the remedy, and whether a retry is safe.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -51,7 +51,7 @@ macro_rules! error_codes {
                 match self { $(Self::$variant => $wire,)+ }
             }
 
-            /// What the code means, in one sentence.
+            /// Returns the meaning of the code, in one sentence.
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
@@ -61,7 +61,7 @@ macro_rules! error_codes {
                 match self { $(Self::$variant => $status,)+ }
             }
 
-            /// Whether sending the call again can help.
+            /// Returns the retry class: whether sending the call again can help.
             pub const fn retry(self) -> Retry {
                 match self { $(Self::$variant => Retry::$retry,)+ }
             }
@@ -115,7 +115,7 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// The text is none of the thirteen codes.
+/// The text is none of the thirteen codes, usually because a newer program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not one of the {n} error codes", n = ErrorCode::ALL.len())]
 pub struct UnknownCode(pub String);

@@ -1,9 +1,8 @@
 //! A record of the evidence log: one call or one operator's act, one leaf of the tree.
 //!
-//! A record is permanent, so it holds only what is harmless for ever: ids that the gateway made, keyed
-//! digests whose key is destroyed when the user is erased, salted commitments, and values that a
-//! declaration limits to a closed list. Everything else is in the [`Payload`], which is sealed under the
-//! user's key and kept apart.
+//! A record is permanent, so it has only harmless content: ids that the gateway made, keyed digests whose key is destroyed when the user is
+//! erased, salted commitments, and values that a declaration limits to a closed list. Everything else is in the [`Payload`], which is
+//! sealed under the user's key and kept apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -381,7 +380,7 @@ pub struct Opening {
     pub text: Option<String>,
 }
 
-/// `null` is a value; only an absent member is none.
+/// Reads `null` as a value; only an absent member is `None`.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -1,4 +1,4 @@
-//! How long a result may be relied on (A8).
+//! Validity of a result over time (A8).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,20 +17,20 @@ use jiff::{SignedDuration, Timestamp};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
-    /// When the result was made.
+    /// Time at which the result was made.
     pub made: Timestamp,
-    /// For how long it holds.
+    /// Time to live (TTL), in seconds.
     pub ttl_seconds: u32,
 }
 
 impl Freshness {
-    /// When it stops holding.
+    /// Returns the time at which the result expires.
     pub fn expires(self) -> Timestamp {
         let ttl = SignedDuration::from_secs(i64::from(self.ttl_seconds));
         self.made.checked_add(ttl).unwrap_or(Timestamp::MAX)
     }
 
-    /// Whether it holds no longer. The last instant of the window does not belong to it.
+    /// True if the result has expired. The last instant of the window does not belong to it.
     pub fn is_stale(self, now: Timestamp) -> bool {
         now >= self.expires()
     }

@@ -1,4 +1,4 @@
-//! What the binder changed or refused: a closed set of codes, each with its severity.
+//! Repairs and refusals of the binder: a closed set of codes, each with its severity.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,7 +44,7 @@ macro_rules! issue_codes {
                 match self { $(Self::$variant => $wire,)+ }
             }
 
-            /// How far this change goes.
+            /// Returns the severity of this change.
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)+ }
             }
@@ -276,7 +276,7 @@ impl BindStatus {
         }
     }
 
-    /// Whether a call with these arguments may run.
+    /// True if a call with these arguments may run.
     pub const fn is_executable(self) -> bool {
         match self {
             Self::Exact | Self::Repaired => true,

@@ -1,9 +1,8 @@
 //! The languages that messages for people come in, and the tables that hold them.
 //!
-//! Codes, field names and evidence never change with the language. A message is written once a
-//! language, in a table of its own file: [`messages!`](crate::messages) declares the keys with their
-//! English texts, [`translation!`](crate::translation) gives the same keys in another language. A key that
-//! a translation lacks does not compile; [`faults`] finds what a compiler cannot.
+//! Codes, field names and evidence never change with the language. A message is written once a language, in a table of its own file:
+//! [`messages!`](crate::messages) declares the keys with their English texts, [`translation!`](crate::translation) gives the same keys in
+//! another language. A key that a translation lacks does not compile; [`faults`] finds mistakes that a compiler cannot find.
 
 use std::fmt;
 use std::ops::Deref;
@@ -287,8 +286,8 @@ macro_rules! message {
     };
 }
 
-/// What is wrong with a table, for the test that walks it: a text that is empty, ends with a full stop,
-/// lacks a parameter, is in the other language, or has half-width punctuation beside Chinese.
+/// Lists the faults of a table, for the test that walks it: a text that is empty, ends with a full stop, lacks a parameter, is in the other
+/// language, or has half-width punctuation beside Chinese.
 pub fn faults<M: Message>(samples: &[(&str, Vec<&str>, M)]) -> Vec<String> {
     let mut faults = Vec::new();
     for (key, parameters, message) in samples {
@@ -329,8 +328,7 @@ fn is_han(character: char) -> bool {
     matches!(character, '\u{4e00}'..='\u{9fff}')
 }
 
-/// Whether two words of English follow each other, or one stands `alone`; a name such as `retry_after_ms`
-/// or `ISO 8601` may stand.
+/// True if two words of English follow each other, or one stands `alone`; a name such as `retry_after_ms` or `ISO 8601` may stand.
 fn has_english(text: &str, alone: bool) -> bool {
     let is_word = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let words: Vec<&str> = text.split(' ').collect();
@@ -339,7 +337,7 @@ fn has_english(text: &str, alone: bool) -> bool {
         .any(|run| run.iter().all(|word| is_word(word)))
 }
 
-/// Whether a mark of English punctuation touches a Chinese character.
+/// True if a mark of English punctuation touches a Chinese character.
 fn has_narrow_mark(text: &str) -> bool {
     let characters: Vec<char> = text.chars().collect();
     characters.windows(2).any(|pair| {

@@ -1,7 +1,7 @@
 //! Every type of Countersign that crosses a process boundary.
 //!
-//! Nothing here does I/O, reads a clock or draws randomness: `now` and ids are arguments, which is
-//! what makes replay and tests exact. Read the modules in this order:
+//! Nothing here does I/O, reads a clock or draws randomness: `now` and ids are arguments, so replay and tests are exact. Read the modules
+//! in this order:
 //!
 //! 1. [`envelope`]: what a call carries in and what its reply carries out;
 //! 2. [`error_code`]: the thirteen codes, closed; [`error`]: the body around a code;
@@ -9,7 +9,7 @@
 //! 4. [`issue`]: what the binder changed or refused, machine readable;
 //! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
 //! 6. [`record`]: what stays behind of every call; [`evidence`]: what the log keeps of it;
-//! 7. [`approval`]: a question that a person answers before a call runs;
+//! 7. [`approval`]: a question that a person answers before a call runs; [`recording`]: calls and their answers in a file;
 //! 8. [`id`], [`trace`], [`freshness`]: the small types inside those; [`language`]: messages in English
 //!    and Chinese; [`markdown`]: a tool's page for people.
 //!
@@ -55,6 +55,7 @@ pub mod language;
 pub mod markdown;
 pub mod parameter;
 pub mod record;
+pub mod recording;
 pub mod schema;
 pub mod tool;
 pub mod trace;

@@ -1,7 +1,6 @@
 //! The declaration as a page for people (B18), made from the same data as everything else.
 //!
-//! Texts of a declaration may come from a manifest that somebody else wrote, so nothing in them may
-//! end a table cell or start a tag.
+//! Texts of a declaration may come from a third party's manifest, so nothing in them may end a table cell or start a tag.
 
 use std::fmt::Write as _;
 
@@ -16,8 +15,7 @@ use crate::tool::{
     UnknownKeys,
 };
 
-/// A tool's declaration as a Markdown page: what it does, how it behaves, what it takes, and a call
-/// as it is sent.
+/// Writes a tool's declaration as a Markdown page: its purpose, its behaviour, its parameters, and a call as it is sent.
 ///
 /// # Example
 ///
@@ -74,7 +72,7 @@ pub fn tool_page(spec: &ToolSpec) -> String {
     page
 }
 
-/// How a tool behaves, one sentence a trait, in Markdown.
+/// Describes the behaviour of a tool, one sentence a trait, in Markdown.
 pub fn behaviour(behaviour: &Behaviour) -> Vec<String> {
     let mut sentences = vec![match behaviour.effect {
         Effect::Read => "**Reads only**: a call changes nothing.".to_owned(),
@@ -177,7 +175,7 @@ fn seconds(seconds: u64) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-/// One row a parameter, then those of its fields, indented and with their whole path.
+/// Writes one row per parameter, then those of its fields, indented and with their whole path.
 fn rows(page: &mut String, parameters: &[Parameter], prefix: &str, depth: usize) {
     for parameter in parameters {
         let path = format!("{prefix}{}", parameter.name);
@@ -204,7 +202,7 @@ fn rows(page: &mut String, parameters: &[Parameter], prefix: &str, depth: usize)
     }
 }
 
-/// What a parameter takes, in words: `list of object`, `string, personal`.
+/// Describes the type of a parameter in words: `list of object`, `string, personal`.
 pub fn type_of(parameter: &Parameter) -> String {
     let kind = parameter.kind.as_str().replace('_', " ");
     let mut text = match parameter.cardinality {
@@ -240,7 +238,7 @@ fn allowed(parameter: &Parameter) -> String {
     values.join(", ") + case
 }
 
-/// What a value may be, in words: `1 to 50`, `at most 64 characters`; nothing where all is allowed.
+/// Describes the bounds of a value in words: `1 to 50`, `at most 64 characters`; empty if all is allowed.
 pub fn bounds(bounds: &Bounds) -> String {
     let mut parts = Vec::new();
     let mut range = |low: Option<String>, high: Option<String>, unit: &str| match (low, high) {
@@ -264,7 +262,7 @@ pub fn bounds(bounds: &Bounds) -> String {
     parts.join(", ")
 }
 
-/// A call as it is sent: what is required, and what is shown by an example or a default.
+/// Builds a call as it is sent: the required parameters, and those with an example or a default.
 fn example_call(spec: &ToolSpec, parameters: &[Parameter]) -> Value {
     let mut call = Map::new();
     call.insert(

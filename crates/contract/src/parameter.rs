@@ -1,4 +1,4 @@
-//! How a tool declares a parameter: the friendly front of the schema tree (B2–B5).
+//! Declaration of a tool's parameter: the friendly front of the schema tree (B2–B5).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -87,7 +87,7 @@ pub enum Cardinality {
 }
 
 impl Cardinality {
-    /// Whether the parameter must be given.
+    /// True if the parameter must be given.
     pub const fn is_required(self) -> bool {
         match self {
             Self::One => true,
@@ -277,7 +277,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Whether nothing is bounded.
+    /// True if nothing is bounded.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -305,7 +305,7 @@ impl Parameter {
         }
     }
 
-    /// One of these texts, case folded.
+    /// A parameter that takes one of these strings, case folded.
     pub fn one_of<T: Into<String>>(
         name: impl Into<String>,
         values: impl IntoIterator<Item = T>,
@@ -347,7 +347,7 @@ impl Parameter {
         self
     }
 
-    /// What the executor fills in where it is absent; makes it optional.
+    /// Sets the default, which the executor fills in if the parameter is absent; makes it optional.
     pub fn default_value(mut self, value: impl Into<Value>) -> Self {
         self.default = Some(value.into());
         self.optional()
@@ -359,7 +359,7 @@ impl Parameter {
         self
     }
 
-    /// What the object is made of.
+    /// Sets the fields of the object.
     pub fn fields(mut self, fields: Vec<Self>) -> Self {
         self.fields = fields;
         self
@@ -382,7 +382,7 @@ impl Parameter {
         self
     }
 
-    /// Its numbers say nothing about a person: a count, a limit. The permanent record shows them.
+    /// Marks its numbers as not personal, such as a count or a limit. The permanent record shows them.
     pub fn harmless(mut self) -> Self {
         self.harmless = true;
         self
@@ -406,7 +406,7 @@ impl Parameter {
         self
     }
 
-    /// Whether the parameter must be given.
+    /// True if the parameter must be given.
     pub const fn is_required(&self) -> bool {
         self.cardinality.is_required()
     }

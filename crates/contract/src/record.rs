@@ -1,4 +1,4 @@
-//! What stays behind of every call: who, what, how it ended, how long each phase took.
+//! Record of every call: its caller, its tool, its outcome and the time of each phase.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ pub struct PhaseTimes {
     pub settling_us: u64,
 }
 
-/// What `fields()` of a record gives to a log line or a span: names and values, nothing sensitive.
+/// Fields of a record for a log line or a span: names and values, nothing sensitive.
 impl CallRecord {
     /// The record as flat fields for telemetry, in a fixed order.
     pub fn fields(&self) -> Vec<(&'static str, String)> {

@@ -102,7 +102,7 @@ pub(crate) fn of_parameter(parameter: &Parameter) -> Value {
     Value::Object(schema)
 }
 
-/// One value, without its cardinality and description.
+/// Returns the schema of one value, without its cardinality and description.
 fn single_value(parameter: &Parameter) -> Map<String, Value> {
     let mut schema = match parameter.kind {
         ValueKind::Object if !parameter.fields.is_empty() => {

@@ -1,5 +1,5 @@
-//! How a tool declares itself (B1): name, description, input, and its behaviour as data, so that
-//! executor, console, documents and provider annotations all read the same.
+//! Declaration of a tool (B1): name, description, input, and its behaviour as data, so that executor, console, documents and provider
+//! annotations all read the same.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -143,7 +143,7 @@ impl Effect {
         }
     }
 
-    /// Whether a repeat could change something a second time.
+    /// True if a repeat could change something a second time.
     pub const fn changes_something(self) -> bool {
         match self {
             Self::Read => false,
@@ -299,7 +299,7 @@ pub enum Payment {
 }
 
 impl Confirmation {
-    /// Whether the user is asked at all.
+    /// True if the user is asked at all.
     pub const fn is_asked(&self) -> bool {
         match self {
             Self::Never => false,
@@ -513,19 +513,19 @@ impl ToolSpec {
         }
     }
 
-    /// What it takes.
+    /// Sets the input.
     pub fn input(mut self, input: Input) -> Self {
         self.input = input;
         self
     }
 
-    /// Its version or build hash.
+    /// Sets the version or build hash.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// How it behaves.
+    /// Sets the behaviour.
     pub fn behaviour(mut self, behaviour: Behaviour) -> Self {
         self.behaviour = behaviour;
         self

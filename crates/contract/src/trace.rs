@@ -39,13 +39,13 @@ pub struct Trace {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceContext {
-    /// Of the whole chain; never zero.
+    /// Id of the whole trace; never zero.
     pub trace_id: u128,
-    /// Of this hop; never zero.
+    /// Id of this hop's span; never zero.
     pub span_id: u64,
     /// The span that caused this one, where it is known.
     pub parent_span_id: Option<u64>,
-    /// Whether the caller records this trace.
+    /// True if the caller records this trace.
     pub sampled: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct TraceState(Arc<str>);
 /// The longest `tracestate` that W3C asks to be carried on whole.
 const STATE_BYTES_MAX: usize = 512;
 
-/// How many vendors may have a say.
+/// Maximum number of vendors in a `tracestate`.
 const STATE_MEMBERS_MAX: usize = 32;
 
 impl TraceState {
@@ -128,7 +128,7 @@ impl TraceContext {
         }
     }
 
-    /// As the `trace` member of an envelope.
+    /// Returns it as the `trace` member of an envelope.
     pub fn to_trace(self) -> Trace {
         Trace {
             trace_id: Some(format!("{:032x}", self.trace_id)),
@@ -138,7 +138,7 @@ impl TraceContext {
     }
 }
 
-/// What of a `trace` member can be used.
+/// Usable parts of a `trace` member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerTrace {
     /// The trace of the chain: as it was sent, or derived from the caller's span.
@@ -150,8 +150,8 @@ pub struct CallerTrace {
 }
 
 impl Trace {
-    /// Reads the ids. The standard's own form has no trace id: it is derived from `parent_span_id`, or from
-    /// `span_id` where there is no parent, so that all calls below one span share one trace.
+    /// Reads the ids. The standard's own form has no trace id: it is derived from `parent_span_id`, or from `span_id` if there is no
+    /// parent, so that all calls below one span share one trace.
     ///
     /// # Example
     ///

@@ -86,7 +86,7 @@ fn an_application_keeps_its_name() {
     assert!(serde_json::from_str::<Client>(r#"{"app": 1}"#).is_err());
 }
 
-/// A1: clients send null for what they do not set, so null is absent, member by member.
+/// A1: clients send null for members that they do not set, so null is absent, member by member.
 #[test]
 fn null_is_absent() {
     let names: Vec<String> = full_request()
@@ -308,7 +308,7 @@ fn every_code_has_its_status_and_retry_class() {
     );
 }
 
-/// `retryable` says whether the very same call can succeed: by the code, then by what is known.
+/// `retryable` says whether the very same call can succeed: by the code, then by the details.
 #[test]
 fn retryable_follows_from_what_is_known() {
     for code in ErrorCode::ALL {

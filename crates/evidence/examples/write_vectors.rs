@@ -1,4 +1,4 @@
-//! Writes `docs/evidence-vectors/` anew.
+//! Regenerates `docs/evidence-vectors/`.
 
 #[expect(
     clippy::indexing_slicing,

@@ -1,8 +1,8 @@
-//! Evidence in one file: some records of a log, and all that a stranger needs to check them.
+//! Evidence bundles: some records of a log in one file, with everything that a third party needs to check them.
 //!
-//! A bundle shows nothing that it cannot prove. What a record says is proved by the tree, what was
-//! sent and answered by the commitments, the summary is made from the records again. What the log
-//! does not commit to (the rest of a payload) is therefore not part of an opened record.
+//! A bundle shows nothing that it cannot prove. The tree proves the content of a record, the commitments prove
+//! the values that were sent and answered, and the summary is recomputed from the records. Everything that the
+//! log does not commit to (the rest of a payload) is therefore not part of an opened record.
 
 mod fault;
 mod report;
@@ -24,16 +24,16 @@ pub use fault::Fault;
 pub use report::{Consistency, Content, Finding, RecordReport, Report, Trust, Value};
 pub use verdict::{NotChecked, Verdict};
 
-/// The format that is written and read.
+/// Format name that is written and read.
 pub const FORMAT: &str = "countersign.dev/bundle@v1";
 
-/// A larger bundle is not read.
+/// Maximum size of a bundle that is read, in bytes.
 pub const BUNDLE_BYTES_MAX: usize = 64 << 20;
 
-/// A bundle of more records is not read.
+/// Maximum number of records in a bundle that is read.
 pub const RECORDS_MAX: usize = 10_000;
 
-/// A longer leaf cannot be in a log: two bytes hold its length there.
+/// Maximum length of a leaf in bytes: the log stores the length in two bytes.
 pub const LEAF_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Some records of a log with their proofs.
@@ -67,18 +67,18 @@ pub const LEAF_BYTES_MAX: usize = u16::MAX as usize;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
-    /// [`FORMAT`].
+    /// Format name; always [`FORMAT`].
     pub format: String,
-    /// What is in it, for people; made from the records, and refused where it says anything else.
+    /// Summary for people. It is built from the records, and a bundle with another one is refused.
     pub summary: String,
-    /// Whose log it is: the text of a [`VerifyingKey`]. Compare it with one from elsewhere.
+    /// Public key of the log, in the text form of a [`VerifyingKey`]. Compare it with one from another source.
     pub public_key: String,
-    /// The signed note that the proofs lead to.
+    /// Signed note with the checkpoint that the proofs lead to.
     pub checkpoint: String,
-    /// An older checkpoint that somebody may hold, and the proof that the log has only grown since.
+    /// An older checkpoint that a verifier may hold, and the proof that the log has only grown since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
-    /// In the order of the log, each once.
+    /// Records in the order of the log, each once.
     pub records: Vec<BundledRecord>,
 }
 
@@ -86,40 +86,40 @@ pub struct Bundle {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundledRecord {
-    /// Its place in the log, from 0.
+    /// Index in the log, from 0.
     pub index: u64,
-    /// Its canonical JSON, byte for byte what the log hashed.
+    /// Canonical JSON, byte for byte what the log hashed.
     pub leaf: String,
-    /// The inclusion proof: hashes in base64, lowest first.
+    /// Inclusion proof: hashes in base64, lowest first.
     pub proof: Vec<String>,
-    /// The sealed payload in base64.
+    /// Sealed payload in base64; `None` if the bundle leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
-    /// What of it was opened.
+    /// Values that were opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<Opened>,
 }
 
-/// The values of a record, with the salts that open the commitments to them.
+/// Values of a record, with the salts that open the commitments to them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opened {
-    /// What the tool was given.
+    /// Arguments of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Opening>,
-    /// What it answered.
+    /// Reply of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Opening>,
-    /// The arguments as the caller sent them.
+    /// Arguments as the caller sent them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Opening>,
-    /// What a person was shown before they answered.
+    /// Text that a person was shown before they answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Opening>,
 }
 
 impl Opened {
-    /// The opening of one value.
+    /// Returns the opening of one value.
     pub const fn of(&self, value: Value) -> Option<&Opening> {
         match value {
             Value::Arguments => self.arguments.as_ref(),
@@ -130,56 +130,57 @@ impl Opened {
     }
 }
 
-/// That the log grew from an older checkpoint.
+/// An older checkpoint, with the proof that the log grew from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Earlier {
-    /// The older signed note.
+    /// Signed note of the older checkpoint.
     pub checkpoint: String,
-    /// The consistency proof from there: hashes in base64.
+    /// Consistency proof from there: hashes in base64.
     pub proof: Vec<String>,
 }
 
-/// Why a text is no bundle.
+/// Reason why a file is not a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BundleError {
-    /// Beyond [`BUNDLE_BYTES_MAX`].
+    /// The file is larger than [`BUNDLE_BYTES_MAX`].
     #[error("the bundle has {found} bytes; at most {BUNDLE_BYTES_MAX} are read")]
     TooLarge {
-        /// How many.
+        /// Size in bytes.
         found: usize,
     },
-    /// Beyond [`RECORDS_MAX`].
+    /// The bundle has no records or more than [`RECORDS_MAX`].
     #[error("the bundle has {found} records; 1 to {RECORDS_MAX} are read")]
     RecordCount {
-        /// How many.
+        /// Number of records.
         found: usize,
     },
-    /// Not even text.
+    /// The file is not UTF-8, usually because it is not a bundle at all or is compressed.
     #[error("the bundle is not UTF-8 from byte {at} on")]
     NotText {
-        /// The first byte that is none.
+        /// Offset of the first byte that is not UTF-8.
         at: usize,
     },
-    /// Not JSON, or not JSON that everybody reads alike.
+    /// The text is not JSON, or readers could read it differently, usually because it was cut off or edited by
+    /// hand.
     #[error("the bundle cannot be read: {0}")]
     NotJson(#[from] canonical::Error),
-    /// Members that a bundle lacks, or does not have.
+    /// A member is missing or unknown, usually because the file is other JSON.
     #[error("this is no evidence bundle: {reason}")]
     NotABundle {
-        /// What the reader said.
+        /// Message of the parser.
         reason: String,
     },
-    /// Of a later version, perhaps.
+    /// The format is not known, usually because a later version wrote the file.
     #[error("the format {found:?} is not known; expected {FORMAT:?}")]
     UnknownFormat {
-        /// What it says.
+        /// Format name in the file.
         found: String,
     },
 }
 
 impl BundleError {
-    /// The name of the reason, the same in every implementation.
+    /// Returns the code of the error, the same in every implementation.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "too_large",
@@ -192,7 +193,7 @@ impl BundleError {
 }
 
 impl Bundle {
-    /// A bundle of these records; the summary is made from them.
+    /// Creates a bundle of these records; the summary is built from them.
     pub fn new(
         key: &VerifyingKey,
         checkpoint: String,
@@ -209,7 +210,7 @@ impl Bundle {
         })
     }
 
-    /// With the proof that the log has grown from an older checkpoint.
+    /// Adds the proof that the log has grown from an older checkpoint.
     #[must_use]
     pub fn with_earlier(mut self, checkpoint: String, proof: &[Hash]) -> Self {
         let proof = proof.iter().map(|hash| STANDARD.encode(hash)).collect();
@@ -217,16 +218,16 @@ impl Bundle {
         self
     }
 
-    /// The file: JSON for people and programs.
+    /// Returns the content of the file: JSON for people and programs.
     pub fn to_json(&self) -> String {
-        // The types hold texts, integers and JSON, all of which can be written.
+        // The types hold strings, integers and JSON, all of which can be written.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// Reads a file. White space and the spelling of numbers mean nothing; whatever two readers could
-    /// take for two different things, such as a member that stands there twice, is refused.
+    /// Reads a file. White space and the spelling of numbers do not matter; anything that two readers could
+    /// read differently, such as a duplicate member, is refused.
     pub fn parse(file: impl AsRef<[u8]>) -> Result<Self, BundleError> {
         #[derive(Deserialize)]
         struct Head {
@@ -242,14 +243,14 @@ impl Bundle {
             at: error.valid_up_to(),
         })?;
         let not_a_bundle = |error: serde_json::Error| {
-            // The position would be one in the canonical text, which nobody has before them.
+            // The position would refer to the canonical text, which the reader does not have.
             let reason = error.to_string();
             let reason = reason.split(" at line ").next().unwrap_or_default();
             BundleError::NotABundle {
                 reason: reason.to_owned(),
             }
         };
-        // Read from here on, the meaning is that of the canonical text and of nothing else.
+        // From here on only the canonical text counts.
         let text = canonical::from_json_text(text)?;
         let Head { format } = serde_json::from_str(&text).map_err(not_a_bundle)?;
         if format != FORMAT {
@@ -265,16 +266,16 @@ impl Bundle {
 
     /// Checks everything that the bundle claims, and goes on after a fault to find the others.
     ///
-    /// Without a `trusted` key, the verdict is at most [`Verdict::Consistent`]: anybody can make a consistent
-    /// bundle with a key of their own, under any name. `held` is a signed checkpoint that somebody
-    /// kept; with it the report shows that the log has not been rewritten since.
+    /// Without a `trusted` key, the verdict is at most [`Verdict::Consistent`]: anyone can make a consistent
+    /// bundle with a key of their own, under any name. `held` is a signed checkpoint that the verifier kept;
+    /// with it the report shows that the log has not been rewritten since.
     pub fn verify(&self, trusted: Option<&VerifyingKey>, held: Option<&str>) -> Report {
         verify::verify(self, trusted, held)
     }
 }
 
 impl BundledRecord {
-    /// Without content.
+    /// Creates a record without content.
     pub fn new(index: u64, leaf: impl Into<String>, proof: &[Hash]) -> Self {
         Self {
             index,
@@ -285,21 +286,21 @@ impl BundledRecord {
         }
     }
 
-    /// With the sealed payload.
+    /// Adds the sealed payload.
     #[must_use]
     pub fn with_payload(mut self, sealed: &[u8]) -> Self {
         self.payload = Some(STANDARD.encode(sealed));
         self
     }
 
-    /// With what was opened.
+    /// Adds the opened values.
     #[must_use]
     pub fn with_opened(mut self, opened: Opened) -> Self {
         self.opened = Some(opened);
         self
     }
 
-    /// What the leaf says, where it is a record and written as one.
+    /// Returns the record in the leaf; `None` if the leaf is not a record in canonical form.
     fn record(&self) -> Option<EvidenceRecord> {
         verify::record_of(&self.leaf).ok()
     }

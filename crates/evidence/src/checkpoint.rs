@@ -1,4 +1,4 @@
-//! Checkpoints (C2SP tlog-checkpoint): which root a log had at which size, signed by the log.
+//! Checkpoints (C2SP tlog-checkpoint): the root of a log at a size, signed by the log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::note::{Note, NoteError, SigningKey, VerifyingKey};
 use crate::tree::{Hash, SIZE_MAX};
 
-/// What a log says of itself.
+/// A log's statement about its size and root.
 ///
 /// # Example
 ///
@@ -22,37 +22,37 @@ use crate::tree::{Hash, SIZE_MAX};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Which log: the name of the key that signs for it.
+    /// Name of the log: the name of the key that signs for it.
     pub origin: String,
-    /// How many leaves it has.
+    /// Number of leaves.
     pub size: u64,
-    /// The root over them.
+    /// Root over the leaves.
     pub root: Hash,
-    /// Further lines, which mean nothing here.
+    /// Further lines, which are ignored here.
     pub extensions: Vec<String>,
 }
 
-/// Why a note is no checkpoint of a log.
+/// Reason why a note is not a checkpoint of a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// The note or its signature.
+    /// The note is malformed, or its signature is missing or wrong.
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// The text of the note.
+    /// The text of the note is not a checkpoint, usually because the note is about something else.
     #[error("not a checkpoint: expected a line for the origin, the size and the root each")]
     Malformed,
-    /// A log signs for itself only.
+    /// The checkpoint names another log than its key, usually because a key signed another log's text.
     #[error("the checkpoint is of the log {found:?}, not of {expected:?}")]
     OtherOrigin {
-        /// The name of the key.
+        /// Name of the key.
         expected: String,
-        /// The origin in the text.
+        /// Origin in the text.
         found: String,
     },
 }
 
 impl Checkpoint {
-    /// Without extensions.
+    /// Creates a checkpoint without extensions.
     pub fn new(origin: impl Into<String>, size: u64, root: Hash) -> Self {
         Self {
             origin: origin.into(),
@@ -62,7 +62,7 @@ impl Checkpoint {
         }
     }
 
-    /// The signed note of this checkpoint. The key has to have the name of the log.
+    /// Signs this checkpoint as a note. The key must have the name of the log.
     pub fn sign(&self, key: &SigningKey) -> Result<String, CheckpointError> {
         self.check_origin(key.name())?;
         let text = self.to_string();
@@ -73,7 +73,7 @@ impl Checkpoint {
         Ok(key.sign(&text)?)
     }
 
-    /// The checkpoint in a note that this log signed.
+    /// Returns the checkpoint in a note that this log signed.
     pub fn open(note: &str, key: &VerifyingKey) -> Result<Self, CheckpointError> {
         let note = Note::parse(note)?;
         note.verify(key)?;
@@ -93,7 +93,7 @@ impl Checkpoint {
     }
 }
 
-/// The text that is signed.
+/// Formats the text that is signed.
 impl fmt::Display for Checkpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let root = STANDARD.encode(self.root);
@@ -119,7 +119,7 @@ fn parse(text: &str) -> Option<Checkpoint> {
     let size: u64 = digits.parse().ok().filter(|size| *size <= SIZE_MAX)?;
     let root = STANDARD.decode(lines.next()?).ok()?.try_into().ok()?;
     let extensions: Vec<String> = lines.map(str::to_owned).collect();
-    // One spelling: neither `+1` nor `01`; and an extension is never an empty line.
+    // There is one spelling: neither `+1` nor `01`; and an extension is never an empty line.
     let well_formed = size.to_string() == digits && extensions.iter().all(|line| !line.is_empty());
     well_formed.then_some(Checkpoint {
         origin,
@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    /// Every byte of a signed checkpoint counts.
+    /// Altering any byte of a signed checkpoint is detected.
     #[test]
     fn an_altered_checkpoint_is_refused() {
         let note = Checkpoint::new(NAME, 3, empty_root()).sign(&key()).unwrap();
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(twice.sign(&key()), Err(CheckpointError::Malformed));
     }
 
-    /// A note whose text says another log than its key is not that log's checkpoint.
+    /// A note whose text names another log than its key is not that log's checkpoint.
     #[test]
     fn a_log_signs_for_itself_only() {
         let text = Checkpoint::new("example.com/other", 0, empty_root()).to_string();

@@ -1,34 +1,34 @@
-//! What a record claims about the freshness of the answers that it links.
+//! Claims of a record about the freshness of the answers that it links.
 //!
-//! A verifier never judges freshness by itself: whether an earlier answer could still be used was the tool's
-//! decision at the time of the call. It checks that the claim does not contradict itself or the linked record.
+//! A verifier never judges freshness itself: whether an earlier answer could still be used was the tool's
+//! decision at the time of the call. It checks that the claim contradicts neither itself nor the linked record.
 
 use countersign_contract::evidence::{EvidenceRecord, Link, LinkRole};
 
-/// Why a claim of freshness does not hold.
+/// Reason why a claim of freshness is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FreshnessFault {
-    /// The call only looked at the linked record.
+    /// The record claims freshness although the call only looked at the linked record.
     #[error("and does not rest on it")]
     Unexpected,
-    /// A time that has to be compared cannot be read.
+    /// A time that has to be compared is malformed.
     #[error("with {text:?}, which isn't a time of the form 2026-11-15T12:00:00Z")]
     TimeMalformed {
-        /// The text in the claim.
+        /// Text in the claim.
         text: String,
     },
-    /// The claim's own times contradict it.
+    /// The claim contradicts itself: the answer was used after the end of its window.
     #[error("and used it at {at}, after {until}")]
     Expired {
-        /// When the call used the linked answer.
+        /// Time at which the call used the linked answer.
         at: String,
-        /// The end of the window.
+        /// End of the window.
         until: String,
     },
-    /// The linked answer has another window.
+    /// The linked answer has another window than the claim.
     #[error("until {claimed}, and that record says {}", found.as_deref().unwrap_or("nothing"))]
     WindowOther {
-        /// The end of the window, as the record claims it.
+        /// End of the window in the claim.
         claimed: String,
         /// `reply.valid_until` of the linked record; `None` if it has no window.
         found: Option<String>,
@@ -36,7 +36,7 @@ pub enum FreshnessFault {
 }
 
 impl FreshnessFault {
-    /// The name of the fault, the same in every implementation.
+    /// Returns the code of the fault, the same in every implementation.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unexpected => "link_claim_unexpected",
@@ -47,7 +47,7 @@ impl FreshnessFault {
     }
 }
 
-/// Checks what a link claims; `target` is the linked record, `None` if the verifier does not have it.
+/// Checks the claim of a link. `target` is the linked record, `None` if the verifier does not have it.
 ///
 /// # Example
 ///
@@ -89,8 +89,8 @@ pub fn check(link: &Link, target: Option<&EvidenceRecord>) -> Result<(), Freshne
     }
 }
 
-/// True if the call may have rested on an answer after its window, as far as the records say: they claim
-/// nothing, and the linked answer has a window or is not known.
+/// True if, as far as the records say, the call may have relied on an answer after its window: they claim
+/// nothing, and the linked answer has a window or is unknown.
 pub fn is_unclaimed(link: &Link, target: Option<&EvidenceRecord>) -> bool {
     link.fresh.is_none()
         && link.role != Some(LinkRole::LookedAt)
@@ -101,7 +101,7 @@ fn window(record: &EvidenceRecord) -> Option<&String> {
     record.reply.as_ref()?.valid_until.as_ref()
 }
 
-/// A time as something that can be compared: its seconds as text, and nine digits of the rest.
+/// Parses a time into a comparable form: its seconds as text, and nine digits of the fraction.
 fn instant(text: &str) -> Option<(&str, String)> {
     let (seconds, rest) = text.strip_suffix('Z')?.split_at_checked(19)?;
     let shape = "0000-00-00T00:00:00".bytes();

@@ -1,6 +1,6 @@
-//! Lower-case hexadecimal, the one spelling that the formats here know.
+//! Lower-case hexadecimal, the only spelling in these formats.
 
-/// The text of these bytes.
+/// Encodes bytes.
 pub fn encode(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from(nibble + if nibble < 10 { b'0' } else { b'a' - 10 });
     let mut text = String::with_capacity(bytes.len() * 2);
@@ -11,7 +11,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text; none where it is not `N` bytes in lower-case digits.
+/// Decodes a text; `None` if it is not `N` bytes in lower-case digits.
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;

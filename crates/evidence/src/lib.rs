@@ -1,13 +1,13 @@
-//! The evidence log without I/O: what is hashed, signed and sealed, and how a stranger checks it.
+//! The evidence log without I/O: hashing, signing and sealing, and the checks of a third party.
 //!
-//! Nothing here reads a clock, draws randomness or touches a file: nonces, salts and times are
-//! arguments, so the same input always gives the same bytes. Read the modules in this order:
+//! Nothing here reads a clock, generates randomness or touches a file: nonces, salts and times are arguments,
+//! so the same input always gives the same bytes. Read the modules in this order:
 //!
-//! 1. [`tree`]: the Merkle tree over the leaves, and proofs in it; [`tile`]: how a store keeps it;
+//! 1. [`tree`]: the Merkle tree over the leaves, and its proofs; [`tile`]: its form in a store;
 //! 2. [`note`] and [`checkpoint`]: the signed statement "the tree of this size has this root";
-//! 3. [`seal`]: what a user's key does, and who keeps that key;
-//! 4. [`freshness`]: what a record claims about the answers that it links;
-//! 5. [`bundle`]: some records in one file, and the checks that a stranger makes.
+//! 3. [`seal`]: the uses of a user's key, and the services that keep that key;
+//! 4. [`freshness`]: claims of a record about the answers that it links;
+//! 5. [`bundle`]: some records in one file, and the checks of a third party.
 //!
 //! The formats are specified in `docs/evidence-format.md`.
 //!

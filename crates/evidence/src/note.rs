@@ -1,4 +1,4 @@
-//! Signed notes (C2SP signed-note): a text, and lines that say who signed it.
+//! Signed notes (C2SP signed-note): a text with its signature lines.
 
 use std::fmt;
 
@@ -9,55 +9,55 @@ use countersign_contract::Digest;
 
 use crate::hex;
 
-/// A longer note is not read.
+/// Maximum length of a note that is read, in bytes.
 pub const NOTE_BYTES_MAX: usize = 256 * 1024;
 
-/// A note with more signatures is not read.
+/// Maximum number of signatures of a note that is read.
 pub const SIGNATURES_MAX: usize = 100;
 
-/// The algorithm byte of Ed25519 in key ids and key texts.
+/// Algorithm byte of Ed25519 in key ids and key texts.
 const ED25519_ID: u8 = 1;
 
-/// How a signature line begins: an em dash and a space.
+/// Beginning of a signature line: an em dash and a space.
 const SIGNATURE_PREFIX: &str = "\u{2014} ";
 
-/// What can be wrong with a note, a key or a name.
+/// A fault of a note, a key or a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// The name of a key.
+    /// The name of a key is not valid.
     #[error(
         "the key name {0:?} is not valid: it is empty or has a space, a control character or a plus"
     )]
     InvalidName(String),
-    /// The text of a key.
+    /// The text is not a verifier key, usually because it was cut off when it was copied.
     #[error(
         "not a verifier key: expected NAME+HASH+BASE64 of an Ed25519 key, with the hash of the two"
     )]
     InvalidKey,
-    /// The note itself.
+    /// The text is not a signed note, usually because its line breaks were changed.
     #[error("not a signed note: {0}")]
     Malformed(&'static str),
-    /// Nobody we know signed it.
+    /// The note has no signature of the given key, usually because it is from another log.
     #[error("the note is not signed by {name:?}")]
     NotSigned {
-        /// The key that was looked for.
+        /// Name of the key.
         name: String,
     },
-    /// The signature is not of this text.
+    /// The signature does not match the text, usually because the text was altered.
     #[error("the signature of {name:?} is not of this text")]
     WrongSignature {
-        /// The key that it claims to be of.
+        /// Name of the key in the signature line.
         name: String,
     },
 }
 
-/// Signs notes under a name. Made of a seed that is kept elsewhere.
+/// A key that signs notes under a name. It is derived from a seed that is kept elsewhere.
 pub struct SigningKey {
     pair: Ed25519KeyPair,
     public: VerifyingKey,
 }
 
-/// Who a signature is by: a name and a public key. Its text is `NAME+HASH+BASE64`.
+/// Identity of a signer: a name and a public key. Its text form is `NAME+HASH+BASE64`.
 ///
 /// # Example
 ///
@@ -75,28 +75,28 @@ pub struct VerifyingKey {
     public: [u8; 32],
 }
 
-/// A note as it was read: nothing about it is proved yet.
+/// A parsed note; its signatures are not verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The text that was signed, with its last newline.
+    /// Text that was signed, with its last newline.
     pub text: String,
-    /// Who claims to have signed it, in their order; those of unknown keys stay.
+    /// Claimed signatures in their order; those of unknown keys are kept.
     pub signatures: Vec<Signature>,
 }
 
 /// One signature line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// The name of the key.
+    /// Name of the key.
     pub name: String,
-    /// Tells keys of one name apart.
+    /// Id that tells keys of the same name apart.
     pub key_id: [u8; 4],
-    /// The rest, whose meaning depends on the kind of the key.
+    /// The other bytes, whose meaning depends on the kind of the key.
     pub bytes: Vec<u8>,
 }
 
 impl SigningKey {
-    /// The key of a 32-byte seed, under this name.
+    /// Creates the key of a 32-byte seed, under this name.
     pub fn from_seed(name: impl Into<String>, seed: &[u8; 32]) -> Result<Self, NoteError> {
         let name = checked_name(name.into())?;
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| NoteError::InvalidKey)?;
@@ -106,17 +106,17 @@ impl SigningKey {
         Ok(Self { pair, public })
     }
 
-    /// What others need to check the signatures.
+    /// Returns the public key that verifies the signatures.
     pub fn verifying_key(&self) -> VerifyingKey {
         self.public.clone()
     }
 
-    /// The name that it signs under.
+    /// Returns the name that it signs under.
     pub fn name(&self) -> &str {
         &self.public.name
     }
 
-    /// The signed note of a text.
+    /// Signs a text as a note.
     pub fn sign(&self, text: &str) -> Result<String, NoteError> {
         check_text(text)?;
         let signature = self.pair.sign(text.as_bytes());
@@ -127,7 +127,7 @@ impl SigningKey {
     }
 }
 
-/// A secret stays out of logs.
+/// Omits the secret, so that it stays out of logs.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SigningKey({})", self.public)
@@ -135,23 +135,23 @@ impl fmt::Debug for SigningKey {
 }
 
 impl VerifyingKey {
-    /// The name and the public key.
+    /// Creates a key from its name and public bytes.
     pub fn new(name: impl Into<String>, public: [u8; 32]) -> Result<Self, NoteError> {
         let name = checked_name(name.into())?;
         Ok(Self { name, public })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The Ed25519 public key.
+    /// Returns the Ed25519 public key.
     pub const fn public_bytes(&self) -> &[u8; 32] {
         &self.public
     }
 
-    /// The first four bytes of the hash of name and key.
+    /// Returns the first four bytes of the hash of name and key.
     pub fn key_id(&self) -> [u8; 4] {
         let mut bytes = self.name.clone().into_bytes();
         bytes.extend_from_slice(&[b'\n', ED25519_ID]);
@@ -198,7 +198,7 @@ impl std::str::FromStr for VerifyingKey {
 }
 
 impl Note {
-    /// Reads a note without checking any signature.
+    /// Parses a note without verifying any signature.
     pub fn parse(note: &str) -> Result<Self, NoteError> {
         if note.len() > NOTE_BYTES_MAX {
             return Err(NoteError::Malformed("it is too long"));
@@ -218,7 +218,7 @@ impl Note {
         })
     }
 
-    /// Counts the signatures of other keys, which nobody checks here.
+    /// Counts the signatures of other keys, which are not verified here.
     pub fn signatures_of_others(&self, key: &VerifyingKey) -> usize {
         let id = key.key_id();
         let of_others =
@@ -226,7 +226,7 @@ impl Note {
         self.signatures.iter().filter(of_others).count()
     }
 
-    /// Checks that this key signed the text. Signatures of other keys are neither needed nor in the way.
+    /// Checks that this key signed the text. Signatures of other keys are ignored.
     pub fn verify(&self, key: &VerifyingKey) -> Result<(), NoteError> {
         let id = key.key_id();
         let ours = |signature: &&Signature| signature.name == key.name && signature.key_id == id;
@@ -236,7 +236,7 @@ impl Note {
             return Err(NoteError::NotSigned { name: name() });
         }
         let public = UnparsedPublicKey::new(&ED25519, key.public);
-        // A second line of the same key that is wrong is a sign of tampering too.
+        // A second, wrong line of the same key is a sign of tampering too.
         signatures
             .try_for_each(|signature| public.verify(self.text.as_bytes(), &signature.bytes))
             .map_err(|_| NoteError::WrongSignature { name: name() })
@@ -273,7 +273,8 @@ fn checked_name(name: String) -> Result<String, NoteError> {
     Ok(name)
 }
 
-/// Other control characters could make a terminal show another text than the one that was signed.
+/// Checks the text of a note. Other control characters could make a terminal show another text than the one
+/// that was signed.
 fn check_text(text: &str) -> Result<(), NoteError> {
     if !text.ends_with('\n') {
         return Err(NoteError::Malformed("its text does not end with a newline"));

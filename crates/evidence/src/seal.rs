@@ -1,8 +1,8 @@
-//! What a user's key does: seal what was said, and name the user without naming them.
+//! Uses of a user's key: sealing content, and deriving pseudonyms of the user.
 //!
-//! Everything personal that is kept depends on one secret of 32 bytes for each user. When it is
-//! destroyed, sealed payloads stay closed, subjects and fingerprints cannot be made again, and the
-//! salts of the commitments, which lie in the payloads, are gone with them.
+//! All stored personal data depends on one 32-byte secret for each user. When it is destroyed, sealed payloads
+//! cannot be opened, subjects and fingerprints cannot be derived again, and the salts of the commitments, which
+//! are in the payloads, are lost with them.
 
 mod kms;
 
@@ -17,53 +17,53 @@ use zeroize::Zeroizing;
 use crate::hex;
 pub use kms::{Kms, KmsError, KmsFuture, MasterKey};
 
-/// The [`commit`] domain of arguments.
+/// [`commit`] domain of arguments.
 pub const DOMAIN_ARGUMENTS: &str = "arguments";
 
-/// The [`commit`] domain of answers.
+/// [`commit`] domain of answers.
 pub const DOMAIN_DATA: &str = "data";
 
-/// The [`commit`] domain of the text that a caller sent.
+/// [`commit`] domain of the text that a caller sent.
 pub const DOMAIN_RAW: &str = "raw";
 
-/// The [`commit`] domain of what a person was shown.
+/// [`commit`] domain of the text that a person was shown.
 pub const DOMAIN_SHOWN: &str = "shown";
 
-/// The prefix of a request id that stands for one that the caller chose.
+/// Prefix of a request id that stands for one that the caller chose.
 pub const REQUEST_PREFIX: &str = "rq_";
 
-/// How many bytes sealing adds.
+/// Number of bytes that sealing adds.
 pub const OVERHEAD_BYTES: usize = 1 + NONCE_BYTES + TAG_BYTES;
 
-/// The first byte of everything sealed: AES-256-GCM-SIV with a key derived as below.
+/// First byte of everything sealed: AES-256-GCM-SIV with a key derived as below.
 const VERSION: u8 = 1;
 
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 
-/// Why sealed bytes stay closed.
+/// Reason why sealed bytes cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Not even the frame is there.
+    /// The bytes are shorter than the frame of sealed bytes, usually because they were cut off.
     #[error("sealed bytes have {found} bytes; at least {OVERHEAD_BYTES} are needed")]
     TooShort {
-        /// How many there are.
+        /// Number of bytes.
         found: usize,
     },
-    /// Sealed by a later version, or not at all.
+    /// The first byte is an unknown version: a later version sealed the bytes, or they are not sealed.
     #[error("sealed bytes of version {found} are not known; expected {VERSION}")]
     UnknownVersion {
-        /// The first byte.
+        /// First byte.
         found: u8,
     },
-    /// Another key, another place, or other bytes than were sealed: by design they look alike.
+    /// The key or the place is wrong, or the bytes were altered: by design these look alike.
     #[error("the sealed bytes do not open: wrong key, wrong context or altered")]
     Refused,
 }
 
 /// Commits to a value without showing it: SHA-256 over the domain, a salt and the canonical JSON.
 ///
-/// Without the salt the value cannot be guessed, however few values there could be.
+/// Without the salt the value cannot be guessed, even if there are few possible values.
 ///
 /// # Example
 ///
@@ -83,8 +83,8 @@ pub fn commit(domain: &str, salt: &[u8; 32], canonical: &[u8]) -> Digest {
     Digest(to_array(context.finish().as_ref()))
 }
 
-/// The salt of one value of a payload, derived from the payload's own salt. Whoever is shown the salt of one
-/// value cannot compute that of another.
+/// Derives the salt of one value of a payload from the payload's own salt. A verifier that is shown the salt of
+/// one value cannot compute that of another.
 ///
 /// # Example
 ///
@@ -101,9 +101,14 @@ pub fn salt_of(payload_salt: &[u8; 32], domain: &str) -> [u8; 32] {
     )
 }
 
-/// The secret of one user, ready for use. It is never shown and wiped when dropped.
+/// Id of one key of a user, by which a store tells it from a later key of the same user. It reveals nothing
+/// about the secret that it is derived from, and stays the same under another master key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub [u8; 16]);
+
+/// The secret of one user, ready for use. It is never shown, and is wiped when dropped.
 ///
-/// Make one when the user is first met and keep it: building it derives seven keys.
+/// Build it once and keep it: building derives seven keys and an id.
 ///
 /// # Example
 ///
@@ -118,6 +123,7 @@ pub fn salt_of(payload_salt: &[u8; 32], domain: &str) -> [u8; 32] {
 /// ```
 pub struct UserKey {
     secret: Zeroizing<[u8; 32]>,
+    id: KeyId,
     seal: SealKey,
     subject: hmac::Key,
     fingerprint: hmac::Key,
@@ -128,11 +134,16 @@ pub struct UserKey {
 }
 
 impl UserKey {
-    /// The key of these 32 bytes, which come from a cryptographic source of randomness.
+    /// Creates the key of these 32 bytes, which must come from a cryptographic source of randomness.
     pub fn from_bytes(secret: &[u8; 32]) -> Self {
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let mac = |label| hmac::Key::new(hmac::HMAC_SHA256, &*derive(&root, label));
+        let mut id = [0; 16];
+        id.iter_mut()
+            .zip(derive(&root, "id").iter())
+            .for_each(|(to, from)| *to = *from);
         Self {
+            id: KeyId(id),
             seal: SealKey::new(&derive(&root, "seal")),
             subject: mac("subject"),
             fingerprint: mac("fingerprint"),
@@ -144,55 +155,60 @@ impl UserKey {
         }
     }
 
-    /// The secret itself, for those who wrap it.
+    /// Returns the id of the key.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// Returns the secret itself, for wrapping.
     pub fn secret_bytes(&self) -> &[u8; 32] {
         &self.secret
     }
 
-    /// Seals bytes for one place: `aad` says which, and only there they open again. A nonce is random
-    /// and used once; used twice with the same key it shows only whether the two texts are equal.
+    /// Seals bytes for one place: `aad` names it, and they only open with the same `aad`. A nonce is random and
+    /// used once; if it is used twice with the same key, it only reveals whether the two texts are equal.
     pub fn seal(&self, nonce: [u8; 12], aad: &[u8], plain: &[u8]) -> Vec<u8> {
         self.seal.seal(nonce, aad, plain)
     }
 
-    /// What [`UserKey::seal`] sealed.
+    /// Opens what [`UserKey::seal`] sealed.
     pub fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
         self.seal.open(aad, sealed)
     }
 
-    /// How the log names this user: 32 hexadecimal digits.
+    /// Derives the log's pseudonym of this user: 32 hexadecimal digits.
     pub fn subject(&self, user_id: &str) -> String {
         short_text(&self.subject, &[user_id.as_bytes()])
     }
 
-    /// Equal for equal bytes of this user, such as the arguments of a call.
+    /// Derives a fingerprint of bytes, such as the arguments of a call: equal for equal bytes of this user.
     pub fn fingerprint(&self, bytes: &[u8]) -> [u8; 32] {
         mac(&self.fingerprint, &[bytes])
     }
 
-    /// What a sealed value can be found by.
+    /// Derives an index key by which a sealed value can be found.
     pub fn index(&self, value: &[u8]) -> [u8; 32] {
         mac(&self.index, &[value])
     }
 
-    /// How the log names an idempotency key of this user.
+    /// Derives the log's pseudonym of an idempotency key of this user.
     pub fn key_digest(&self, key: &str) -> [u8; 32] {
         mac(&self.key, &[key.as_bytes()])
     }
 
-    /// How the log names something that a caller or an issuer chose, such as a request id: 32 hexadecimal
-    /// digits. `what` keeps names of different kinds apart.
+    /// Derives the log's pseudonym of a name that a caller or an issuer chose, such as a request id: 32
+    /// hexadecimal digits. `what` separates different kinds of names.
     pub fn chosen(&self, what: &str, name: &str) -> String {
         short_text(&self.chosen, &[what.as_bytes(), &[0], name.as_bytes()])
     }
 
-    /// How the log names a request id that the caller chose.
+    /// Derives the log's pseudonym of a request id that the caller chose.
     pub fn request_id(&self, chosen: &RequestId) -> RequestId {
         checked_id(&self.chosen("request", chosen.as_str()))
     }
 
-    /// The key that a tool sends on to its provider for this call: 32 hexadecimal digits. It is the
-    /// same for every attempt, and tells the provider nothing about the caller's own key.
+    /// Derives the idempotency key that a tool sends to its provider for this call: 32 hexadecimal digits. It
+    /// is the same for every attempt, and reveals nothing about the caller's own key.
     pub fn downstream_key(&self, tool: &str, key: &str) -> String {
         let length = (tool.len() as u64).to_be_bytes();
         short_text(
@@ -202,14 +218,14 @@ impl UserKey {
     }
 }
 
-/// A secret stays out of logs.
+/// Omits the secret, so that it stays out of logs.
 impl fmt::Debug for UserKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UserKey(..)")
     }
 }
 
-/// An AES-256-GCM-SIV key and the frame around what it sealed.
+/// An AES-256-GCM-SIV key, with the frame of its sealed bytes.
 struct SealKey(LessSafeKey);
 
 impl SealKey {
@@ -257,7 +273,7 @@ impl SealKey {
     }
 }
 
-/// One key of a secret for each use, so that no use can be played off against another.
+/// Derives one key of a secret for each use, so that the uses are independent.
 fn derive(root: &hmac::Key, label: &str) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(mac(
         root,

@@ -1,8 +1,8 @@
-//! How a store keeps the tree: tiles of 256 hashes and bundles of entries (C2SP tlog-tiles).
+//! The stored form of the tree: tiles of 256 hashes and bundles of entries (C2SP tlog-tiles).
 //!
-//! A store has one row for each [`TileId`]: 32 bytes for every hash that there is so far, overwritten
-//! as the tile grows. A reader takes the beginning of a row that is longer than it asked for, so a
-//! proof for an older tree is read from the same rows.
+//! A store has one row for each [`TileId`]: 32 bytes for every hash so far, overwritten as the tile grows. A
+//! reader uses the beginning of a row that is longer than requested, so a proof for an older tree is read from
+//! the same rows.
 
 mod entries;
 mod path;
@@ -16,27 +16,28 @@ use crate::tree::{self, Frontier, Hash, ProofError};
 pub use entries::{EntriesError, decode_entries, encode_entries};
 pub use path::{InvalidPath, TileKind, TilePath};
 
-/// How many levels of the tree a tile spans.
+/// Number of tree levels that a tile spans.
 pub const HEIGHT: u32 = 8;
 
-/// How many hashes a full tile has.
+/// Number of hashes in a full tile.
 pub const WIDTH: u16 = 1 << HEIGHT;
 
-/// The tiles of a tree, or those of them that a proof needs.
+/// Tiles of a tree, or those of them that a proof needs.
 pub type TileMap = BTreeMap<TileId, Vec<u8>>;
 
-/// Which tile: the `index`th of its level, counted from the leaves.
+/// Position of a tile: the `index`th of its level, counted from the leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TileId {
-    /// 0 for leaf hashes; each level stands for [`HEIGHT`] levels of the tree.
+    /// Level: 0 for leaf hashes; each level stands for [`HEIGHT`] levels of the tree.
     pub level: u8,
-    /// Its number in the level.
+    /// Index within the level.
     pub index: u64,
 }
 
-/// Where tiles come from.
+/// A source of tiles.
 pub trait TileReader {
-    /// At least the first `width` hashes of a tile; more are ignored, none or fewer fail the proof.
+    /// Returns at least the first `width` hashes of a tile. Further ones are ignored; `None` or fewer fail the
+    /// proof.
     fn tile(&self, id: TileId, width: u16) -> Option<Cow<'_, [u8]>>;
 }
 
@@ -52,13 +53,13 @@ impl<S: BuildHasher> TileReader for HashMap<TileId, Vec<u8>, S> {
     }
 }
 
-/// How many hashes a tile has in a tree of `size` leaves.
+/// Returns the number of hashes that a tile has in a tree of `size` leaves.
 pub const fn width_at(id: TileId, size: u64) -> u16 {
     let in_level = match size.checked_shr(id.level as u32 * HEIGHT) {
         Some(hashes) => hashes,
         None => 0,
     };
-    // The widest tile starts far below the largest index, so the product cannot overflow unnoticed.
+    // The widest tile starts far below the largest index, so an overflow of the product cannot go unnoticed.
     let before = id.index.saturating_mul(WIDTH as u64);
     let width = in_level.saturating_sub(before);
     if width < WIDTH as u64 {
@@ -68,10 +69,10 @@ pub const fn width_at(id: TileId, size: u64) -> u16 {
     }
 }
 
-/// Appends to a tree that is kept as tiles.
+/// Appends to a tree that is stored as tiles.
 ///
-/// It holds the unfinished tile of every level and nothing else: at most 8 KiB a level. Clone it to
-/// try a transaction that may fail.
+/// It holds only the unfinished tile of every level: at most 8 KiB for each. Clone it to try a transaction that
+/// may fail.
 ///
 /// # Example
 ///
@@ -91,12 +92,12 @@ pub const fn width_at(id: TileId, size: u64) -> u16 {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TileWriter {
     frontier: Frontier,
-    /// The unfinished row of each level; a level that has none is empty.
+    /// Unfinished row of each level; empty if a level has none.
     rows: Vec<Vec<Hash>>,
 }
 
 impl TileWriter {
-    /// Of an empty log.
+    /// Creates the writer of an empty log.
     pub const fn new() -> Self {
         Self {
             frontier: Frontier::new(),
@@ -104,7 +105,7 @@ impl TileWriter {
         }
     }
 
-    /// Where a log of `size` leaves stopped. The reader needs [`TileWriter::tiles_to_resume`] only.
+    /// Resumes a log of `size` leaves. The reader only needs [`TileWriter::tiles_to_resume`].
     pub fn resume(size: u64, reader: &impl TileReader) -> Result<Self, ProofError> {
         let mut rows = Vec::new();
         for (id, width) in Self::tiles_to_resume(size) {
@@ -123,7 +124,7 @@ impl TileWriter {
         Ok(Self { frontier, rows })
     }
 
-    /// The unfinished tiles of a log of `size` leaves, each with its width.
+    /// Returns the unfinished tiles of a log of `size` leaves, each with its width.
     pub fn tiles_to_resume(size: u64) -> Vec<(TileId, u16)> {
         let in_level = |level: u8| size >> (u32::from(level) * HEIGHT);
         (0..8)
@@ -136,11 +137,11 @@ impl TileWriter {
             .collect()
     }
 
-    /// Appends leaves; returns the rows to write, each whole. The work is linear in the new leaves.
+    /// Appends leaves. Returns the complete rows to write. The work is linear in the number of new leaves.
     pub fn append(&mut self, leaves: &[Hash]) -> Vec<(TileId, Vec<u8>)> {
         let mut written = Vec::new();
         let mut size = self.frontier.size();
-        // Whether the unfinished row of a level has something new in it.
+        // True for a level whose unfinished row has changed.
         let mut changed: Vec<bool> = vec![false; self.rows.len()];
         for leaf in leaves {
             self.frontier.push(*leaf);
@@ -175,7 +176,7 @@ impl TileWriter {
         written
     }
 
-    /// The right edge, and with it size and root.
+    /// Returns the right edge, which has the size and the root.
     pub const fn frontier(&self) -> &Frontier {
         &self.frontier
     }

@@ -1,7 +1,7 @@
-//! The Merkle tree of RFC 6962: hashes, the right edge that grows, and proofs.
+//! The Merkle tree of RFC 6962: hashes, the growing right edge, and proofs.
 //!
-//! A proof is planned first (which nodes it needs) and then read, so that a store can fetch all the
-//! tiles of a proof at once: [`tiles_for_inclusion`], [`tiles_for_consistency`].
+//! A proof is planned first (its nodes are determined) and then read, so that a store can fetch all the tiles
+//! of a proof at once: [`tiles_for_inclusion`], [`tiles_for_consistency`].
 
 mod plan;
 mod verify;
@@ -16,41 +16,41 @@ pub use verify::{InvalidProof, verify_consistency, verify_inclusion};
 /// A node of the tree: a SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// The largest tree there can be; far beyond what can be written, and it keeps the sums from overflowing.
+/// Maximum number of leaves; far beyond any real log, and small enough that sums do not overflow.
 pub const SIZE_MAX: u64 = 1 << 62;
 
-/// A proof was asked for that cannot be given.
+/// Reason why a requested proof cannot be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The leaf is not in a tree of this size.
     #[error("leaf {index} is not in a tree of {size} leaves")]
     NotInTree {
-        /// The leaf.
+        /// Index of the leaf.
         index: u64,
-        /// The size of the tree.
+        /// Size of the tree.
         size: u64,
     },
-    /// A tree does not grow by losing leaves.
+    /// The later tree is smaller than the earlier one, usually because the two sizes were swapped.
     #[error("a tree of {new} leaves did not grow from one of {old}")]
     NotGrown {
-        /// The size that should be the earlier one.
+        /// Size that should be the earlier one.
         old: u64,
-        /// The size that should be the later one.
+        /// Size that should be the later one.
         new: u64,
     },
-    /// The reader does not have a tile that the tree has.
+    /// The reader lacks a tile of the tree, usually because the store is damaged or incomplete.
     #[error("tile {level}/{index} of width {width} is missing or cut short")]
     MissingTile {
-        /// Its level.
+        /// Level of the tile.
         level: u8,
-        /// Its index in the level.
+        /// Index in the level.
         index: u64,
-        /// How many hashes of it are needed.
+        /// Number of hashes that are needed.
         width: u16,
     },
 }
 
-/// The hash of a leaf: SHA-256 of a zero byte and the leaf.
+/// Computes the hash of a leaf: SHA-256 of a zero byte and the leaf.
 pub fn leaf_hash(leaf: &[u8]) -> Hash {
     let mut context = Context::new(&SHA256);
     context.update(&[0]);
@@ -58,7 +58,7 @@ pub fn leaf_hash(leaf: &[u8]) -> Hash {
     to_hash(context.finish())
 }
 
-/// The hash of an inner node: SHA-256 of a one byte and its two children.
+/// Computes the hash of an inner node: SHA-256 of a one byte and its two children.
 pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     let mut bytes = [1; 65];
     let (_, children) = bytes.split_at_mut(1);
@@ -68,12 +68,12 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     to_hash(digest(&SHA256, &bytes))
 }
 
-/// The root of a tree without leaves: SHA-256 of nothing.
+/// Returns the root of a tree without leaves: SHA-256 of nothing.
 pub fn empty_root() -> Hash {
     to_hash(digest(&SHA256, b""))
 }
 
-/// The right edge of a tree: all that is needed to append to it and to know its root.
+/// The right edge of a tree: everything that is needed to append to it and to compute its root.
 ///
 /// One hash for every set bit of the size: the perfect subtrees that the tree consists of, the
 /// largest first.
@@ -95,7 +95,7 @@ pub struct Frontier {
     hashes: Vec<Hash>,
 }
 
-/// The number of hashes does not belong to the size.
+/// The number of hashes does not match the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a tree of {size} leaves has an edge of {expected} hashes, not {found}")]
 pub struct InvalidFrontier {
@@ -105,7 +105,7 @@ pub struct InvalidFrontier {
 }
 
 impl Frontier {
-    /// Of the empty tree.
+    /// Creates the edge of the empty tree.
     pub const fn new() -> Self {
         Self {
             size: 0,
@@ -113,7 +113,7 @@ impl Frontier {
         }
     }
 
-    /// As it was kept.
+    /// Restores a stored edge.
     pub fn from_parts(size: u64, hashes: Vec<Hash>) -> Result<Self, InvalidFrontier> {
         let expected = size.count_ones();
         if size > SIZE_MAX || hashes.len() != expected as usize {
@@ -130,7 +130,7 @@ impl Frontier {
     /// Appends one leaf.
     pub fn push(&mut self, leaf: Hash) {
         let mut node = leaf;
-        // Every trailing one bit is a perfect subtree that the new leaf completes to a larger one.
+        // For every trailing one bit, the new leaf completes a perfect subtree to a larger one.
         for _ in 0..self.size.trailing_ones() {
             if let Some(left) = self.hashes.pop() {
                 node = node_hash(&left, &node);
@@ -140,23 +140,24 @@ impl Frontier {
         self.size += 1;
     }
 
-    /// How many leaves the tree has.
+    /// Returns the number of leaves.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The root of the tree.
+    /// Returns the root of the tree.
     pub fn root(&self) -> Hash {
         fold(&self.hashes).unwrap_or_else(empty_root)
     }
 
-    /// The hashes to keep, for [`Frontier::from_parts`].
+    /// Returns the hashes to store, for [`Frontier::from_parts`].
     pub fn hashes(&self) -> &[Hash] {
         &self.hashes
     }
 }
 
-/// That leaf `index` is in the tree of `size` leaves: the siblings on the way to the root, lowest first.
+/// Builds the proof that leaf `index` is in the tree of `size` leaves: the siblings on the way to the root,
+/// lowest first.
 pub fn inclusion_proof(
     index: u64,
     size: u64,
@@ -165,7 +166,7 @@ pub fn inclusion_proof(
     Plan::inclusion(index, size)?.read(reader)
 }
 
-/// That the tree of `new` leaves begins with the tree of `old` leaves.
+/// Builds the proof that the tree of `new` leaves begins with the tree of `old` leaves.
 pub fn consistency_proof(
     old: u64,
     new: u64,
@@ -174,28 +175,28 @@ pub fn consistency_proof(
     Plan::consistency(old, new)?.read(reader)
 }
 
-/// The tiles that [`inclusion_proof`] reads, each with the width that it needs at least.
+/// Returns the tiles that [`inclusion_proof`] reads, each with its minimum width.
 pub fn tiles_for_inclusion(index: u64, size: u64) -> Result<Vec<(TileId, u16)>, ProofError> {
     Ok(Plan::inclusion(index, size)?.tiles())
 }
 
-/// The tiles that [`consistency_proof`] reads, each with the width that it needs at least.
+/// Returns the tiles that [`consistency_proof`] reads, each with its minimum width.
 pub fn tiles_for_consistency(old: u64, new: u64) -> Result<Vec<(TileId, u16)>, ProofError> {
     Ok(Plan::consistency(old, new)?.tiles())
 }
 
-/// The tiles that hold the right edge of a tree of `size` leaves.
+/// Returns the tiles that hold the right edge of a tree of `size` leaves.
 pub fn tiles_for_frontier(size: u64) -> Vec<(TileId, u16)> {
     Plan::frontier(size).tiles()
 }
 
-/// The right edge of a tree of `size` leaves, from its tiles.
+/// Reads the right edge of a tree of `size` leaves from its tiles.
 pub fn frontier(size: u64, reader: &impl TileReader) -> Result<Frontier, ProofError> {
     let hashes = Plan::frontier(size).read(reader)?;
     Ok(Frontier { size, hashes })
 }
 
-/// The hash over subtrees that stand side by side, the largest first.
+/// Computes the hash over adjacent subtrees, the largest first.
 fn fold(hashes: &[Hash]) -> Option<Hash> {
     let (last, rest) = hashes.split_last()?;
     let join = |right: Hash, left: &Hash| node_hash(left, &right);

@@ -1,12 +1,13 @@
-//! What a backup of a SQLite store costs the calls that are committed meanwhile.
+//! Measures how a backup of a SQLite store slows down the calls that are committed meanwhile.
 //!
 //! ```text
 //! cargo run --release -p countersign-store --example backup_under_load -- FOLDER 1024 500
 //! ```
 //!
-//! Fills a store in the folder to so many MiB, commits so many calls a second, each with its key, a document and a record
-//! with its payload, and prints how long commits took before, during and after a backup. Commits are sent on time, whether
-//! or not the ones before were answered, so that a pause is seen by everybody who would have met it.
+//! Fills a store in the folder up to a given number of MiB and commits a given number of calls a second, each
+//! with its key, a document and a record with its payload. Prints the latency of commits before, during and
+//! after a backup. Commits are sent on time, even if earlier ones were not answered, so that a pause shows in
+//! the latency of every call that it delays.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -28,10 +29,10 @@ use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// How long the calls before and after the backup are measured.
+/// Time for which calls are measured before and after the backup.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// The payload of a record that fills the store.
+/// Payload size of a record that fills the store.
 const FILL_BYTES: usize = 256 * 1024;
 
 #[tokio::main]
@@ -96,7 +97,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Calls that are sent on time until somebody asks how long they took.
+/// Calls that are sent on time until the measurement ends.
 struct Load {
     is_over: Arc<AtomicBool>,
     sending: tokio::task::JoinHandle<Result<Vec<Duration>, Failure>>,

@@ -1,12 +1,13 @@
-//! How many calls a PostgreSQL store commits a second, beside bare inserts of one row by as many callers.
+//! Measures the calls that a PostgreSQL store commits a second, compared with plain one-row inserts by as many
+//! callers.
 //!
 //! ```text
 //! cargo run --release -p countersign-store --example postgres_commits -- postgres://app@127.0.0.1/bench
 //! ```
 //!
 //! A call takes its key, writes one document and keeps a record with its payload, all in one commit. The two
-//! sides run in turns, because what a disk does changes from one second to the next. The database has to be
-//! an empty one that may be filled.
+//! sides run in turns, because the speed of a disk changes from one second to the next. The database must be
+//! empty and may be filled.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -26,7 +27,7 @@ use tokio_postgres::{Client, NoTls};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// How long one side runs before it is the other's turn.
+/// Duration of one side's turn.
 const TURN: Duration = Duration::from_secs(3);
 
 const TURNS: usize = 3;
@@ -170,6 +171,7 @@ fn call(number: u64) -> Result<Commit, Failure> {
         }],
         spend: None,
         record: Entry {
+            sealed_under: None,
             id: SnapshotId::new(format!("ev_{number:020}"))?,
             user_id,
             kind: RecordKind::Call,

@@ -1,7 +1,7 @@
 //! Countersign's durable stores: [`sqlite`], one file for one process, and [`postgres`], for many.
 //!
-//! Both keep the promises of [`countersign::ledger`]; the modules of both have the same names, so that
-//! what one does can be read beside what the other does.
+//! Both keep the promises of [`countersign::ledger`]. Their modules have the same names, so that the two
+//! implementations can be read side by side.
 
 pub mod migrate;
 pub mod postgres;

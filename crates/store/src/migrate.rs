@@ -1,4 +1,5 @@
-//! Numbered migrations: which are still to be applied, and whether those that were are the ones we know.
+//! Numbered migrations: finds the pending ones and checks that the applied ones are the ones this program
+//! knows.
 //!
 //! A migration that was applied is never edited. Its checksum is kept beside its number, so an edited
 //! file is noticed at the next start, not when two databases turn out to differ.
@@ -8,16 +9,16 @@ use countersign_contract::Digest;
 /// One step of a schema, compiled into the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
-    /// Counted from 1, without gaps.
+    /// Number of the migration, counted from 1 without gaps.
     pub number: u32,
-    /// What it is about; the rest of its file's name.
+    /// Short name of the migration: the rest of its file's name.
     pub name: &'static str,
-    /// Its statements.
+    /// SQL statements of the migration.
     pub sql: &'static str,
 }
 
 impl Migration {
-    /// Of the statements, byte for byte.
+    /// Returns the SHA-256 digest of the statements, byte for byte.
     pub fn checksum(&self) -> [u8; 32] {
         *Digest::of_bytes(self.sql.as_bytes()).as_bytes()
     }
@@ -37,18 +38,19 @@ pub struct Applied {
 /// The database's schema is not one that this program may work on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationError {
-    /// A newer program has been here.
+    /// The database was last used by a newer program, usually because an update was rolled back.
     #[error(
         "the store has schema {found}, this program knows up to {known}; use the program that last \
          opened it, or a newer one"
     )]
     Newer {
-        /// The newest that was applied.
+        /// Newest migration that was applied.
         found: u32,
-        /// The newest that we have.
+        /// Newest migration that this program knows.
         known: u32,
     },
-    /// It was applied with other statements than ours.
+    /// A migration was applied with other statements than this program has, usually because its file was edited
+    /// after a release.
     #[error(
         "migration {number:04}_{name} was applied with other statements than this program has; use the \
          release that made the store"
@@ -59,7 +61,8 @@ pub enum MigrationError {
         /// Its name here.
         name: &'static str,
     },
-    /// One is missing between others.
+    /// A migration is missing although later ones were applied, usually because rows of the migration table
+    /// were deleted.
     #[error(
         "migration {number:04}_{name} is missing in the store though later ones are there; restore it"
     )]
@@ -71,7 +74,7 @@ pub enum MigrationError {
     },
 }
 
-/// Which of the known migrations are still to be applied, in their order.
+/// Returns the known migrations that are still to be applied, in their order.
 pub fn pending<'m>(
     known: &'m [Migration],
     applied: &[Applied],

@@ -1,10 +1,10 @@
 //! The PostgreSQL store: for any number of processes that share one database.
 //!
 //! Every rule of [`countersign::ledger`] is kept by the statements themselves, at READ COMMITTED and by the
-//! database's own clock, so it does not matter how many processes there are or what their clocks say.
-//! What calls commit goes through a few lanes: each takes all the calls that wait and commits them in one
-//! transaction. A call whose answer is lost with its connection is looked up by its record, which is the
-//! first row that its transaction writes.
+//! database's own clock, so it does not matter how many processes there are or what their clocks say. Commits
+//! of calls go through a few lanes: each lane takes all the calls that wait and commits them in one
+//! transaction. A call whose answer is lost with its connection is looked up by its record, which is the first
+//! row that its transaction writes.
 //!
 //! Read the modules in this order: `commit` is the heart.
 
@@ -43,6 +43,7 @@ use tokio_postgres::types::ToSql;
 use appender::Appender;
 use commit::Lanes;
 use connect::limited;
+use keyring::LostKeys;
 use log::sequence::Edge;
 
 pub use dump::Dump;
@@ -59,15 +60,16 @@ struct Inner {
     pool: Pool,
     options: PostgresOptions,
     lanes: Lanes,
+    lost_keys: LostKeys,
     appender: Appender,
     /// The right edge of the tree as this process left it; one integration at a time.
     edge: Mutex<Option<Edge>>,
-    /// A name that no other process has, and a number: together they name one claiming.
+    /// A name that no other process has, and a counter: together they identify one claim attempt.
     name: String,
     claimings: AtomicU64,
 }
 
-/// What a statement is given.
+/// Parameters of a statement.
 type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl PostgresStore {
@@ -79,7 +81,8 @@ impl PostgresStore {
         schema::check(&client, &options).await?;
         schema::migrate(&mut client, options.binding.as_ref()).await?;
         drop(client);
-        let lanes = Lanes::start(&pool, &options);
+        let lost_keys = LostKeys::default();
+        let lanes = Lanes::start(&pool, &options, &lost_keys);
         let appender = Appender::start(lanes.clone(), &options);
         let name = format!("{:016x}", RandomState::new().hash_one("claiming"));
         Ok(Self {
@@ -87,6 +90,7 @@ impl PostgresStore {
                 pool,
                 options,
                 lanes,
+                lost_keys,
                 appender,
                 edge: Mutex::new(None),
                 name,
@@ -95,7 +99,7 @@ impl PostgresStore {
         })
     }
 
-    /// A name for one claiming: nobody else draws it.
+    /// Returns a unique token for one claim attempt.
     fn claiming(&self) -> String {
         let number = self.inner.claimings.fetch_add(1, Ordering::Relaxed);
         format!("{}-{number}", self.inner.name)
@@ -105,7 +109,7 @@ impl PostgresStore {
         Ok(self.inner.pool.get().await?)
     }
 
-    /// A statement that changes nothing. A connection that broke is replaced once.
+    /// Runs a statement that changes nothing. If the connection breaks, it is tried once more on a new one.
     async fn read(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failure> {
         match self.run(sql, params).await {
             Err(failure) if failure.is_lost() => {
@@ -116,7 +120,7 @@ impl PostgresStore {
         }
     }
 
-    /// One statement, tried once; it is a transaction of its own.
+    /// Runs one statement, once; it is a transaction of its own.
     async fn run(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failure> {
         let client = self.client().await?;
         let answered = limited(self.patience(), async {
@@ -130,12 +134,14 @@ impl PostgresStore {
         answered
     }
 
-    /// The server ends a statement before this; whoever is silent for longer is gone.
+    /// Time limit for an answer of the server. The server ends a statement before it, so a server that is
+    /// silent for longer is gone.
     fn patience(&self) -> Duration {
         patience(&self.inner.options)
     }
 
-    /// A server that went away took every connection with it, also those that have not noticed.
+    /// Drops all idle connections: a server that went away took every connection with it, also those that have
+    /// not noticed.
     fn forget_idle(&self) {
         self.inner.pool.retain(|_, _| false);
     }
@@ -152,22 +158,22 @@ fn patience(options: &PostgresOptions) -> Duration {
     options.statement_timeout + Duration::from_secs(2)
 }
 
-/// A number of ours in a column.
+/// Converts an unsigned number for a `bigint` column.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number of ours from a column; none of them is below zero.
+/// Converts a number from a `bigint` column; the store writes none below zero.
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// A limit for a statement.
+/// Converts a row limit for a statement.
 fn rows(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Microseconds; a thousand years are for ever, and no time that they are added to overflows.
+/// Converts a duration to microseconds, at most a thousand years, so that adding it to a time never overflows.
 fn micros(duration: Duration) -> i64 {
     const MAX: i64 = 1_000 * 365 * 24 * 60 * 60 * 1_000_000;
     i64::try_from(duration.as_micros()).unwrap_or(MAX).min(MAX)

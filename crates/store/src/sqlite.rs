@@ -11,9 +11,9 @@
 //!   the write-ahead log off the writer's.
 //! - `claims`, `documents`, `log`, `keyring`, `installation`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
 //!   statement.
-//! - `open`: the lock of the file, the schema, and what the run before left behind.
+//! - `open`: the lock of the file, the schema, and the state that the previous run left behind.
 //! - `tip`: the end of the log in memory.
-//! - `backup`: one moment of the file, copied and verified while others write; `restore`: its documents, put back.
+//! - `backup`: the file as of one moment, copied and verified while others write; `restore`: puts its documents back.
 
 mod backup;
 mod checkpointer;
@@ -66,8 +66,8 @@ use sealer::Sealer;
 use time::Time;
 use writer::{Writer, WriterParts};
 
-/// A store in a SQLite file. It is closed when it is dropped: what was handed in is written, and the file
-/// is marked as closed.
+/// A store in a SQLite file. It is closed when it is dropped: everything that was queued is written, and the
+/// file is marked as closed.
 ///
 /// # Example
 ///
@@ -91,7 +91,7 @@ pub struct SqliteStore {
     time: Arc<Time>,
     tally: Tally,
     disk: Arc<Disk>,
-    /// One corpus is kept at a time.
+    /// Allows only one corpus to be written at a time.
     keeping: tokio::sync::Mutex<()>,
     path: PathBuf,
     options: SqliteOptions,
@@ -101,22 +101,23 @@ pub struct SqliteStore {
     _lock: File,
 }
 
-/// How a store in a file behaves.
+/// Options of a store in a file.
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// Decides about leases and retention.
+    /// Clock for leases and retention.
     pub clock: Arc<dyn Clock>,
-    /// Nothing is written while the file system has less room than this.
+    /// Minimum free space of the file system, in bytes. Below it nothing is written.
     pub disk_free_bytes_min: u64,
-    /// How many writes may wait for the writer; more wait for room.
+    /// Maximum writes that wait for the writer. Further ones wait for room.
     pub jobs_waiting_max: usize,
-    /// How many records that nobody waits for may wait to be sealed; more make their callers wait.
+    /// Maximum records that are queued for sealing without a waiting caller. While it is reached, further
+    /// callers wait.
     pub drafts_waiting_max: usize,
-    /// How many look-ups, and how many longer reads, are done at once.
+    /// Number of connections for look-ups, and as many for longer reads.
     pub readers: usize,
-    /// What the writer may hold of the file in memory; readers a quarter of it each.
+    /// Size of the writer's page cache in bytes; each reader has a quarter of it.
     pub cache_bytes: usize,
-    /// The keys that the file has to belong to; any file is opened where there are none.
+    /// Keys that the file has to belong to. `None` opens any file.
     pub binding: Option<Binding>,
 }
 
@@ -148,9 +149,8 @@ impl fmt::Debug for SqliteOptions {
 }
 
 impl SqliteStore {
-    /// Opens the file, or makes it; brings its schema up to date. Owners that an earlier run has left
-    /// behind are given up: what they may have done is in doubt, or may be done again, as their tools
-    /// have declared.
+    /// Opens or creates the file and migrates its schema. Claims whose owners were lost with an earlier run are
+    /// given up: their effects become in doubt, or may be retried, as their tools have declared.
     ///
     /// This blocks for as long as the disk takes.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
@@ -203,20 +203,30 @@ impl SqliteStore {
         })
     }
 
-    /// How the run before this one ended: where it was lost, so may be the records of plain reads that
-    /// were about to be written, and the log should say so.
+    /// Returns how the previous run ended. If it was lost, so may be the records of plain reads that were
+    /// queued for writing, and the log should say so.
     pub fn previous_run(&self) -> PreviousRun {
         self.previous
     }
 
-    /// Everything that the file holds at this moment.
+    /// Notes that the log has the record of the lost run. Until then every start reports it, so that a command that
+    /// only looks does not hide a crash.
+    pub async fn lost_run_recorded(&self) -> Result<(), Error> {
+        let closed = self.writer.run(move |session| {
+            open::close_lost_runs(session.connection, session.now)?;
+            Ok(writer::Done::Kept(()))
+        });
+        Ok(closed.await?)
+    }
+
+    /// Starts a dump of everything that the file holds at this moment.
     pub fn dump(&self) -> Result<Dump, Error> {
         let connection = connection::reader(&self.path, &self.options).map_err(Failure::from)?;
         Ok(Dump::start(connection)?)
     }
 
-    /// Looks at every page of the file; an error names the first that is damaged. It takes as long as
-    /// reading the file.
+    /// Checks every page of the file; the error names the first damaged one. It takes as long as reading the
+    /// file.
     pub async fn check(&self) -> Result<(), Error> {
         let found: String = self
             .list(|connection| {
@@ -231,7 +241,7 @@ impl SqliteStore {
         }
     }
 
-    /// What goes through many rows, on a thread that may block.
+    /// Runs a read of many rows on a thread that may block.
     fn list<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -250,13 +260,13 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
-/// Waits for the threads: what was handed in is written when a store is gone.
+/// Joins the threads when it is dropped, so that everything queued is written before the store is gone.
 struct Threads(Vec<JoinHandle<()>>);
 
 impl Drop for Threads {
     fn drop(&mut self) {
         for thread in self.0.drain(..) {
-            // One that has panicked has said so.
+            // A thread that has panicked has already logged it.
             thread.join().ok();
         }
     }

@@ -1,5 +1,5 @@
-//! Everything that a store holds, row by row and in a form that belongs to no database: for moving from
-//! one to the other, and for comparing the two afterwards.
+//! Transfer: everything that a store holds, row by row and independent of the database, for moving from one
+//! store to another and for comparing the two afterwards.
 
 mod copy;
 
@@ -16,141 +16,142 @@ use jiff::Timestamp;
 pub(crate) use copy::Verified;
 pub use copy::{CopyError, Phase, Progress, Report, copy};
 
-/// Reads a whole store, as it was at one moment.
+/// Reads a whole store, as of one moment.
 ///
-/// Rows come in the order of the variants of [`Row`], and within a variant as the variant says, so that
-/// two stores with the same content give the same rows in the same order. Records that are not in the
-/// tree yet have no place to be ordered by: integrate before comparing.
+/// Rows come in the order of the variants of [`Row`], and within a variant as the variant says, so that two
+/// stores with the same content give the same rows in the same order. Records that are not in the tree yet have
+/// no order: integrate before comparing.
 pub trait Source: Send {
-    /// The next rows, at most `limit`; none when there are no more.
+    /// Returns the next rows, at most `limit`; an empty list at the end.
     fn next_batch(&mut self, limit: usize) -> BoxFuture<'_, Result<Vec<Row>, Error>>;
 }
 
-/// One row of a store. Closed: a kind of row that is added does not compile until it is moved too.
+/// One row of a store. The enum is exhaustive, so that a new kind of row does not compile until the transfer
+/// handles it.
 ///
-/// What belongs to a running process is not here: the sequencing lease, and whether the store was closed. Nor
-/// are texts that are searched: they are made again from their files.
+/// State of a running process is left out: the sequencing lease, and whether the store was closed. So are
+/// searchable texts: they are rebuilt from their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// By user.
+    /// A user's key. Ordered by user.
     UserKey {
-        /// Whose key it is.
+        /// User whose key it is.
         user_id: String,
-        /// The key.
+        /// Wrapped key.
         key: WrappedKey,
     },
-    /// By scope.
+    /// A claim. Ordered by scope.
     Claim(Box<StoredClaim>),
-    /// By key, deleted ones too: they keep their version.
+    /// A document. Ordered by key; deleted ones are included, because they keep their version.
     Document {
-        /// Where it is.
+        /// Key of the document.
         key: DocumentKey,
         /// Its version.
         version: u64,
-        /// Sealed; none where it was deleted.
+        /// Sealed body; `None` if the document was deleted.
         body: Option<Vec<u8>>,
-        /// In the order in which they were written.
+        /// Index entries, in the order in which they were written.
         entries: Vec<IndexEntry>,
     },
-    /// By user and collection.
+    /// A collection's shape. Ordered by user and collection.
     Shape {
-        /// Whose collection.
+        /// User whose collection it is.
         user_id: String,
-        /// Which one.
+        /// Name of the collection.
         collection: String,
         /// Its shape.
         shape: u64,
     },
-    /// By place in the tree, those without one last and in the order in which they will get theirs,
-    /// where the store has such an order.
+    /// A record. Ordered by place in the tree; records without a place come last, in the order in which they
+    /// will get theirs, if the store has such an order.
     Record(Box<TransferRecord>),
-    /// By level and index; as far as it is filled.
+    /// A tile of the tree, as far as it is filled. Ordered by level and index.
     Tile {
-        /// Which tile.
+        /// Id of the tile.
         id: TileId,
-        /// 32 for each hash.
+        /// Hashes, 32 bytes each.
         bytes: Vec<u8>,
     },
-    /// The tree; there is exactly one such row.
+    /// Head of the tree; there is exactly one such row.
     Head(Head),
-    /// By size.
+    /// A signed checkpoint. Ordered by size.
     Checkpoint {
-        /// What it says.
+        /// Head that was signed.
         head: Head,
         /// The signed note.
         note: String,
     },
-    /// By user and record, those of the whole user first.
+    /// A legal hold. Ordered by user and record, those of whole users first.
     Hold(Hold),
-    /// By key and window.
+    /// A pot. Ordered by key and window.
     Pot(PotRow),
-    /// By user, id and draw.
+    /// A reservation. Ordered by user, id and draw.
     Reservation(Box<StoredReservation>),
 }
 
-/// A claim with everything that is kept of it.
+/// A claim with all its stored fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredClaim {
-    /// Which one.
+    /// Scope of the claim.
     pub scope: Scope,
-    /// Of the arguments.
+    /// Fingerprint of the arguments.
     pub fingerprint: [u8; 32],
-    /// As it was given with the claim.
+    /// Parts, as they were given with the claim.
     pub parts: Vec<u8>,
-    /// What a lost owner leaves behind.
+    /// Recovery after the owner is lost.
     pub recovery: Recovery,
-    /// The newest attempt.
+    /// Number of the newest attempt.
     pub attempt: u32,
-    /// The call that took it last.
+    /// Id of the call that took the claim last.
     pub request_id: RequestId,
-    /// When it was claimed first.
+    /// Time of the first claim.
     pub first_claim: Timestamp,
-    /// When it was claimed last.
+    /// Time of the newest claim.
     pub claimed_at: Timestamp,
-    /// How it stands.
+    /// State of the claim.
     pub state: ClaimState,
-    /// Until when the owner may be silent, where it runs.
+    /// End of the owner's lease; `None` if the claim is not running.
     pub lease_until: Option<Timestamp>,
-    /// The sealed answer, where it is kept.
+    /// Sealed reply; `None` if it is not kept.
     pub reply: Option<Vec<u8>>,
-    /// Until when the answer is kept, or the tombstone.
+    /// End of retention of the reply or the tombstone.
     pub until: Option<Timestamp>,
 }
 
-/// What a call has set aside in one pot.
+/// A reservation of a call in one pot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReservation {
-    /// Which reservation.
+    /// Id of the reservation.
     pub id: ReservationId,
-    /// Which of its draws.
+    /// Number of the draw within the reservation.
     pub n: u32,
-    /// Which pot.
+    /// Key of the pot.
     pub pot: PotKey,
-    /// In which window, in seconds since 1970.
+    /// Start of the pot's window, in seconds since 1970.
     pub window_start: i64,
-    /// How much.
+    /// Reserved amount.
     pub amount: i64,
-    /// What a lost owner leaves behind.
+    /// Result of the reservation after the owner is lost.
     pub lapse: Lapse,
-    /// Until when the owner may be silent.
+    /// End of the owner's lease.
     pub lease_until: Timestamp,
-    /// The claim that it was made with.
+    /// Claim that the reservation was made with.
     pub claim: Option<Claim>,
 }
 
-/// A record with everything that is kept of it.
+/// A record with all its stored fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferRecord {
-    /// Its row.
+    /// Row of the record.
     pub row: LogRow,
-    /// Its place in the tree; none while it waits for it.
+    /// Place in the tree; `None` while the record waits for it.
     pub index: Option<u64>,
-    /// Whether its owner had been overtaken when it was kept.
+    /// True if the owner had been overtaken when the record was kept.
     pub fenced: bool,
-    /// The canonical JSON of the record.
+    /// Canonical JSON of the record.
     pub leaf: Vec<u8>,
-    /// Sealed; none where there was none, or where it is gone.
+    /// Sealed payload; `None` if there was none, or if it was deleted.
     pub payload: Option<Vec<u8>>,
-    /// Until when the payload is kept; for ever where there is none.
+    /// End of retention of the payload; `None` keeps it for ever.
     pub payload_until: Option<Timestamp>,
 }

@@ -36,7 +36,8 @@ fn it_answers_as_the_model_does() {
     lockstep(&Replicas, 24);
 }
 
-/// A corpus that lost chunks, as one that an earlier release left half written, is not there, and is kept anew.
+/// A corpus that lacks chunks, for example one that an earlier release left half written, counts as missing and
+/// is written again.
 #[tokio::test]
 async fn a_corpus_without_all_its_chunks_is_kept_anew() {
     let url = shared_postgres().fresh_database();

@@ -1,5 +1,5 @@
-//! Moving from a SQLite file to a PostgreSQL database: everything arrives, everything goes on, and what was
-//! changed by somebody else does not arrive at all.
+//! Moving from a SQLite file to a PostgreSQL database: everything arrives and goes on, and a file that was
+//! tampered with is not copied at all.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,6 +17,7 @@ use countersign::ledger::{
 use countersign_contract::Digest;
 use countersign_contract::evidence::EvidenceRecord;
 use countersign_contract::tool::Recovery;
+use countersign_evidence::seal::KeyId;
 use countersign_evidence::tree::{Frontier, leaf_hash};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
@@ -45,12 +46,17 @@ fn sequencing() -> Sequencing {
     }
 }
 
-/// Something of every kind, in every state.
-async fn fill(store: &SqliteStore) {
-    let key = |n: u8| WrappedKey {
+/// Returns the `n`th key; the first has no id, like those of earlier programs.
+fn key(n: u8) -> WrappedKey {
+    WrappedKey {
+        id: (n > 1).then_some(KeyId([n; 16])),
         master: "m".to_owned(),
         bytes: vec![n; 40],
-    };
+    }
+}
+
+/// Fills the store with something of every kind, in every state.
+async fn fill(store: &SqliteStore) {
     store.add_user_key("u_1", key(1)).await.unwrap();
     store.add_user_key("u_2", key(2)).await.unwrap();
     let outcomes = [
@@ -118,7 +124,7 @@ async fn fill(store: &SqliteStore) {
         .unwrap();
 }
 
-/// Money for calls without a claim, and with one.
+/// Makes reservations for calls without a claim, and with one.
 async fn set_aside(store: &SqliteStore) {
     for (n, lapse) in [Lapse::Release, Lapse::Spend].into_iter().enumerate() {
         let reserve = reserve(&format!("ev_reserved{n}"), "u_1", lapse);
@@ -195,7 +201,7 @@ async fn everything_arrives_and_goes_on() {
     grows(&to, tree).await;
 }
 
-/// The tree goes on from the tiles that were copied.
+/// Checks that the tree grows from the copied tiles.
 async fn grows(store: &PostgresStore, before: Head) {
     for n in 0..300_u32 {
         let draft = entry(&format!("ev_new{n}"), "u_1").into();
@@ -229,7 +235,7 @@ async fn a_database_with_something_in_it_is_refused() {
     );
 }
 
-/// What somebody changed in the file is noticed, and nothing of it arrives.
+/// A tampered file is detected, and nothing of it is copied.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_changed_is_refused_and_nothing_arrives() {
     let changes = [

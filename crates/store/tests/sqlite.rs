@@ -38,8 +38,8 @@ fn the_store_and_the_model_agree() {
     lockstep(&Sqlite, 64);
 }
 
-/// A16: a record that somebody has put in beyond the end of the log, or before its beginning, is not taken
-/// for the next one and signed.
+/// A16: a record that was inserted beyond the end of the log, or before its beginning, is not taken for the
+/// next one and signed.
 #[test]
 fn a_record_out_of_place_is_not_continued() {
     for place in [1, 7, -1] {
@@ -60,14 +60,15 @@ fn a_record_out_of_place_is_not_continued() {
     }
 }
 
-/// A21: a record that waits for the tree while its user is erased is not found by that user afterwards; the
-/// number that it would be found by is the same for everybody who can guess the name.
+/// A21: a record that waits for the tree while its user is erased is not found by that user afterwards; anyone
+/// who can guess the name could compute its search term.
 #[tokio::test]
 async fn what_waits_for_the_tree_forgets_its_user_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path, SqliteOptions::default()).expect("a new file");
     let entry = |id: &str, user_id: &str| Entry {
+        sealed_under: None,
         id: SnapshotId::new(id).expect("a name"),
         user_id: user_id.to_owned(),
         kind: RecordKind::Call,

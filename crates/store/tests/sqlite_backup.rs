@@ -1,4 +1,4 @@
-//! A backup of a file that others write to: one moment, whole and verified, or none at all.
+//! Backups of a file that others write to: as of one moment, complete and verified, or none at all.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -27,7 +27,7 @@ async fn sequencer(store: &Arc<SqliteStore>) -> Sequencer {
     sequencer.start(LastStop::default()).await.unwrap()
 }
 
-/// U16: a backup ends while others write without a pause, has whole commits only, and is signed for.
+/// U16: a backup ends under constant writes, has only whole commits, and is signed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_ends_under_constant_writes() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ async fn a_backup_ends_under_constant_writes() {
     assert_eq!(count("SELECT count(*) FROM document"), 2 * records);
 }
 
-/// N1: a copy is opened by whoever restores it and by nobody else, and no other file is overwritten.
+/// N1: only a restore opens a copy, and no other file is overwritten.
 #[tokio::test]
 async fn a_copy_is_a_copy_until_it_is_restored() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Opening a file: who owns it, which schema it has, what the run before left behind.
+//! Opening a file: the lock, the schema's version, and the traces of the previous run.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn refused(path: &Path) -> String {
     error.replace(&path.display().to_string(), "FILE")
 }
 
-/// What a process that is killed leaves behind: the file and its log, and no goodbye.
+/// Copies what a killed process leaves behind: the file and its write-ahead log, not marked as closed.
 fn killed(path: &Path, image: &Path) {
     for suffix in ["", "-wal"] {
         let with = |path: &Path| format!("{}{suffix}", path.display());
@@ -81,7 +81,7 @@ fn another_schema_is_refused() {
     );
     assert_eq!(
         edit("PRAGMA user_version = 99"),
-        "the store has schema 99, this program knows up to 5; use the program that last opened it, or a \
+        "the store has schema 99, this program knows up to 6; use the program that last opened it, or a \
          newer one"
     );
 }
@@ -142,7 +142,7 @@ async fn what_is_damaged_is_not_opened() {
     }
 }
 
-/// A16: a page that the disk has spoilt is told when it is read, and by a check of the whole file.
+/// A16: a damaged page is reported when it is read, and by a check of the whole file.
 #[tokio::test]
 async fn a_spoilt_page_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -177,7 +177,7 @@ async fn a_spoilt_page_is_told() {
     }
 }
 
-/// Design decision 13: a run that did not close the store is noticed by the next one, once.
+/// Design decision 13: every run reports that an earlier one did not close the store, until the log has the record of it.
 #[tokio::test]
 async fn a_lost_run_is_noticed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -212,11 +212,15 @@ async fn a_lost_run_is_noticed() {
     assert!(kept.is_some(), "what was flushed is there");
     drop(after_the_kill);
     let again = open(&image).expect("it was closed");
-    assert_eq!(again.previous_run(), PreviousRun::Closed);
+    assert!(matches!(again.previous_run(), PreviousRun::Lost { .. }));
+    again.lost_run_recorded().await.expect("it is written");
+    drop(again);
+    let recorded = open(&image).expect("it was closed");
+    assert_eq!(recorded.previous_run(), PreviousRun::Closed);
 }
 
-/// A17, A19: an owner whose process is gone has lost its claim at once, whatever its lease; what it
-/// leaves behind goes by its recovery, and its answer still counts where nobody has overtaken it.
+/// A17, A19: an owner whose process is gone loses its claim at once, whatever its lease. The claim's recovery
+/// decides what follows, and the owner's answer still counts if it was not overtaken.
 #[tokio::test]
 async fn the_owners_of_a_killed_run_are_given_up() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -271,7 +275,7 @@ async fn the_owners_of_a_killed_run_are_given_up() {
     assert_eq!(stands.expect("it is settled").state, has_succeeded("yes"));
 }
 
-/// What a killed run had set aside is free again, but for what may have been spent elsewhere.
+/// A killed run's reservations are given back, except those that may have been spent elsewhere.
 #[tokio::test]
 async fn the_money_of_a_killed_run_is_given_up() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -297,7 +301,7 @@ async fn the_money_of_a_killed_run_is_given_up() {
     assert_eq!(shown.collect::<Vec<_>>(), [(1_250, 1_250)]);
 }
 
-/// U7: a file belongs to the keys that made it; whoever brings others is refused before anything is written.
+/// U7: a file belongs to the keys that created it; other keys are refused before anything is written.
 #[tokio::test]
 async fn a_file_belongs_to_its_keys() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -312,6 +316,7 @@ async fn a_file_belongs_to_its_keys() {
     // As an earlier release left it: with keys of users, and nothing that says whose it is.
     let store = SqliteStore::open(&path, SqliteOptions::default()).expect("a new file");
     let wrapped = WrappedKey {
+        id: None,
         master: "m_1".to_owned(),
         bytes: vec![1],
     };

@@ -1,5 +1,5 @@
-//! A write-ahead log that ends too early: what was acknowledged before the place is there, whole; of
-//! what came after it there is nothing.
+//! A write-ahead log that was cut off: every commit acknowledged before the cut is there, complete; of the
+//! later ones there is nothing.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 const COMMITS: u32 = 4;
 
-/// A run that was killed after its last commit, and how long the log was when each was acknowledged.
+/// A run that was killed after its last commit, with the length of the log at each acknowledgement.
 struct Killed {
     database: Vec<u8>,
     log: Vec<u8>,
@@ -41,7 +41,7 @@ async fn killed(folder: &Path) -> Killed {
 }
 
 impl Killed {
-    /// Every place on the way at which a disk may have stopped.
+    /// Returns every sector boundary at which a disk may have stopped.
     fn places(&self) -> impl DoubleEndedIterator<Item = usize> {
         let first = self.acknowledged_at.first().map_or(0, |at| at - 16 * 512);
         (first / 512..=self.log.len() / 512).map(|sector| sector * 512)
@@ -63,9 +63,9 @@ impl Killed {
     }
 }
 
-/// What is there of each commit: key, state and record. Changes nothing.
+/// Counts the rows of each part of the commits: key, state and record. Changes nothing.
 fn counts(path: &Path) -> rusqlite::Result<(String, [u32; 4])> {
-    // It tells where the log ends, which is another place now.
+    // The file remembers where the log ended, which is another place now.
     fs::remove_file(format!("{}-shm", path.display())).ok();
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let checked = database.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
@@ -82,7 +82,7 @@ fn counts(path: &Path) -> rusqlite::Result<(String, [u32; 4])> {
     Ok((checked, counts))
 }
 
-/// A18: at every sector, cut off or zeroed, from the end of the log to before the first commit.
+/// A18: the log is cut off or zeroed at every sector, from its end to before the first commit.
 #[tokio::test]
 async fn a_torn_log_keeps_what_was_acknowledged() {
     let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
@@ -111,7 +111,7 @@ async fn a_torn_log_keeps_what_was_acknowledged() {
     assert_eq!(last, 0);
 }
 
-/// And the store goes on from there: the same calls again are done once.
+/// The store goes on after a torn log: repeated calls are done once.
 #[tokio::test]
 async fn a_store_goes_on_after_a_torn_log() {
     let folder = tempfile::tempdir().expect("a folder");

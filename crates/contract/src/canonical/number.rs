@@ -12,7 +12,7 @@ pub fn number_to_string(number: f64) -> Option<String> {
         .then(|| ryu_js::Buffer::new().format_finite(number).to_owned())
 }
 
-/// Why a number was not written; the caller adds the path.
+/// Reason for which a number was not written; the caller adds the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     TooLarge,

@@ -1,4 +1,4 @@
-//! From JSON text: a strict reader (RFC 8259) that writes what it reads, without a tree between.
+//! From JSON text: a strict reader (RFC 8259) that writes as it reads, without a tree between.
 //!
 //! It has its own stack inside the writer, so no nesting can exhaust the thread's.
 
@@ -152,7 +152,7 @@ impl Scanner<'_, '_> {
         Ok(c)
     }
 
-    /// One `\uXXXX`, or two that are a surrogate pair; the scanner stands behind the first `\u`.
+    /// Reads one `\uXXXX`, or two that are a surrogate pair; the scanner stands behind the first `\u`.
     fn escaped_char(&mut self, start: usize) -> Result<char, Error> {
         let first = self.hex4()?;
         let is_high = (0xd800..0xdc00).contains(&first);

@@ -1,4 +1,4 @@
-//! The published vectors of RFC 8785, what is refused and where, and the laws.
+//! The published vectors of RFC 8785, the refusals with their places, and the laws.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ fn the_sorting_example_of_the_rfc() {
     );
 }
 
-/// An escaped key sorts by what it stands for: `"` is 22, `\` is 5C, a tab is 09.
+/// An escaped key sorts by the character that it stands for: `"` is 22, `\` is 5C, a tab is 09.
 #[test]
 fn escaped_keys_sort_by_their_meaning() {
     check(
@@ -340,7 +340,7 @@ fn writing_appends() {
     assert_eq!(out, br#"x={"a":[],"b":{"c":2,"d":1}}"#);
 }
 
-/// The same rules written down again in the plainest way: recursive, with a tree of decoded keys.
+/// Writes the canonical form by the same rules in the plainest way: recursive, with a tree of decoded keys.
 fn plainly(value: &Value) -> String {
     match value {
         Value::Array(items) => format!(
@@ -437,7 +437,7 @@ proptest! {
         prop_assert_eq!(from_json_text(&canonical), Ok(canonical.clone()));
     }
 
-    /// Nothing but the spelling changes: read back, it is the same value.
+    /// Only the spelling changes: read back, it is the same value.
     #[test]
     fn means_the_same(value in document()) {
         let read: Value = serde_json::from_str(&to_string(&value).unwrap()).unwrap();

@@ -33,7 +33,7 @@ pub(super) fn walk(root: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     }
 }
 
-/// What is still to be written of an open array or object.
+/// Rest of an open array or object that is still to be written.
 enum Rest<'v> {
     Items(std::slice::Iter<'v, Value>),
     Members(serde_json::map::Iter<'v>),

@@ -15,7 +15,7 @@ pub(super) struct Writer<'o> {
     members: Vec<Member>,
 }
 
-/// What is open.
+/// Kind of an open container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Container {
     Array,
@@ -38,7 +38,7 @@ struct Member {
     key_end: usize,
     /// Behind the value; set when the next member starts or the object closes.
     end: usize,
-    /// Whether comparing bytes is comparing UTF-16 code units.
+    /// True if the keys can be compared as bytes instead of as UTF-16 code units.
     plain: bool,
 }
 
@@ -137,7 +137,7 @@ impl<'o> Writer<'o> {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// One character, escaped where it must be.
+    /// Writes one character, escaped if necessary.
     pub(super) fn char(&mut self, c: char) {
         match u8::try_from(c).ok().filter(|byte| needs_escape(*byte)) {
             Some(byte) => self.escape(byte),
@@ -185,7 +185,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Where the writer stands, as a JSON pointer. Only errors ask for it.
+    /// Returns the position of the writer as a JSON pointer. Only errors ask for it.
     pub(super) fn path(&self) -> String {
         let mut path = String::new();
         for (depth, frame) in self.open.iter().enumerate() {
@@ -357,7 +357,7 @@ fn unescaped(key: &[u8]) -> String {
     text
 }
 
-/// Appends a key to a JSON pointer; nothing where the key is not complete yet.
+/// Appends a key to a JSON pointer; does nothing if the key is not complete yet.
 fn push_token(path: &mut String, out: &[u8], member: &Member) {
     if member.key_end > 0 {
         path.push('/');

@@ -1,4 +1,4 @@
-//! JSON text that keeps its bytes: what was committed to, digit for digit.
+//! JSON text that keeps its bytes: the text that was committed to, digit for digit.
 
 use std::fmt;
 

@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::{EvidenceRecord, VERSION};
 use crate::canonical;
 
-/// Why a leaf isn't a record.
+/// Reason for which a leaf is not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeafError {
     /// The leaf has another canonical text, or none.
     #[error("the text isn't canonical JSON{}", reason(.0.as_ref()))]
     NotCanonical(Option<canonical::Error>),
-    /// Written by a later program, perhaps.
+    /// The version is not known, usually because a later program has written the leaf.
     #[error("version {found} is not known; 1 to {VERSION} are read")]
     UnknownVersion {
         /// The version in the leaf.
@@ -21,7 +21,7 @@ pub enum LeafError {
     /// Members are missing, unknown or of another type.
     #[error("{reason}")]
     Shape {
-        /// What the JSON reader said.
+        /// Message of the JSON reader.
         reason: String,
     },
     /// A member that only other versions have.
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(found, expected.map_err(str::to_owned), "{leaf}");
     }
 
-    /// A22: what a verifier doesn't know it refuses, at every depth and in every version.
+    /// A22: a verifier refuses unknown members, at every depth and in every version.
     #[test]
     fn a_record_has_one_leaf_and_the_members_of_its_version() {
         let leaf = |members: &str, v: u8| {

@@ -1,4 +1,4 @@
-//! How a record names an earlier one, and what the call did with it.
+//! Link from a record to an earlier one, with the use that the call made of it.
 
 use serde::{Deserialize, Serialize};
 

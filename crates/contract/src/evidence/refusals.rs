@@ -25,12 +25,12 @@ pub struct CountedRefusals {
     event: Event,
     /// The number of calls that have no record of their own.
     pub count: u64,
-    /// More exactly than the code: the name of the limit, or the place in the envelope.
+    /// Reason that is more exact than the code: the name of the limit, or the place in the envelope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When the first of them arrived, RFC 3339.
+    /// Time at which the first of them arrived, RFC 3339.
     pub first_at: String,
-    /// When the last of them arrived, RFC 3339.
+    /// Time at which the last of them arrived, RFC 3339.
     pub last_at: String,
     /// The record of the refusal before them, which was recorded alone. Absent where that could not be kept; then it is
     /// counted here.
@@ -45,7 +45,7 @@ enum Event {
 }
 
 impl CountedRefusals {
-    /// So many, between these times.
+    /// Counts this number of refusals between these times.
     pub fn new(count: u64, first_at: impl Into<String>, last_at: impl Into<String>) -> Self {
         Self {
             event: Event::RefusalsCounted,
@@ -57,7 +57,7 @@ impl CountedRefusals {
         }
     }
 
-    /// What a record says; `None` if its act is another one.
+    /// Reads the act of a record; `None` if it is another act.
     pub fn from_act(act: &Value) -> Option<Self> {
         Self::deserialize(act).ok()
     }

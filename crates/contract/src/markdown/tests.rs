@@ -137,7 +137,7 @@ fn tools_that_take_nothing_or_anything() {
     assert!(anything.ends_with("None are declared: any object is passed on as it was parsed.\n"));
 }
 
-/// A text from somebody else's manifest stays in its cell.
+/// A text from a third party's manifest stays in its cell.
 #[test]
 fn no_text_leaves_its_cell() {
     let mut parameter = Parameter::new("a|b", ValueKind::String, "one |\ntwo <script>\r\n# three");

@@ -1,7 +1,7 @@
 //! The way back: parameters read from a JSON Schema, for forms and pages of tools that bring one.
 //!
-//! What is made from parameters is read back exactly; a foreign schema is read as far as parameters
-//! can say it. The binder does not use this: it walks the schema itself.
+//! Schemas that are made from parameters are read back exactly; a foreign schema is read as far as parameters can express it. The binder
+//! does not use this: it walks the schema itself.
 
 use serde_json::{Map, Value};
 
@@ -91,7 +91,7 @@ impl Reader<'_> {
         parameter
     }
 
-    /// How many, and the schema of one.
+    /// Returns the cardinality, and the schema of one value.
     fn cardinality(
         &self,
         node: &Map<String, Value>,
@@ -114,8 +114,8 @@ impl Reader<'_> {
         (one, node.clone())
     }
 
-    /// A node with its reference followed and its "or null" taken away; what the node itself says
-    /// goes before what it refers to.
+    /// Returns a node with its reference followed and its "or null" taken away; the node's own keywords take precedence over those that it
+    /// refers to.
     fn resolved(&self, node: &Value) -> Map<String, Value> {
         let mut resolved = Map::new();
         let mut next = Some(node);
@@ -147,8 +147,8 @@ impl Reader<'_> {
     }
 }
 
-/// The declared kind where there is one, else what type, format and enum suggest. What has no type
-/// is shown as text, which takes anything.
+/// Returns the declared kind or, without one, the kind that type, format and enum suggest. A node without a type is shown as text, which
+/// takes anything.
 fn kind_of(node: &Map<String, Value>) -> ValueKind {
     let declared = text(node, ext::KIND);
     if let Some(kind) = ValueKind::ALL

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a bundle, by name.
+//! Faults of a bundle, by name.
 
 use countersign_contract::evidence::LeafError;
 use countersign_contract::{Digest, canonical};
@@ -8,151 +8,152 @@ use crate::checkpoint::CheckpointError;
 use crate::freshness::FreshnessFault;
 use crate::tree::InvalidProof;
 
-/// Everything that can be wrong with a bundle. Closed.
+/// A fault of a bundle. The enum is exhaustive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The text of the key.
+    /// The text of the bundle's public key is not a key, usually because it was cut off or edited.
     #[error("the bundle's public key isn't a key")]
     KeyMalformed,
-    /// The key is not the trusted one.
+    /// The bundle's key is not the trusted one, usually because the bundle is from another log.
     #[error("the bundle is of the key {found:?}, not of the trusted {expected:?}")]
     KeyOther {
-        /// The trusted key.
+        /// Trusted key.
         expected: String,
-        /// The bundle's.
+        /// Key of the bundle.
         found: String,
     },
-    /// The checkpoint is none, or not of this log.
+    /// The checkpoint is malformed, or not signed by this log.
     #[error("the checkpoint does not hold: {0}")]
     Checkpoint(CheckpointError),
-    /// Records stand out of order, or twice.
+    /// Records are out of order, or occur twice.
     #[error("it follows record {previous}; records stand in the order of the log, each once")]
     Order {
-        /// The place of the record before it.
+        /// Index of the record before it.
         previous: u64,
     },
-    /// No log can have this leaf.
+    /// The leaf is longer than any log can store.
     #[error("its leaf has {found} bytes; a leaf has at most {LEAF_BYTES_MAX}")]
     LeafTooLong {
-        /// How many.
+        /// Length in bytes.
         found: usize,
     },
-    /// The leaf has another canonical text, or none.
+    /// The leaf is not in canonical form, or not JSON at all, usually because it was reformatted.
     #[error("its leaf is not canonical JSON{}", reason(.0.as_ref()))]
     LeafNotCanonical(Option<canonical::Error>),
-    /// The leaf is JSON and not a record.
+    /// The leaf is JSON but not a record, usually because a later version wrote it.
     #[error("its leaf isn't a record: {0}")]
     LeafNotARecord(LeafError),
-    /// Two records have one name.
+    /// Two records have the same id.
     #[error("its name stands at {other} already")]
     IdTwice {
-        /// The place of the other.
+        /// Index of the other record.
         other: u64,
     },
-    /// A hash of the proof cannot be read.
+    /// A hash of the inclusion proof is malformed.
     #[error("hash {position} of its proof is not 32 bytes in base64")]
     ProofMalformed {
-        /// Which hash.
+        /// Position of the hash in the proof.
         position: usize,
     },
-    /// The log does not have this leaf at this place.
+    /// The inclusion proof does not show this leaf at this index, usually because the leaf or the proof was
+    /// altered.
     #[error("it is not shown to be in the log: {0}")]
     Inclusion(InvalidProof),
-    /// The sealed payload cannot be read.
+    /// The sealed payload is not base64.
     #[error("its payload is not base64")]
     PayloadMalformed,
-    /// The record knows no payload.
+    /// The bundle has a payload for a record that has none.
     #[error("it has no payload, and the bundle has one for it")]
     PayloadUnexpected,
-    /// The sealed payload is another one.
+    /// The sealed payload is not the one that the record names, usually because payloads were swapped.
     #[error("its payload has the digest {found}, not {expected}")]
     PayloadOther {
-        /// What the record says.
+        /// Digest in the record.
         expected: Digest,
-        /// What the bundle has.
+        /// Digest of the bundle's payload.
         found: Digest,
     },
-    /// The record commits to no such value.
+    /// The bundle opens a value that the record does not commit to.
     #[error("it does not commit to {0}, which the bundle opens")]
     OpenedUnexpected(Value),
-    /// The salt is none.
+    /// The salt of an opened value is malformed.
     #[error("the salt of its {0} is not 32 bytes in hexadecimal")]
     SaltMalformed(Value),
-    /// An opening has a value or a text, not both and not neither.
+    /// An opening must have either a value or a text; this one has both or neither.
     #[error("its {0} is opened with both a value and a text, or with neither")]
     OpeningMalformed(Value),
-    /// The value or the salt is another one.
+    /// An opened value does not match its commitment, usually because the value or the salt was altered.
     #[error("its {value} does not match the commitment: it gives {found}, not {expected}")]
     OpenedOther {
-        /// Which value.
+        /// Value that was opened.
         value: Value,
-        /// What the record says.
+        /// Commitment in the record.
         expected: Digest,
-        /// What the opened value gives.
+        /// Commitment that the opened value gives.
         found: Digest,
     },
-    /// A record has the name of a link and another leaf, or the leaf and another name.
+    /// A record of the bundle has the id of a link and another leaf, or the leaf and another id.
     #[error("it links {id:?} with the leaf {expected}, and the bundle's has {found}")]
     LinkOther {
-        /// The name in the link.
+        /// Id in the link.
         id: String,
-        /// The leaf in the link.
+        /// Leaf digest in the link.
         expected: Digest,
-        /// The leaf of that name.
+        /// Leaf digest of the record with that id.
         found: Digest,
     },
-    /// The linked record does not stand before this one in the log.
+    /// The linked record does not come before this one in the log.
     #[error("it links {id:?}, which stands at {target}, not before it")]
     LinkLater {
-        /// The name in the link.
+        /// Id in the link.
         id: String,
-        /// The place of the linked record.
+        /// Index of the linked record.
         target: u64,
     },
-    /// The claim that a linked answer was fresh does not hold.
+    /// The claim that a linked answer was fresh is not valid.
     #[error("it claims that {id:?} was fresh {fault}")]
     Freshness {
-        /// The name in the link.
+        /// Id in the link.
         id: String,
-        /// Why.
+        /// Reason.
         fault: FreshnessFault,
     },
-    /// The older checkpoint in the bundle does not hold.
+    /// The older checkpoint in the bundle is not valid.
     #[error("the earlier checkpoint does not hold: {0}")]
     Earlier(CheckpointError),
-    /// A hash of the consistency proof cannot be read.
+    /// A hash of the consistency proof is malformed.
     #[error("hash {position} of the consistency proof is not 32 bytes in base64")]
     EarlierMalformed {
-        /// Which hash.
+        /// Position of the hash in the proof.
         position: usize,
     },
-    /// The log did not grow from the older checkpoint.
+    /// The consistency proof does not show that the log grew from the older checkpoint.
     #[error("the log is not shown to have grown from the earlier checkpoint: {0}")]
     EarlierNotGrown(InvalidProof),
-    /// What somebody held is no checkpoint of this log.
+    /// The held checkpoint is not one of this log, usually because it is from another log.
     #[error("the held checkpoint does not hold: {0}")]
     Held(CheckpointError),
-    /// Two roots for one size: the log was rewritten.
+    /// The held checkpoint has another root for the same size: the log was rewritten.
     #[error("the log was rewritten: at {size} leaves it has another root than the held checkpoint")]
     Forked {
-        /// The size that has two roots.
+        /// Size that has two roots.
         size: u64,
     },
-    /// Nothing leads from the held checkpoint to this one.
+    /// No proof leads from the held checkpoint to the bundle's, usually because the bundle was made without it.
     #[error("nothing shows that the log of {size} leaves grew from the held one of {held}")]
     HeldNotShown {
-        /// The size of the held checkpoint.
+        /// Size of the held checkpoint.
         held: u64,
-        /// The size of the bundle's.
+        /// Size of the bundle's checkpoint.
         size: u64,
     },
-    /// The summary says something else than the records.
+    /// The summary does not match the records, usually because it was edited.
     #[error("the summary is not that of the records")]
     SummaryOther,
 }
 
 impl Fault {
-    /// The name of the fault, the same in every implementation.
+    /// Returns the code of the fault, the same in every implementation.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::KeyMalformed => "key_malformed",

@@ -1,4 +1,4 @@
-//! What a verification found: for every record what is proved of it, and every fault by name.
+//! The report of a verification: the proved facts about every record, and every fault by name.
 
 use std::fmt;
 
@@ -9,127 +9,127 @@ use serde::{Serialize, Serializer};
 use crate::bundle::{Fault, NotChecked, Verdict};
 use crate::seal;
 
-/// The outcome of [`Bundle::verify`](crate::bundle::Bundle::verify).
+/// Result of [`Bundle::verify`](crate::bundle::Bundle::verify).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The outcome as a whole. As JSON it is `verdict` and, for simple scripts, `valid`: true for
-    /// [`Verdict::Valid`] only.
+    /// Overall verdict. As JSON it is `verdict` and, for simple scripts, `valid`: true for [`Verdict::Valid`]
+    /// only.
     #[serde(flatten, serialize_with = "with_valid")]
     pub verdict: Verdict,
-    /// What this verification did not check.
+    /// Aspects that this verification did not check.
     pub not_checked: Vec<NotChecked>,
-    /// What the bundle says of itself, which was checked.
+    /// Summary of the bundle, which was checked.
     pub summary: String,
-    /// Whose signature everything rests on: the text of the key.
+    /// Public key that signed the checkpoint, in its text form.
     pub public_key: String,
-    /// Why that key was believed.
+    /// Origin of the trust in that key.
     pub trust: Trust,
-    /// Signatures of others under the checkpoint; nobody checked them.
+    /// Number of other parties' signatures under the checkpoint; they were not checked.
     pub further_signatures: usize,
-    /// How the held checkpoint fits.
+    /// Relation of the held checkpoint to the bundle's.
     pub consistency: Consistency,
-    /// In the order of the bundle.
+    /// Reports of the records, in the order of the bundle.
     pub records: Vec<RecordReport>,
-    /// Everything that is wrong, in the order of the checks.
+    /// Faults, in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
-/// Why a key was believed.
+/// Origin of the trust in a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// The verifier brought it.
+    /// The verifier supplied it.
     Given,
-    /// The bundle brought it itself, which proves nothing about whose it is.
+    /// The bundle supplied it itself, which proves nothing about its owner.
     Bundle,
 }
 
-/// How a checkpoint that somebody held fits the bundle's.
+/// Relation of a held checkpoint to the bundle's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consistency {
-    /// Nobody held one.
+    /// No held checkpoint was supplied.
     NotAsked,
     /// It is the same.
     Same,
     /// The log has only grown since.
     Grown,
-    /// It does not fit, or nothing shows that it does; a finding says which.
+    /// It contradicts the bundle's, or no proof connects them; a finding says which.
     NotShown,
 }
 
-/// What is known of one record.
+/// Proved facts about one record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordReport {
-    /// Its place in the log.
+    /// Index in the log.
     pub index: u64,
-    /// Its name, where it is a record at all.
+    /// Id of the record; `None` if the leaf is not a record.
     pub id: Option<String>,
-    /// What it is a record of.
+    /// Kind of the record.
     pub kind: Option<RecordKind>,
-    /// When.
+    /// Time of the record.
     pub at: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: Option<String>,
-    /// How the call ended: none where it worked or there was none.
+    /// Error code of the call; `None` if it succeeded or there was no call.
     pub code: Option<ErrorCode>,
-    /// Whether there is a reply at all.
+    /// True if there is a reply.
     pub replied: bool,
-    /// Whether the log is proved to have it at this place.
+    /// True if the inclusion proof shows that the log has it at this index.
     pub included: bool,
-    /// What is known of what was sent and answered.
+    /// Presence of the sent and answered values.
     pub content: Content,
-    /// The linked records that are in the bundle and match.
+    /// Ids of linked records that are in the bundle and match.
     pub links: Vec<String>,
-    /// The linked records that the bundle does not have.
+    /// Ids of linked records that the bundle does not have.
     pub not_included: Vec<String>,
 }
 
-/// What a bundle has of what was sent and answered.
+/// Presence of the sent and answered values in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// Everything that the record commits to, and it matches.
+    /// Every value that the record commits to is opened, and matches.
     Opened,
-    /// Some of what the record commits to.
+    /// Some of the values that the record commits to are opened.
     PartlyOpened,
-    /// The sealed payload only.
+    /// Only the sealed payload is there.
     Sealed,
-    /// Nothing of it: left out, expired or erased.
+    /// Nothing is there: it was left out, expired or erased.
     Absent,
-    /// Something else than the record commits to; a finding says what.
+    /// A value does not match its commitment; a finding says which.
     Mismatch,
     /// The record commits to nothing.
     Nothing,
 }
 
-/// Something that is wrong, and where.
+/// A fault, and the record that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The record: its place in the log, and its name where that could be read. None for the bundle.
+    /// Index of the record, and its id if that could be read. `None` if the fault is about the whole bundle.
     pub record: Option<(u64, Option<String>)>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// A value that a record commits to. Closed.
+/// A value that a record commits to. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// What the tool was given.
+    /// Arguments of the tool.
     Arguments,
-    /// What it answered.
+    /// Reply of the tool.
     Data,
-    /// The arguments as the caller sent them.
+    /// Arguments as the caller sent them.
     Raw,
-    /// What a person was shown.
+    /// Text that a person was shown.
     Shown,
 }
 
 impl Value {
-    /// Every value.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Arguments, Self::Data, Self::Raw, Self::Shown];
 
-    /// The domain of its commitment, and its name in a bundle.
+    /// Returns the domain of its commitment, which is also its name in a bundle.
     pub const fn domain(self) -> &'static str {
         match self {
             Self::Arguments => seal::DOMAIN_ARGUMENTS,
@@ -139,7 +139,7 @@ impl Value {
         }
     }
 
-    /// The commitment that a record has to it.
+    /// Returns the commitment that a record has to it.
     pub fn commitment(self, record: &EvidenceRecord) -> Option<Digest> {
         let arguments = record.arguments.as_ref();
         match self {
@@ -170,14 +170,14 @@ fn with_valid<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, 
 }
 
 impl Report {
-    /// True if a trusted key signed the log and nothing is wrong.
+    /// True if a trusted key signed the log and there is no fault.
     pub fn is_valid(&self) -> bool {
         self.verdict == Verdict::Valid
     }
 }
 
 impl Content {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Opened => "opened",

@@ -1,4 +1,4 @@
-//! What is in a bundle, in three lines that depend on the checkpoint and the records only.
+//! The summary of a bundle: three lines that depend only on the checkpoint and the records.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use countersign_contract::evidence::{EvidenceRecord, RecordKind};
 use crate::bundle::BundledRecord;
 use crate::checkpoint::Checkpoint;
 
-/// The summary of these records. Leaves that are no records are counted and not described.
+/// Builds the summary of these records. Leaves that are not records are counted and not described.
 pub(super) fn of(log: &Checkpoint, records: &[BundledRecord]) -> String {
     let known: Vec<EvidenceRecord> = records.iter().filter_map(BundledRecord::record).collect();
     let count = |kind: RecordKind| known.iter().filter(|record| record.kind == kind).count();
@@ -37,7 +37,8 @@ pub(super) fn of(log: &Checkpoint, records: &[BundledRecord]) -> String {
     text
 }
 
-/// Texts come from models and from other people's tools, and a summary is shown on terminals.
+/// Replaces everything but printable ASCII: strings come from models and third-party tools, and a summary is
+/// shown on terminals.
 fn plain(text: &str) -> String {
     let visible = |c: char| if (' '..='~').contains(&c) { c } else { '?' };
     text.chars().map(visible).collect()

@@ -1,10 +1,10 @@
-//! The verdict on a bundle, and what it leaves open.
+//! The verdict on a bundle, and the aspects that were not checked.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The outcome of a verification. Closed.
+/// Verdict of a verification. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -12,12 +12,12 @@ pub enum Verdict {
     Valid,
     /// Every check passed, but the signer was not checked: no trusted key was given.
     Consistent,
-    /// Something is wrong; the findings say what.
+    /// At least one check failed; the findings say which.
     Invalid,
 }
 
 impl Verdict {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -26,7 +26,7 @@ impl Verdict {
         }
     }
 
-    /// The line that a program for people ends with.
+    /// Returns the last line of a program's output for people.
     pub const fn line(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -35,7 +35,7 @@ impl Verdict {
         }
     }
 
-    /// The exit code of a program that verifies: 0, 4 or 3.
+    /// Returns the exit code of a program that verifies: 0, 4 or 3.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Valid => 0,
@@ -45,28 +45,28 @@ impl Verdict {
     }
 }
 
-/// Something that a verification did not check. Closed.
+/// An aspect that a verification did not check. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotChecked {
-    /// Who signed the log: no trusted key was given.
+    /// Identity of the signer: no trusted key was given.
     Signer,
-    /// Whether the log was rewritten: no checkpoint was given that somebody kept.
+    /// Rewriting of the log: no held checkpoint was given.
     Rewriting,
-    /// The signatures of others under the checkpoint.
+    /// Signatures of other parties under the checkpoint.
     FurtherSignatures,
     /// Linked records that the bundle does not have.
     LinksOutside,
-    /// Whether linked answers were fresh: the records do not claim it (version 1 never does).
+    /// Freshness of linked answers: the records do not claim it (version 1 never does).
     Freshness,
-    /// The rest of sealed payloads: their digest was compared, they were not opened.
+    /// Content of sealed payloads: only their digest was compared.
     SealedPayloads,
     /// Content that the bundle has neither sealed nor opened.
     AbsentContent,
 }
 
 impl NotChecked {
-    /// Everything that can be left unchecked.
+    /// All aspects that can be left unchecked.
     pub const ALL: [Self; 7] = [
         Self::Signer,
         Self::Rewriting,
@@ -77,7 +77,7 @@ impl NotChecked {
         Self::AbsentContent,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Signer => "signer",
@@ -90,7 +90,7 @@ impl NotChecked {
         }
     }
 
-    /// In words, with what would check it.
+    /// Explains the aspect, and how to check it.
     pub const fn explained(self) -> &'static str {
         match self {
             Self::Signer => "who signed the log: give the log's key with --key",

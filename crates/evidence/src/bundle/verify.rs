@@ -1,4 +1,4 @@
-//! The checks, in the order in which a reader would ask: whose log, is it in there, does it match.
+//! The checks, in the order of a reader's questions: the log's key, inclusion, then content and links.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -69,7 +69,7 @@ struct Checker<'a> {
     not_checked: BTreeSet<NotChecked>,
 }
 
-/// What is known of a leaf that is a record.
+/// A leaf that is a record.
 struct Read {
     record: EvidenceRecord,
     leaf: Digest,
@@ -88,7 +88,7 @@ impl Checker<'_> {
         self.findings.push(Finding { record, fault });
     }
 
-    /// The key that everything is checked with: the trusted one, or else the bundle's own.
+    /// Returns the key that everything is checked with: the trusted one, or else the bundle's own.
     fn key(&mut self, trusted: Option<&VerifyingKey>) -> Option<VerifyingKey> {
         let found: Option<VerifyingKey> = self.bundle.public_key.parse().ok();
         match (&found, trusted) {
@@ -108,7 +108,7 @@ impl Checker<'_> {
             .ok()
     }
 
-    /// Reads every leaf, and checks that the records stand in order and have names of their own.
+    /// Reads every leaf, and checks that the records are in order and have unique ids.
     fn leaves(&mut self) -> Vec<Option<Read>> {
         let bundle = self.bundle;
         let mut previous = None;
@@ -145,7 +145,7 @@ impl Checker<'_> {
         all
     }
 
-    /// Checks what a record is proved by on its own.
+    /// Checks the proofs of a single record.
     fn record(
         &mut self,
         bundled: &BundledRecord,
@@ -177,7 +177,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks what was sent and answered against what the record commits to.
+    /// Checks the sent and answered values against the commitments of the record.
     fn content(&mut self, bundled: &BundledRecord, read: &Read) -> Content {
         let record = &read.record;
         let opened = bundled.opened.as_ref();
@@ -222,7 +222,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that linked records are those of the bundle and stand earlier, and what is claimed of their freshness.
+    /// Checks that linked records match those of the bundle and come earlier, and checks the claims about their
+    /// freshness.
     fn links(&mut self, all: &[Option<Read>], records: &mut [RecordReport]) {
         let bundle = self.bundle;
         let known = || all.iter().flatten();
@@ -252,7 +253,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the older checkpoint of the bundle, and the one that somebody held.
+    /// Checks the older checkpoint of the bundle, and the held one.
     fn growth(
         &mut self,
         key: Option<&VerifyingKey>,
@@ -275,7 +276,7 @@ impl Checker<'_> {
                 return not_shown;
             }
         };
-        // Every checkpoint that is known to be of this log; all logs were empty once.
+        // Every checkpoint that is known to be of this log; every log was empty once.
         let empty = Checkpoint::new(key.name(), 0, tree::empty_root());
         let mut shown = [Some(log), earlier.as_ref(), Some(&empty)]
             .into_iter()
@@ -317,7 +318,7 @@ impl Checker<'_> {
     }
 }
 
-/// The record of a leaf that is canonical JSON.
+/// Parses the record in a leaf, which must be canonical JSON.
 pub(super) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
     let found = leaf.len();
     if found > LEAF_BYTES_MAX {
@@ -333,7 +334,7 @@ pub(super) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
     })
 }
 
-/// Whether the log has the leaf; false where there is no checkpoint to prove it against.
+/// True if the log has the leaf. False if there is no checkpoint to prove it against.
 fn included(bundled: &BundledRecord, log: Option<&Checkpoint>) -> Result<bool, Fault> {
     let malformed = |position| Fault::ProofMalformed { position };
     let proof = hashes(&bundled.proof).map_err(malformed)?;
@@ -360,7 +361,7 @@ fn check_opening(value: Value, opening: &Opening, commitment: Option<Digest>) ->
     let expected = commitment.ok_or(Fault::OpenedUnexpected(value))?;
     let salt = hex::decode(&opening.salt).ok_or(Fault::SaltMalformed(value))?;
     let text = match (&opening.value, &opening.text) {
-        // A bundle is read through its canonical text, so what is in it has one.
+        // A bundle is read through its canonical text, so each value in it has a canonical form.
         (Some(value), None) => canonical::to_vec(value).unwrap_or_default(),
         (None, Some(text)) => text.as_bytes().to_vec(),
         (Some(_), Some(_)) | (None, None) => return Err(Fault::OpeningMalformed(value)),
@@ -396,7 +397,7 @@ fn check_link(from: &Read, link: &Link, target: Option<&Read>) -> Result<(), Fau
     freshness::check(link, record).map_err(|fault| Fault::Freshness { id: id(), fault })
 }
 
-/// The hashes of a proof, or the position of the first that is none.
+/// Decodes the hashes of a proof; the error is the position of the first malformed one.
 fn hashes(texts: &[String]) -> Result<Vec<Hash>, usize> {
     let hash = |(position, text): (usize, &String)| {
         let bytes = STANDARD.decode(text).map_err(|_| position)?;

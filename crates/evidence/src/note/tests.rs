@@ -1,4 +1,4 @@
-//! Notes of other implementations, and everything that is nearly a note.
+//! Notes of other implementations, and texts that are almost notes.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn signatures_of_others_are_kept_and_ignored() {
         both.verify(&key("other").verifying_key()),
         Err(NoteError::NotSigned { name })
     );
-    // The same name with another key is somebody else.
+    // The same name with another key is another signer.
     let other = SigningKey::from_seed("log", &[8; 32])
         .unwrap()
         .verifying_key();
@@ -65,7 +65,7 @@ fn signatures_of_others_are_kept_and_ignored() {
         both.verify(&other),
         Err(NoteError::NotSigned { .. })
     ));
-    // A second line of the log has to hold as well.
+    // A second line of the log must be valid as well.
     let line = log
         .sign("other text\n")
         .unwrap()

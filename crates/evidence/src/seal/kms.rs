@@ -1,4 +1,4 @@
-//! Who keeps the keys of the users: a master key here, or a service elsewhere.
+//! Key management: wraps the users' keys with a local master key, or with a remote service.
 
 use std::error::Error;
 use std::fmt;
@@ -10,44 +10,44 @@ use aws_lc_rs::hmac;
 use crate::hex;
 use crate::seal::{SealError, SealKey, UserKey, derive, mac};
 
-/// What a [`Kms`] promises to answer.
+/// Future of a [`Kms`] answer.
 pub type KmsFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, KmsError>> + Send + 'a>>;
 
-/// Why a key could not be wrapped or unwrapped.
+/// Reason why a key could not be wrapped or unwrapped.
 #[derive(Debug, thiserror::Error)]
 pub enum KmsError {
-    /// It answered, and the answer is no: trying again does not help.
+    /// The service refused, usually because another master key wrapped the user key. A retry does not help.
     #[error("the key {id:?} does not unwrap this user key: {source}")]
     Refused {
-        /// Which master key.
+        /// Id of the master key.
         id: String,
-        /// Why.
+        /// Cause.
         source: SealError,
     },
-    /// It gave back something that is no user key.
+    /// The unwrapped bytes are not a user key.
     #[error("the key {id:?} unwrapped {found} bytes; a user key has 32")]
     NotAKey {
-        /// Which master key.
+        /// Id of the master key.
         id: String,
-        /// How many.
+        /// Number of bytes.
         found: usize,
     },
-    /// It did not answer: trying again may help.
+    /// The service did not answer, usually because of the network. A retry may help.
     #[error("the key {id:?} is not available")]
     Unavailable {
-        /// Which master key.
+        /// Id of the master key.
         id: String,
-        /// Why.
+        /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// Wraps and unwraps the keys of users. `context` names the user, and a key opens in its own only.
+/// Wraps and unwraps the keys of users. `context` names the user; a key only unwraps in its own context.
 pub trait Kms: Send + Sync {
-    /// Which master key wraps now; kept beside what it wrapped.
+    /// Returns the id of the current master key, which is stored with each wrapped key.
     fn id(&self) -> &str;
 
-    /// The wrapped form of a user's key.
+    /// Wraps a user's key.
     fn wrap<'a>(
         &'a self,
         key: &'a UserKey,
@@ -55,7 +55,7 @@ pub trait Kms: Send + Sync {
         context: &'a [u8],
     ) -> KmsFuture<'a, Vec<u8>>;
 
-    /// The user's key of a wrapped form.
+    /// Unwraps a user's key.
     fn unwrap<'a>(&'a self, wrapped: &'a [u8], context: &'a [u8]) -> KmsFuture<'a, UserKey>;
 }
 
@@ -78,7 +78,7 @@ pub struct MasterKey {
 }
 
 impl MasterKey {
-    /// The key of these 32 bytes, which come from a cryptographic source of randomness.
+    /// Creates the key of these 32 bytes, which must come from a cryptographic source of randomness.
     pub fn from_bytes(secret: &[u8; 32]) -> Self {
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let mut id = hex::encode(&mac(&root, &[b"countersign.dev/key/id@v1"]));
@@ -89,17 +89,17 @@ impl MasterKey {
         }
     }
 
-    /// A short name of the key that shows nothing of it: 16 hexadecimal digits.
+    /// Returns a short id that reveals nothing of the key: 16 hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The wrapped form of a user's key.
+    /// Wraps a user's key.
     pub fn wrap(&self, nonce: [u8; 12], context: &[u8], key: &UserKey) -> Vec<u8> {
         self.wrap.seal(nonce, context, key.secret_bytes())
     }
 
-    /// The user's key of a wrapped form.
+    /// Unwraps a user's key.
     pub fn unwrap(&self, context: &[u8], wrapped: &[u8]) -> Result<UserKey, KmsError> {
         let id = || self.id.clone();
         let secret = self
@@ -117,7 +117,7 @@ impl MasterKey {
     }
 }
 
-/// A secret stays out of logs.
+/// Omits the secret, so that it stays out of logs.
 impl fmt::Debug for MasterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MasterKey({})", self.id)
@@ -166,12 +166,12 @@ mod tests {
             |outcome: Result<UserKey, KmsError>| matches!(outcome, Err(KmsError::Refused { .. }));
         assert!(refused(other.unwrap(b"u1", &wrapped)));
         assert!(refused(master.unwrap(b"u2", &wrapped)));
-        // A sealed payload is no wrapped key, whatever the bytes of the two secrets.
+        // A sealed payload is not a wrapped key, whatever the bytes of the two secrets.
         let sealed = UserKey::from_bytes(&[1; 32]).seal([9; 12], b"u1", &[3; 32]);
         assert!(refused(master.unwrap(b"u1", &sealed)));
     }
 
-    /// What the trait promises is what the key does: it answers at once.
+    /// A master key implements the trait, and answers at once.
     #[test]
     fn a_master_key_is_a_kms() {
         fn now<T>(mut future: KmsFuture<'_, T>) -> T {

@@ -1,4 +1,4 @@
-//! Sealed bytes open in one place only; names of a user depend on the key and on the use.
+//! Sealed bytes only open in one place; pseudonyms of a user depend on the key and on the use.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn every_altered_byte_is_refused() {
     );
 }
 
-/// One value under six uses and two keys has twelve names.
+/// One value under six uses and two keys has twelve pseudonyms, and each key an id of its own.
 #[test]
 fn names_depend_on_key_and_use() {
     let names = |secret: u8| {
@@ -69,10 +69,11 @@ fn names_depend_on_key_and_use() {
             short(key.index(b"v")),
             short(key.key_digest("v")),
             key.chosen("", "v"),
+            hex::encode(&key.id().0),
         ]
     };
     let all: std::collections::BTreeSet<String> = names(1).into_iter().chain(names(2)).collect();
-    assert_eq!(all.len(), 12);
+    assert_eq!(all.len(), 14);
     assert!(all.iter().all(|name| name.len() == 32));
     assert_eq!(names(1), names(1));
     let key = UserKey::from_bytes(&[1; 32]);

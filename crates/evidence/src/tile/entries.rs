@@ -1,30 +1,30 @@
-//! The leaves themselves in bundles of up to 256: two bytes of length, then the leaf.
+//! Bundles of up to 256 leaves: for each two bytes of length, then the leaf.
 
 use crate::tile::WIDTH;
 
-/// A bundle cannot be written or read.
+/// Reason why a bundle cannot be written or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntriesError {
-    /// Two bytes of length hold no more.
+    /// An entry is too long: its length is stored in two bytes.
     #[error("entry {position} has {found} bytes; at most {max} fit", max = u16::MAX)]
     TooLong {
-        /// Which of the bundle.
+        /// Position in the bundle.
         position: usize,
-        /// Its length.
+        /// Length in bytes.
         found: usize,
     },
-    /// A bundle has as many entries as a tile has hashes.
+    /// There are more entries than a tile has hashes.
     #[error("more than {WIDTH} entries in a bundle")]
     TooMany,
-    /// The bundle ends inside an entry.
+    /// The bundle ends inside an entry, usually because it was cut off.
     #[error("the bundle ends inside entry {position}")]
     CutShort {
-        /// Which of the bundle.
+        /// Position in the bundle.
         position: usize,
     },
 }
 
-/// The bytes of a bundle.
+/// Encodes entries as a bundle.
 pub fn encode_entries<E: AsRef<[u8]>>(entries: &[E]) -> Result<Vec<u8>, EntriesError> {
     if entries.len() > usize::from(WIDTH) {
         return Err(EntriesError::TooMany);
@@ -40,7 +40,7 @@ pub fn encode_entries<E: AsRef<[u8]>>(entries: &[E]) -> Result<Vec<u8>, EntriesE
     Ok(bytes)
 }
 
-/// The entries of a bundle.
+/// Decodes the entries of a bundle.
 pub fn decode_entries(bytes: &[u8]) -> Result<Vec<&[u8]>, EntriesError> {
     let mut entries = Vec::new();
     let mut rest = bytes;

@@ -1,11 +1,11 @@
-//! The names of tiles: `tile/0/x001/234`, `tile/0/x001/234.p/5`, `tile/entries/000`.
+//! Paths of tiles: `tile/0/x001/234`, `tile/0/x001/234.p/5`, `tile/entries/000`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::tile::{TileId, WIDTH};
 
-/// What a tile holds.
+/// Content of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TileKind {
     /// Hashes of this level.
@@ -14,7 +14,7 @@ pub enum TileKind {
     Entries,
 }
 
-/// The path of a tile in the form that mirrors and auditors ask for.
+/// The path of a tile in the form that mirrors and auditors request.
 ///
 /// # Example
 ///
@@ -27,15 +27,15 @@ pub enum TileKind {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TilePath {
-    /// What it holds.
+    /// Content of the tile.
     pub kind: TileKind,
-    /// Its number.
+    /// Index of the tile.
     pub index: u64,
-    /// How many hashes or entries: 1 to [`WIDTH`].
+    /// Number of hashes or entries: 1 to [`WIDTH`].
     pub width: u16,
 }
 
-/// The text is no path of a tile.
+/// The text is not the path of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a tile path: expected tile/LEVEL/INDEX or tile/entries/INDEX, with .p/WIDTH where partial"
@@ -43,7 +43,7 @@ pub struct TilePath {
 pub struct InvalidPath;
 
 impl TilePath {
-    /// Of a tile of hashes.
+    /// Creates the path of a tile of hashes.
     pub const fn hashes(id: TileId, width: u16) -> Self {
         Self {
             kind: TileKind::Hashes(id.level),
@@ -52,7 +52,7 @@ impl TilePath {
         }
     }
 
-    /// Of a bundle of entries.
+    /// Creates the path of a bundle of entries.
     pub const fn entries(index: u64, width: u16) -> Self {
         Self {
             kind: TileKind::Entries,
@@ -77,7 +77,7 @@ impl fmt::Display for TilePath {
     }
 }
 
-/// All groups of three digits but the last.
+/// Writes all groups of three digits but the last.
 fn write_index(f: &mut fmt::Formatter<'_>, thousands: u64) -> fmt::Result {
     if thousands > 0 {
         write_index(f, thousands / 1000)?;
@@ -90,7 +90,7 @@ impl FromStr for TilePath {
     type Err = InvalidPath;
 
     fn from_str(text: &str) -> Result<Self, InvalidPath> {
-        // Written again and compared: there is one spelling, and a cache must not have two.
+        // The path is formatted again and compared: there is one spelling, and a cache must not have two.
         parse(text)
             .filter(|path| path.to_string() == text)
             .ok_or(InvalidPath)

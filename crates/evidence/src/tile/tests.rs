@@ -1,4 +1,4 @@
-//! Rows that continue where they stopped, and the names and bundles of C2SP tlog-tiles.
+//! Rows that continue where they stopped, and the paths and bundles of C2SP tlog-tiles.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn leaves(count: u64) -> Vec<Hash> {
     (0..count).map(|n| leaf_hash(&n.to_be_bytes())).collect()
 }
 
-/// In how many steps a log grows does not matter, nor whether the writer forgot all but the rows.
+/// The rows do not depend on the number of steps in which a log grows, nor on restarts of the writer.
 #[test]
 fn rows_do_not_depend_on_batches_or_restarts() {
     let all = leaves(66_000);
@@ -43,7 +43,7 @@ fn rows_do_not_depend_on_batches_or_restarts() {
     );
 }
 
-/// Only rows that changed are written again.
+/// A row is written again only if it changed.
 #[test]
 fn a_row_is_written_when_it_changed() {
     let all = leaves(514);
@@ -72,7 +72,7 @@ fn a_missing_or_short_row_is_told() {
     assert_eq!(TileWriter::resume(300, &rows).unwrap_err(), error);
 }
 
-/// The examples of C2SP tlog-tiles, and texts that are nearly paths.
+/// The examples of C2SP tlog-tiles, and texts that are almost paths.
 #[test]
 fn paths_have_one_spelling() {
     for (text, kind, index, width) in [

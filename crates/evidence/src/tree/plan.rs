@@ -1,4 +1,4 @@
-//! Which nodes a proof consists of, and where their tiles are.
+//! The plan of a proof: its nodes, and the tiles that hold them.
 
 use crate::tile::{self, TileId, TileReader};
 use crate::tree::{Hash, ProofError, fold, node_hash};
@@ -10,12 +10,12 @@ struct Node {
     index: u64,
 }
 
-/// The hashes of a proof in their order; each is folded from perfect subtrees side by side.
+/// Hashes of a proof in their order; each is folded from adjacent perfect subtrees.
 #[derive(Debug)]
 pub(super) struct Plan(Vec<Vec<Node>>);
 
 impl Plan {
-    /// `PATH(m, D[n])` of RFC 6962, section 2.1.1.
+    /// Plans `PATH(m, D[n])` of RFC 6962, section 2.1.1.
     pub(super) fn inclusion(index: u64, size: u64) -> Result<Self, ProofError> {
         if index >= size || size > super::SIZE_MAX {
             return Err(ProofError::NotInTree { index, size });
@@ -36,7 +36,7 @@ impl Plan {
         Ok(Self(hashes))
     }
 
-    /// `PROOF(m, D[n])` of RFC 6962, section 2.1.2; empty for the empty tree and for the same size.
+    /// Plans `PROOF(m, D[n])` of RFC 6962, section 2.1.2; empty for the empty tree and for the same size.
     pub(super) fn consistency(old: u64, new: u64) -> Result<Self, ProofError> {
         if old > new || new > super::SIZE_MAX {
             return Err(ProofError::NotGrown { old, new });
@@ -56,7 +56,7 @@ impl Plan {
                 start = middle;
             }
         }
-        // The verifier has the old root already; it needs this subtree only where it is less.
+        // The verifier already has the old root; it needs this subtree only if it is smaller.
         if start != 0 {
             hashes.push(cover(start, end));
         }
@@ -64,12 +64,12 @@ impl Plan {
         Ok(Self(hashes))
     }
 
-    /// The right edge itself, the largest subtree first.
+    /// Plans the right edge itself, the largest subtree first.
     pub(super) fn frontier(size: u64) -> Self {
         Self(cover(0, size).into_iter().map(|node| vec![node]).collect())
     }
 
-    /// The tiles that the nodes are in, each once and as wide as any of them needs.
+    /// Returns the tiles that hold the nodes, each once and as wide as any node needs.
     pub(super) fn tiles(&self) -> Vec<(TileId, u16)> {
         let mut tiles = std::collections::BTreeMap::new();
         for (id, first, count) in self.0.iter().flatten().map(|node| node.place()) {
@@ -79,7 +79,7 @@ impl Plan {
         tiles.into_iter().collect()
     }
 
-    /// The hashes of the proof.
+    /// Reads the hashes of the proof.
     pub(super) fn read(&self, reader: &impl TileReader) -> Result<Vec<Hash>, ProofError> {
         let hash = |nodes: &Vec<Node>| {
             let subtrees: Result<Vec<Hash>, _> =
@@ -91,7 +91,7 @@ impl Plan {
 }
 
 impl Node {
-    /// Its tile, and the hashes of the tile that it is the root of: from which on, and how many.
+    /// Returns the node's tile, and the range of the tile's hashes that it is the root of: offset and number.
     fn place(self) -> (TileId, u16, u16) {
         let within = self.level % tile::HEIGHT;
         let first = self.index << within;
@@ -118,7 +118,7 @@ impl Node {
     }
 }
 
-/// The root over hashes whose number is a power of two.
+/// Computes the root over hashes whose number is a power of two.
 pub(crate) fn perfect_root(hashes: &[Hash]) -> Hash {
     let mut row = hashes.to_vec();
     while row.len() > 1 {
@@ -132,12 +132,12 @@ pub(crate) fn perfect_root(hashes: &[Hash]) -> Hash {
     *row.first().expect("a power of two is not zero")
 }
 
-/// The largest power of two below `size`, which is at least two.
+/// Returns the largest power of two below `size`, which is at least two.
 const fn split(size: u64) -> u64 {
     1 << (size - 1).ilog2()
 }
 
-/// The perfect subtrees of a range that starts at a multiple of its length's highest bit.
+/// Returns the perfect subtrees of a range that starts at a multiple of its length's highest bit.
 fn cover(start: u64, end: u64) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut start = start;

@@ -63,7 +63,7 @@ fn known_roots() {
     assert_eq!(roots, expected.map(hash));
 }
 
-/// Every proof of every tree up to 33 leaves is accepted, and none for another place or size.
+/// Every proof of every tree up to 33 leaves is accepted, and none for another index or size.
 #[test]
 fn proofs_hold_for_their_place_only() {
     let leaves = numbered(33);
@@ -76,7 +76,7 @@ fn proofs_hold_for_their_place_only() {
             for (other, root) in roots.iter().enumerate() {
                 for at in 0..size {
                     let holds = verify_inclusion(&leaf, at, other as u64, &proof, root).is_ok();
-                    // The shape of a path does not tell every size, but the root does.
+                    // The shape of a path does not determine every size, but the root does.
                     assert_eq!(
                         holds,
                         (at, other as u64) == (index, size),
@@ -92,7 +92,7 @@ fn proofs_hold_for_their_place_only() {
             let root = |size: u64| &roots[size as usize];
             verify_consistency(old, root(old), new, root(new), &proof).unwrap();
             for other in (0..=33).filter(|other| *other != old) {
-                // Nothing has to be shown where the earlier tree is empty or the very same.
+                // There is nothing to prove if the earlier tree is empty or the same.
                 let trivial = proof.is_empty() && (other == 0 || other == new);
                 let outcome = verify_consistency(other, root(other), new, root(new), &proof);
                 assert_eq!(outcome.is_ok(), trivial, "{old} as {other} of {new}");
@@ -101,7 +101,7 @@ fn proofs_hold_for_their_place_only() {
     }
 }
 
-/// A flipped bit, a hash more or a hash less is always found.
+/// A flipped bit, an additional hash or a missing hash is always detected.
 #[test]
 fn altered_proofs_are_refused() {
     let leaves = numbered(7);
@@ -178,8 +178,8 @@ fn reference(leaves: &[Vec<u8>]) -> Reference {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Roots and proofs are those of another implementation, over tile borders too; and the tiles
-    /// that are named beforehand are enough.
+    /// Roots and proofs equal those of another implementation, also across tile borders; and the tiles that are
+    /// named beforehand are enough.
     #[test]
     fn another_implementation_agrees(new in 1_u64..700, at: prop::sample::Index) {
         let leaves = numbered(new);

@@ -1,33 +1,33 @@
-//! Checking a proof, as RFC 9162 (section 2.1.3.2 and 2.1.4.2) writes it down.
+//! Verification of a proof, as RFC 9162 (sections 2.1.3.2 and 2.1.4.2) describes it.
 
 use crate::tree::{Hash, SIZE_MAX, empty_root, node_hash};
 
-/// Why a proof shows nothing.
+/// Reason why a proof is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProof {
     /// The leaf cannot be in a tree of this size.
     #[error("leaf {index} is not in a tree of {size} leaves")]
     NotInTree {
-        /// The leaf.
+        /// Index of the leaf.
         index: u64,
-        /// The size of the tree.
+        /// Size of the tree.
         size: u64,
     },
-    /// The earlier tree is the larger one.
+    /// The earlier tree is the larger one, usually because the two were swapped.
     #[error("a tree of {new} leaves did not grow from one of {old}")]
     NotGrown {
-        /// The size of the earlier tree.
+        /// Size of the earlier tree.
         old: u64,
-        /// The size of the later tree.
+        /// Size of the later tree.
         new: u64,
     },
-    /// The proof has fewer or more hashes than the sizes ask for.
+    /// The proof has fewer or more hashes than the sizes require.
     #[error("the proof has {found} hashes, which is not what these sizes ask for")]
     WrongLength {
-        /// How many there are.
+        /// Number of hashes.
         found: usize,
     },
-    /// The hashes do not lead to the root.
+    /// The hashes do not lead to the root, usually because the leaf, the proof or the root was altered.
     #[error("the proof leads to another root")]
     OtherRoot,
     /// The hashes do not lead to the root of the earlier tree.
@@ -35,7 +35,7 @@ pub enum InvalidProof {
     OtherOldRoot,
 }
 
-/// Checks that the leaf with this hash stands at `index` of the tree with this size and root.
+/// Checks that the leaf with this hash is at `index` of the tree with this size and root.
 pub fn verify_inclusion(
     leaf: &Hash,
     index: u64,
@@ -92,7 +92,7 @@ pub fn verify_consistency(
     walk_consistency(old, old_root, new, new_root, proof)
 }
 
-/// Builds both roots from the proof at once; both sizes are at least one and differ.
+/// Computes both roots from the proof at once; both sizes are at least one and differ.
 fn walk_consistency(
     old: u64,
     old_root: &Hash,

@@ -1,4 +1,4 @@
-//! What is found in bundles that hold and in bundles that do not, down to the single byte.
+//! Verification of valid and invalid bundles, down to the single byte.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ fn report(case: &Case) -> Result<Report, BundleError> {
     Ok(bundle.verify(key.as_ref(), case.held.as_deref()))
 }
 
-/// Every case, made once: each signs checkpoints and seals payloads.
+/// All cases, built once: each signs checkpoints and seals payloads.
 static CASES: LazyLock<Vec<Case>> = LazyLock::new(cases::all);
 
 fn named(name: &str) -> &'static Case {
@@ -45,7 +45,7 @@ fn found(case: &Case) -> Vec<(&'static str, Option<u64>)> {
     }
 }
 
-/// Every case is found to have its faults, exactly these.
+/// Verification finds exactly the faults of every case.
 #[test]
 fn every_case_has_its_faults_and_no_others() {
     for case in &*CASES {
@@ -53,7 +53,7 @@ fn every_case_has_its_faults_and_no_others() {
     }
 }
 
-/// The first cells of the table whose head starts like this.
+/// Returns the first cells of the table whose head starts like this.
 fn rows<'a>(page: &'a str, head: &str) -> BTreeSet<&'a str> {
     let (_, table) = page.split_once(head).expect(head);
     let cell = |line: &'a str| line.strip_prefix("| `")?.split('`').next();
@@ -65,7 +65,7 @@ fn page() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The codes in the program's own text: those behind an arrow in `fn code`.
+/// Returns the codes in the program's own source: those behind an arrow in `fn code`.
 fn codes(source: &'static str) -> BTreeSet<&'static str> {
     let (_, body) = source.split_once("fn code(&self)").expect("fn code");
     let (body, _) = body.split_once("\n    }\n").expect("its end");
@@ -73,7 +73,7 @@ fn codes(source: &'static str) -> BTreeSet<&'static str> {
     body.lines().filter_map(code).collect()
 }
 
-/// A22: every fault that the program knows has a row in the specification and a vector, and no others have.
+/// A22: every fault in the code has a row in the specification and a vector, and there are no others.
 #[test]
 fn every_fault_has_a_case_and_a_row() {
     let known: BTreeSet<&str> = [
@@ -91,7 +91,7 @@ fn every_fault_has_a_case_and_a_row() {
     assert_eq!(rows(&page(), "| code | "), known);
 }
 
-/// Everything that can be left unchecked has a row, a vector that leaves it open, and one that does not.
+/// Every aspect that can be left unchecked has a row, a vector that leaves it open, and one that does not.
 #[test]
 fn everything_that_can_be_left_open_has_a_case_and_a_row() {
     let names: BTreeSet<&str> = NotChecked::ALL.map(NotChecked::as_str).into();
@@ -105,7 +105,7 @@ fn everything_that_can_be_left_open_has_a_case_and_a_row() {
     }
 }
 
-/// A22: what a verification did not look at is in its report, case by case.
+/// A22: a report lists the aspects that were not checked, case by case.
 #[test]
 fn a_report_says_what_it_did_not_check() {
     let check = |name: &str, expected: &[&str]| {
@@ -161,7 +161,7 @@ fn a_report_says_what_it_did_not_check() {
         "v2-valid-grown-from-version-1",
         &["links_outside", "sealed_payloads"],
     );
-    // A held checkpoint cannot be compared with a log that nobody signed for.
+    // A held checkpoint cannot be compared with a log whose signature is not valid.
     let forged = Bundle::parse(&named("key-exchanged").bundle).unwrap();
     let open = forged.verify(None, Some(&log().checkpoint(7))).not_checked;
     assert!(open.contains(&NotChecked::Rewriting), "{open:?}");
@@ -204,7 +204,7 @@ fn a_verdict_has_a_word_a_line_and_an_exit_code() {
     );
 }
 
-/// Every byte of a bundle counts, but for white space and spelling that mean nothing.
+/// Every flipped byte of a bundle is detected, except in white space and spelling without meaning.
 #[test]
 fn every_flipped_byte_is_found() {
     let bundle = log().bundle(&[ORDER]);
@@ -278,7 +278,7 @@ fn a_report_says_what_it_rests_on() {
     assert_eq!(witnessed.further_signatures, 1);
 }
 
-/// A finding names the record, what was expected and what was there.
+/// A finding names the record, the expected and the actual value.
 #[test]
 fn findings_say_what_differed() {
     let message = |name: &str| -> String {

@@ -1,4 +1,4 @@
-//! The formats as a stranger sees them: bundles, and the vectors that every implementation agrees on.
+//! The formats from a third party's view: bundles, and the vectors that every implementation agrees on.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,

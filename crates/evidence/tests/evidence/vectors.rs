@@ -1,4 +1,4 @@
-//! The vectors in `docs/evidence-vectors/` are those that the code makes, and no others.
+//! The vectors in `docs/evidence-vectors/` are exactly those that the code generates.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evidence-vectors")
 }
 
-/// What is wrong with a folder of vectors.
+/// Returns the differences between a folder of vectors and the expected files.
 fn complaints(folder: &Path, expected: &[VectorFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in expected {

@@ -10,20 +10,20 @@ use super::commit::Lanes;
 use super::failure::Failure;
 use super::options::PostgresOptions;
 
-/// How many records are sealed before somebody else may have the thread.
+/// Maximum records sealed before the task yields its thread.
 const SEALED_AT_ONCE: usize = 32;
 
-/// How long the first pause is while the database is away, and the longest.
+/// First and longest pause between retries while the database is unreachable.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The queue of records, seen by whoever has one.
+/// Handle to the queue of records.
 pub(super) struct Appender {
     queue: mpsc::Sender<Item>,
 }
 
 enum Item {
     Record(Draft),
-    /// Answered when everything before it is durable.
+    /// Answered when every record before it is durable.
     Flush(oneshot::Sender<Result<(), Failure>>),
 }
 
@@ -40,7 +40,7 @@ impl Appender {
         Self { queue }
     }
 
-    /// Returns as soon as there is room.
+    /// Queues a record. Returns as soon as the queue has room.
     pub(super) async fn append(&self, draft: Draft) -> Result<(), Failure> {
         let queued = self.queue.send(Item::Record(draft)).await;
         queued.map_err(|_| Failure::Closed)
@@ -58,12 +58,12 @@ struct Task {
     items: mpsc::Receiver<Item>,
     lanes: Lanes,
     batch_max: usize,
-    /// A record that the database takes in no form; the next flush tells.
+    /// Failure of a record that the database refuses in every form. The next flush reports it.
     refused: Option<Failure>,
 }
 
 impl Task {
-    /// Until the store is gone and everything is kept.
+    /// Runs until the store is dropped and every record is kept.
     async fn run(mut self) {
         let mut items = Vec::new();
         while self.items.recv_many(&mut items, self.batch_max).await > 0 {
@@ -77,7 +77,8 @@ impl Task {
                             tokio::task::yield_now().await;
                         }
                     }
-                    // What came later in this batch is kept with it; that does no harm.
+                    // Records that came later in this batch are kept before the flush is answered too; that
+                    // does no harm.
                     Item::Flush(done) => flushes.push(done),
                 }
             }
@@ -88,7 +89,7 @@ impl Task {
         }
     }
 
-    /// Tries for as long as it takes: nobody else has these records.
+    /// Retries for as long as it takes: nothing else holds these records.
     async fn keep(&mut self, mut entries: Vec<Entry>) {
         let mut pause = PAUSE.0;
         while !entries.is_empty() {

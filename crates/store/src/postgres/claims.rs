@@ -15,12 +15,13 @@ use tokio_postgres::Row;
 use super::connect::within;
 use super::failure::{Failure, Meaning};
 use super::held::{self, attempt, held, state};
+use super::keyring::key_name;
 use super::{PostgresStore, micros, pots, rows};
 
-/// How often a claim goes round while others change the row.
+/// Maximum rounds of one claim while other processes change the row.
 const ROUNDS_MAX: u32 = 32;
 
-/// How often a claim is taken up again after its connection broke.
+/// Maximum times a claim is resumed after its connection broke.
 const BREAKS_MAX: u32 = 3;
 
 impl Claims for PostgresStore {
@@ -68,11 +69,15 @@ impl Claims for PostgresStore {
 
 const OF_SCOPE: &str = "WHERE c.user_id = $1 AND c.tool = $2 AND c.key_digest = $3";
 
-/// Takes a scope that is free: absent, released, or given up by an owner that may be replaced.
-const TAKE: &str = "INSERT INTO claim AS c (user_id, tool, key_digest, state, attempt, fingerprint, \
+/// Takes a scope that is free: absent, released, or given up by an owner that may be replaced. It and an
+/// erasure wait for each other, so no claim is made under a key that is no longer the user's.
+const TAKE: &str = "WITH owner AS MATERIALIZED (SELECT 1 FROM user_key k WHERE k.user_id = $1 \
+        AND (k.id IS NULL OR k.id = $12) FOR KEY SHARE) \
+     INSERT INTO claim AS c (user_id, tool, key_digest, state, attempt, fingerprint, \
         parts, recovery, recovery_seconds, request_id, token, first_claim, claimed_at, lease_until) \
-     VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, now(), now(), \
-             now() + $10::bigint * interval '1 microsecond') \
+     SELECT $1::text, $2::text, $3::bytea, 1, 1, $4::bytea, $5::bytea, $6::smallint, $7::bigint, \
+            $8::text, $9::text, now(), now(), now() + $10::bigint * interval '1 microsecond' \
+     WHERE $12::bytea IS NULL OR EXISTS (SELECT 1 FROM owner) \
      ON CONFLICT (user_id, tool, key_digest) DO UPDATE \
      SET state = 1, attempt = c.attempt + 1, fingerprint = EXCLUDED.fingerprint, \
          parts = EXCLUDED.parts, recovery = EXCLUDED.recovery, \
@@ -84,7 +89,7 @@ const TAKE: &str = "INSERT INTO claim AS c (user_id, tool, key_digest, state, at
                  EXCLUDED.claimed_at < c.first_claim + c.recovery_seconds * interval '800 milliseconds')) \
      RETURNING attempt";
 
-/// How the row stands that was not free.
+/// Reads the state of a scope that was not free.
 static STANDS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, c.token, c.recovery = 1 OR c.recovery = 2 AND \
@@ -94,7 +99,7 @@ static STANDS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Gives an owner up whose lease is over.
+/// Gives up an owner whose lease is over.
 static GIVE_UP: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE claim c SET state = 4, lease_until = NULL {OF_SCOPE} \
@@ -105,7 +110,7 @@ static GIVE_UP: LazyLock<String> = LazyLock::new(|| {
 
 impl PostgresStore {
     async fn take(&self, request: &ClaimRequest) -> Result<ClaimAnswer, Failure> {
-        // Asking again under the same name is safe: where the first one was done, its row says so.
+        // Claiming again with the same token is safe: if the first attempt succeeded, the row has this token.
         let token = self.claiming();
         let mut breaks = 0;
         for _ in 0..ROUNDS_MAX {
@@ -116,7 +121,7 @@ impl PostgresStore {
                     breaks += 1;
                     self.forget_idle();
                 }
-                // Others who change the same pots got in the way.
+                // Other transactions changed the same pots at the same time.
                 Err(failure) if failure.meaning() == Meaning::Again => {}
                 Err(failure) => return Err(failure),
             }
@@ -127,7 +132,8 @@ impl PostgresStore {
         })
     }
 
-    /// None where the row has changed between two looks at it: then neither counts.
+    /// Makes one attempt to take the scope. `None` if the row changed between the two statements: then neither
+    /// result counts.
     async fn take_once(
         &self,
         request: &ClaimRequest,
@@ -148,6 +154,7 @@ impl PostgresStore {
             &token,
             &micros(request.lease),
             &i64::from(request.attempts_max),
+            &key_name(request.sealed_under.as_ref()),
         ];
         let ours = |attempt| {
             let scope = scope.clone();
@@ -166,7 +173,8 @@ impl PostgresStore {
         let params: super::Params<'_> = &[&scope.user_id, &tool, &key];
         let stands = self.run(&STANDS, params).await?;
         let Some(row) = stands.first() else {
-            return Ok(None);
+            let is_lost = self.has_lost_key(&scope.user_id, request.sealed_under);
+            return Ok(is_lost.await?.then_some(ClaimAnswer::Erased));
         };
         let (stood, attempt) = (held(row)?, attempt(row));
         let is_same = stood.fingerprint == request.fingerprint;
@@ -197,7 +205,7 @@ impl PostgresStore {
         }
     }
 
-    /// Takes a scope that is free together with the money for it, or neither.
+    /// Takes a free scope and reserves the money for it; does both or neither.
     async fn take_paid(
         &self,
         take: super::Params<'_>,
@@ -261,8 +269,9 @@ impl PostgresStore {
     }
 }
 
-/// A statement that does something to claims that nobody else is busy with, and counts them. They are
-/// picked first and once: as a part of the condition they could be picked more than once.
+/// Builds a statement that changes claims which no other transaction has locked, and counts them. The claims
+/// are selected first, in a materialized sub-select: as a part of the condition they could be selected more
+/// than once.
 fn swept(which: &str, what: &str) -> String {
     format!(
         "WITH over AS MATERIALIZED (SELECT user_id, tool, key_digest FROM claim WHERE {which} \
@@ -273,13 +282,13 @@ fn swept(which: &str, what: &str) -> String {
     )
 }
 
-/// The only column of the only row.
+/// Returns the count: the only column of the only row.
 pub(super) fn counted(rows: &[Row]) -> usize {
     let count = rows.first().map_or(0, |row| row.get::<_, i64>(0));
     usize::try_from(count).unwrap_or_default()
 }
 
-/// A recovery as a number and a time.
+/// Converts a recovery to its two columns: a number and a time in seconds.
 pub(super) fn columns(recovery: Recovery) -> (i16, i64) {
     match recovery {
         Recovery::Operator => (0, 0),
@@ -289,12 +298,13 @@ pub(super) fn columns(recovery: Recovery) -> (i16, i64) {
     }
 }
 
-/// A time that can be added to any other: a thousand years at most.
+/// Limits a time in seconds to a thousand years, so that it can be added to any other.
 fn seconds(seconds: u64) -> i64 {
     micros(Duration::from_secs(seconds)) / 1_000_000
 }
 
-/// What can be taken over is either used up or was just set free; then it is worth another round.
+/// Returns [`ClaimAnswer::Exhausted`] if the scope has used all its attempts. `None` if it was just released:
+/// then another round is worth it.
 fn exhausted(request: &ClaimRequest, attempts: u32) -> Option<ClaimAnswer> {
     (attempts >= request.attempts_max).then_some(ClaimAnswer::Exhausted { attempts })
 }
@@ -315,7 +325,7 @@ fn shown(row: &Row) -> Result<ClaimRow, Failure> {
     })
 }
 
-/// The scope of a row that has all of its columns.
+/// Reads the scope from a row that has all of its columns.
 pub(super) fn scope(row: &Row) -> Result<Scope, Failure> {
     let tool: &str = row.get("tool");
     Ok(Scope {

@@ -1,17 +1,19 @@
-//! Committing calls: key, documents and record in one piece, many calls in one transaction.
+//! Commits of calls: key, documents and record atomically, many calls in one transaction.
 //!
 //! A transaction goes to the database in two flights of statements, each sent without waiting for the
 //! answers of the statements before:
 //!
-//! 1. `guard`: the records, then everything that must not be there yet is inserted, and everything that
-//!    must still be as it was read is locked, always in the order of the keys;
-//! 2. `apply`: what the calls that may go on change, what the others inserted is removed, `COMMIT`.
+//! 1. `guard`: shares the keys that the calls were sealed under, so that an erasure waits; then inserts the
+//!    records and everything that must not exist yet, and locks everything that must still be as it was read,
+//!    always in the order of the keys;
+//! 2. `apply`: writes the changes of the calls that may go on, removes the rows that the others inserted,
+//!    `COMMIT`.
 //!
-//! Between the two, `decide` looks at the rows and says what becomes of each call. It is the only place
-//! that knows the rules of a commit, and it does no I/O.
+//! Between the two, `decide` looks at the rows and decides the verdict of each call. It is the only place that
+//! knows the rules of a commit, and it does no I/O.
 //!
 //! Calls that touch the same thing are never in one transaction (`batch`), so that the answer of each depends
-//! on the database alone. `lane` runs the transactions and knows what to do when one fails.
+//! on the database alone. `lane` runs the transactions and handles their failures.
 
 mod apply;
 mod batch;
@@ -30,16 +32,17 @@ use deadpool_postgres::Pool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::failure::Failure;
+use super::keyring::LostKeys;
 use super::options::PostgresOptions;
 use lane::Lane;
 
-/// The lanes, seen by whoever has something to commit.
+/// Handle to the lanes, for parts of the store that commit.
 #[derive(Clone)]
 pub(super) struct Lanes {
     queue: mpsc::Sender<Job>,
 }
 
-/// One call's commit, on its way.
+/// One call's commit, queued or running.
 struct Job {
     key: Option<KeyChange>,
     reads: Vec<DocumentRead>,
@@ -47,17 +50,20 @@ struct Job {
     writes: Vec<DocumentWrite>,
     spend: Option<SpendChange>,
     entry: Entry,
-    /// How often it was put off because a row vanished under it.
+    /// True if a key or a document of the record's user is written.
+    is_of_user: bool,
+    /// Number of retries because a row vanished between two statements.
     tries: u32,
     answer: oneshot::Sender<Result<CommitAnswer, Failure>>,
 }
 
 impl Lanes {
-    pub(super) fn start(pool: &Pool, options: &PostgresOptions) -> Self {
+    pub(super) fn start(pool: &Pool, options: &PostgresOptions, lost_keys: &LostKeys) -> Self {
         let (queue, jobs) = mpsc::channel(options.queue_max);
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..options.lanes {
-            let lane = Lane::new(pool.clone(), Arc::clone(&jobs), options.clone());
+            let jobs = Arc::clone(&jobs);
+            let lane = Lane::new(pool.clone(), jobs, options.clone(), lost_keys.clone());
             tokio::spawn(lane.run());
         }
         Self { queue }
@@ -66,6 +72,7 @@ impl Lanes {
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitAnswer, Failure> {
         let (answer, answered) = oneshot::channel();
         let job = Job {
+            is_of_user: commit.writes_of(commit.record.user_id()),
             key: commit.key,
             reads: commit.reads,
             shapes: commit.shapes,
@@ -92,6 +99,7 @@ impl Lanes {
             writes: Vec::new(),
             spend: None,
             entry,
+            is_of_user: false,
             tries: 0,
             answer,
         };

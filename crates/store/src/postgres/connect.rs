@@ -1,4 +1,4 @@
-//! Connections: TLS as the URL says, limits on everything, and nothing that a broken one leaves behind.
+//! Connections: TLS as the URL says, timeouts for everything, and no state left behind by a broken connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use super::options::PostgresOptions;
 
 mod ssl_mode;
 
-/// A transaction that was left open is ended by the server after this: its owner is gone.
+/// The server ends a transaction that was idle for this long: its owner is gone.
 const ABANDONED: Duration = Duration::from_secs(15);
 
-/// Connections that have the store's limits set.
+/// Creates the pool; its connections have the store's timeouts set.
 pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, OpenError> {
     let needed = options.lanes + 2;
     if options.connections_max < needed {
@@ -54,7 +54,7 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, OpenError> {
     Ok(pool.expect("it has a runtime for its timeouts"))
 }
 
-/// What a future answers, or [`Failure::Silent`].
+/// Waits for a future. Returns [`Failure::Silent`] if it takes longer than the limit.
 pub(super) async fn limited<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -62,7 +62,7 @@ pub(super) async fn limited<T>(
     within(limit, async { Ok(work.await?) }).await
 }
 
-/// The same for work of several statements.
+/// Same as [`limited`], for work of several statements.
 pub(super) async fn within<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, Failure>>,
@@ -77,7 +77,7 @@ pub(super) async fn within<T>(
 fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
     let mut url = options.url.clone();
     let mode = ssl_mode::place(&url);
-    // Certificates and names are always verified, so this mode is what `require` is here.
+    // Certificates and host names are always verified, so `verify-full` is treated as `require`.
     if let Some(place) = mode.clone()
         && url.get(place.clone()) == Some("verify-full")
     {
@@ -96,7 +96,7 @@ fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
         config.application_name("countersign");
     }
     config.connect_timeout(options.connect_timeout);
-    // Somebody who is gone without a word is noticed while we wait for an answer.
+    // Detects a server that has silently gone away while its answer is awaited.
     config.tcp_user_timeout(options.statement_timeout * 2);
     config.keepalives_idle(Duration::from_secs(30));
     Ok(config)
@@ -112,7 +112,7 @@ fn is_loopback(host: &Host) -> bool {
     }
 }
 
-/// The guards of the statements are made for this isolation, whatever the server's default is.
+/// Builds the session settings. The statements rely on this isolation level, whatever the server's default is.
 fn session_limits(options: &PostgresOptions) -> String {
     format!(
         "SET default_transaction_isolation = 'read committed';
@@ -178,7 +178,7 @@ mod tests {
                 "postgres://a@db.example.com/b?sslmode=verify-full",
                 "Require",
             ),
-            // U14: a password is no setting.
+            // U14: text inside a password is not a setting.
             ("postgres://a:sslmode=disable@db.example.com/b", "Require"),
             ("postgres://a:sslmode=verify-full@127.0.0.1/b", "Disable"),
             (

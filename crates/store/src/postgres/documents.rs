@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    DocumentKey, Documents, Error, FoundDocument, IndexEntry, Scan, StoredDocument,
+    DocumentKey, Documents, Error, FoundDocument, IndexEntry, OpenDocument, OpenPlace, Scan,
+    StoredDocument,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
 
 use super::failure::Failure;
+use super::held::digest;
 use super::{PostgresStore, rows, unsigned};
 
 impl Documents for PostgresStore {
@@ -98,7 +100,8 @@ impl Documents for PostgresStore {
         })
     }
 
-    /// The name stands in the text of the statement, so that the index of what is open is used.
+    /// Counts open documents. The name `$open` is written out in the statement, so that the partial index of
+    /// open documents is used.
     fn count_open<'a>(
         &'a self,
         collection: &'a str,
@@ -118,9 +121,48 @@ impl Documents for PostgresStore {
             Ok(usize::try_from(count).unwrap_or(usize::MAX))
         })
     }
+
+    fn open_documents<'a>(
+        &'a self,
+        collection: &'a str,
+        after: &'a OpenPlace,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
+        Box::pin(async move {
+            let found = self
+                .read(
+                    "SELECT e.value, e.user_id, e.id, d.version, d.body \
+                     FROM document_entry e JOIN document d ON d.user_id = e.user_id \
+                       AND d.collection = e.collection AND d.id = e.id \
+                     WHERE e.name = '$open' AND e.collection = $1 AND e.value >= $2 \
+                       AND (e.value, e.user_id, e.id) > ($2, $3, $4) AND d.body IS NOT NULL \
+                     ORDER BY e.value, e.user_id, e.id LIMIT $5",
+                    &[
+                        &collection,
+                        &after.until.as_slice(),
+                        &after.user_id,
+                        &after.id,
+                        &rows(limit),
+                    ],
+                )
+                .await?;
+            let open = found.iter().map(|row| {
+                Ok(OpenDocument {
+                    place: OpenPlace {
+                        until: digest(row, "value")?,
+                        user_id: row.get("user_id"),
+                        id: row.get("id"),
+                    },
+                    version: unsigned(row.get("version")),
+                    body: row.get::<_, &[u8]>("body").into(),
+                })
+            });
+            Ok(open.collect::<Result<_, Failure>>()?)
+        })
+    }
 }
 
-/// One row at least, for the shape; it names no document where there is none.
+/// Reads a scan. There is at least one row, for the shape; it names no document if the collection is empty.
 fn scan(found: &[Row]) -> Scan {
     let documents = found.iter().filter_map(|row| {
         Some(FoundDocument {
@@ -135,13 +177,13 @@ fn scan(found: &[Row]) -> Scan {
     }
 }
 
-/// The first text after all those that start with `prefix`; none where there is no such text.
+/// Returns the first string after all those that start with `prefix`; `None` if there is no such string.
 ///
-/// Texts are ordered by their bytes, which is the order of their characters.
+/// Strings are ordered by their bytes, which is also the order of their characters.
 fn end_of(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
-        // The range leaves out what is no character.
+        // The range of characters skips the surrogates.
         if let Some(next) = (last..=char::MAX).nth(1) {
             end.push(next);
             return Some(end);
@@ -150,7 +192,7 @@ fn end_of(prefix: &str) -> Option<String> {
     None
 }
 
-/// All entries of a document as one value: name and digest, one after the other.
+/// Encodes all index entries of a document as one value: name and digest, one after the other.
 pub(super) fn encode(entries: &[IndexEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {
@@ -162,7 +204,7 @@ pub(super) fn encode(entries: &[IndexEntry]) -> Vec<u8> {
     bytes
 }
 
-/// What [`encode`] has written.
+/// Decodes what [`encode`] has written.
 pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<IndexEntry>, Failure> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Everything that the database holds, as it was at one moment.
+//! Dump: everything that the database holds, as of one moment.
 
 use countersign::BoxFuture;
 use countersign::ledger::{Claim, DocumentKey, Error, Head, Hold, Lapse, WrappedKey};
@@ -12,6 +12,7 @@ use super::claims::{request_id, scope};
 use super::documents::decode;
 use super::failure::Failure;
 use super::held::{attempt, digest, state};
+use super::keyring::key_id;
 use super::lent::Lent;
 use super::log::query::shown;
 use super::pots::{pot_key, pot_row, reservation_id};
@@ -20,23 +21,23 @@ use crate::transfer::{Row, Source, StoredClaim, StoredReservation, TransferRecor
 
 /// Reads a whole store; see [`PostgresStore::dump`].
 pub struct Dump {
-    /// In its transaction until somebody ends it.
+    /// Connection, in its transaction until the dump or its owner ends it.
     lent: Lent,
-    /// The tables that are still to be read, the next one last.
+    /// Tables that are still to be read, the next one last.
     left: Vec<Table>,
     is_open: bool,
 }
 
-/// What is read at once, in its order, and how a row of it is made.
+/// A table: its query, in the dump's order, and the function that reads its rows.
 struct Table {
     query: &'static str,
     row: fn(&Columns) -> Result<Row, Failure>,
 }
 
-/// In the order of the variants of [`Row`].
+/// Tables in the order of the variants of [`Row`].
 const TABLES: [Table; 12] = [
     Table {
-        query: "SELECT user_id, master, bytes FROM user_key ORDER BY user_id",
+        query: "SELECT user_id, master, bytes, id FROM user_key ORDER BY user_id",
         row: user_key,
     },
     Table {
@@ -90,13 +91,14 @@ const TABLES: [Table; 12] = [
 ];
 
 impl PostgresStore {
-    /// Everything that the database holds at this moment. The moment lasts until the dump is dropped,
-    /// and the server cleans nothing up that was there; so do not keep it.
+    /// Starts a dump of everything that the database holds at this moment. Until the dump is dropped, the
+    /// server cannot vacuum what was there; so do not keep it.
     pub async fn dump(&self) -> Result<Dump, Error> {
         let client = self.client().await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
              SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
-        // The dump has it before it begins: whoever is dropped while it begins leaves no open transaction.
+        // The dump owns the client before it begins, so that a caller that is dropped meanwhile leaves no open
+        // transaction.
         let dump = Dump::within(client);
         let client = dump.client()?;
         client.batch_execute(begin).await.map_err(Failure::from)?;
@@ -105,7 +107,7 @@ impl PostgresStore {
 }
 
 impl Dump {
-    /// What a transaction sees that the client is in.
+    /// Dumps what the transaction that the client is in sees.
     pub(super) fn within(client: Client) -> Self {
         Self {
             lent: Lent::new(client),
@@ -114,12 +116,12 @@ impl Dump {
         }
     }
 
-    /// The client, in its transaction.
+    /// Returns the client, in its transaction.
     pub(super) fn client(&self) -> Result<&Client, Failure> {
         self.lent.client()
     }
 
-    /// The client, for whoever ends its transaction.
+    /// Returns the client to a caller that ends its transaction.
     pub(super) fn into_client(self) -> Result<Client, Failure> {
         self.lent.into_client()
     }
@@ -158,16 +160,13 @@ impl Source for Dump {
     }
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "all tables are read by functions of one type"
-)]
 fn user_key(columns: &Columns) -> Result<Row, Failure> {
     Ok(Row::UserKey {
         user_id: columns.get("user_id"),
         key: WrappedKey {
             master: columns.get("master"),
             bytes: columns.get("bytes"),
+            id: key_id(columns.get("id"))?,
         },
     })
 }
@@ -302,7 +301,7 @@ fn hold(columns: &Columns) -> Result<Row, Failure> {
     Ok(Row::Hold(placed(columns)?))
 }
 
-/// A hold of a row that has all of its columns.
+/// Reads a hold from a row that has all of its columns.
 pub(super) fn placed(columns: &Columns) -> Result<Hold, Failure> {
     let record: &str = columns.get("record");
     let record = (!record.is_empty()).then(|| SnapshotId::new(record));

@@ -1,4 +1,4 @@
-//! What went wrong with the database, and what that means for what was being done.
+//! Failures of the database, and what they mean for the work that failed.
 
 use std::error::Error as _;
 use std::io;
@@ -14,27 +14,28 @@ use crate::migrate::MigrationError;
 /// A store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL cannot be read.
+    /// The URL is not valid, usually because a character of the password is not percent-encoded.
     #[error("the URL of the database is not valid")]
     Url(#[source] tokio_postgres::Error),
-    /// The file with the certificates cannot be read.
+    /// The file with the certificates is missing or has no certificate, usually because the path is wrong or
+    /// the file is not PEM.
     #[error("{path} holds no certificates that can be read")]
     Certificates {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// TLS cannot be set up.
+    /// TLS cannot be set up, usually because no cryptography provider supports the required versions.
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
-    /// The number of connections is too small.
+    /// The options allow too few connections for the number of lanes.
     #[error("{found} connections are too few, {needed} are needed")]
     Connections {
-        /// What the options say.
+        /// Number of connections that the options allow.
         found: usize,
-        /// What the lanes and everybody else need.
+        /// Number that the lanes and the other statements need.
         needed: usize,
     },
     /// The server is too old.
@@ -42,28 +43,30 @@ pub enum OpenError {
     TooOld {
         /// Its major version.
         found: i32,
-        /// The oldest that will do.
+        /// Oldest supported major version.
         needed: i32,
     },
-    /// The server forgets commits.
+    /// The server may lose commits in a crash, usually because it was tuned for tests.
     #[error("the server runs with {setting} = off and forgets commits when it crashes; turn it on")]
     Lossy {
-        /// Which setting.
+        /// Name of the setting that is off.
         setting: &'static str,
     },
-    /// The database cannot hold every text.
+    /// The database's encoding cannot hold every string, usually because it was created with another `ENCODING`
+    /// than UTF8.
     #[error("the database is encoded as {found}, UTF8 is needed")]
     Encoding {
         /// Its encoding.
         found: String,
     },
-    /// The schema is not one that this program may work on.
+    /// The schema is not one that this program may work on, usually because a newer program has used the
+    /// database.
     #[error(transparent)]
     Migration(#[from] MigrationError),
-    /// The data belongs to other keys.
+    /// The data belongs to other keys, usually because the URL names another installation's database.
     #[error(transparent)]
     Installation(#[from] NotOurs),
-    /// The database did not answer.
+    /// The database did not answer, usually because it is down or unreachable.
     #[error("the database cannot be used")]
     Database(#[from] Failure),
 }
@@ -71,50 +74,51 @@ pub enum OpenError {
 /// A statement or a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// There is no connection to be had.
+    /// No connection is available, usually because the server is down or all connections are in use.
     #[error("there is no connection to the database")]
     Pool(#[from] PoolError),
-    /// The database said no, or the connection broke.
+    /// The database refused a statement, or the connection broke.
     #[error("the database failed")]
     Database(#[from] tokio_postgres::Error),
-    /// It said nothing.
+    /// The database did not answer in time, usually because it is overloaded or the network dropped the
+    /// connection.
     #[error("the database was silent for {limit_ms} ms")]
     Silent {
-        /// For how long it was waited.
+        /// Timeout in milliseconds.
         limit_ms: u128,
     },
-    /// Others were always quicker.
+    /// Other transactions changed the same row on every retry.
     #[error("{what} was changed by others {tries} times in a row")]
     Contended {
-        /// What was wanted.
+        /// Name of what was changed.
         what: &'static str,
-        /// How often.
+        /// Number of attempts.
         tries: u32,
     },
     /// The store is being closed.
     #[error("the store is closed")]
     Closed,
-    /// What was read makes no sense.
+    /// A row cannot be decoded, usually because something else than this program wrote it.
     #[error("{what} in the store is damaged")]
     Damaged {
-        /// What it is.
+        /// Name of what is damaged.
         what: String,
     },
-    /// The same failure, told to everybody who shared a transaction.
+    /// The failure of a transaction, shared by all the calls in it.
     #[error(transparent)]
     Shared(Arc<Failure>),
 }
 
-/// What a failure says about the work.
+/// Consequence of a failure for the work that was being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The connection is gone, and with it the knowledge whether the last statement was done.
+    /// The connection is lost; whether the last statement was done is not known.
     Lost,
-    /// Nothing was done, and the whole transaction may be done again.
+    /// Nothing was done, and the whole transaction may be retried.
     Again,
-    /// Nothing was done, because a row was held for too long.
+    /// Nothing was done, because another transaction held a row for too long.
     Locked,
-    /// Nothing was done, and doing it again would end alike.
+    /// Nothing was done, and a retry would fail in the same way.
     Refused,
 }
 
@@ -138,7 +142,7 @@ impl Failure {
         self.meaning() == Meaning::Lost
     }
 
-    /// Whether one call of many may be the cause: then the others need not share its failure.
+    /// True if a single call of the batch may be the cause: then the others need not share its failure.
     pub(super) fn may_be_of_one(&self) -> bool {
         match self {
             Self::Database(_) | Self::Damaged { .. } => !self.is_lost(),
@@ -147,11 +151,11 @@ impl Failure {
         }
     }
 
-    /// Whether the same record will be refused again, however often it is tried.
+    /// True if a retry of the same record is always refused again.
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::Database(error) => {
-                // Data that no column takes: class 22. Everything else may pass.
+                // Data that no column accepts: class 22. Everything else may be temporary.
                 let state = error.code().map(SqlState::code);
                 state.is_some_and(|state| state.starts_with("22"))
             }
@@ -163,7 +167,7 @@ impl Failure {
         }
     }
 
-    /// Whether it only happened because an earlier statement of the transaction had failed.
+    /// True if the statement only failed because an earlier one of the transaction had failed.
     pub(super) fn is_consequence(&self) -> bool {
         match self {
             Self::Database(error) => error.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION),
@@ -205,7 +209,7 @@ fn meaning(error: &tokio_postgres::Error) -> Meaning {
         };
     };
     match state.code() {
-        // The server is going down, or says itself that it does not know.
+        // The server is shutting down, or reports that the outcome is unknown.
         "57P01" | "57P02" | "57P03" | "57P05" | "40003" | "25P03" => Meaning::Lost,
         code if code.starts_with("08") => Meaning::Lost,
         "40001" | "40P01" => Meaning::Again,

@@ -1,4 +1,4 @@
-//! How a scope stands, read from one version of its row.
+//! State of a scope, read from one version of its row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) const COLUMNS: &str = "c.state, c.attempt, c.fingerprint, c.parts, c.
      (extract(epoch FROM c.lease_until - now()) * 1000000)::bigint AS left_us, \
      coalesce(c.until <= now(), false) AS is_over";
 
-/// What the columns say.
+/// Reads the state from the columns.
 pub(super) fn held(row: &Row) -> Result<Held, Failure> {
     let reply = || row.get::<_, Option<&[u8]>>("reply").map(Arc::<[u8]>::from);
     let missing = || Failure::damaged("the answer of a claim");
@@ -53,7 +53,7 @@ pub(super) fn attempt(row: &Row) -> u32 {
     u32::try_from(row.get::<_, i64>("attempt")).unwrap_or(u32::MAX)
 }
 
-/// 32 bytes from a column.
+/// Reads 32 bytes from a column.
 pub(super) fn digest(row: &Row, column: &str) -> Result<[u8; 32], Failure> {
     let bytes: &[u8] = row.get(column);
     bytes

@@ -1,5 +1,5 @@
-//! Filling an empty database with the rows of another store, in one transaction: until it is committed,
-//! nobody sees anything of it.
+//! Import: fills an empty database with the rows of another store in one transaction. Nothing of it is visible
+//! before the commit.
 
 use countersign::ledger::{DocumentKey, Error, Head, Hold, IndexEntry, PotRow, WrappedKey};
 use countersign_contract::{ErrorCode, RequestId, SnapshotId};
@@ -11,6 +11,7 @@ use super::claims::columns;
 use super::documents::encode;
 use super::dump::Dump;
 use super::failure::Failure;
+use super::keyring::key_name;
 use super::records::{INSERT_OUTBOX, nanos};
 use super::{PostgresStore, signed};
 use crate::transfer::{Row, StoredClaim, StoredReservation, TransferRecord};
@@ -18,7 +19,7 @@ use crate::transfer::{Row, StoredClaim, StoredReservation, TransferRecord};
 /// A transaction that fills the database. Dropped before it is committed, it leaves nothing behind.
 pub(crate) struct Import(Dump);
 
-/// Every table that a store with something in it has rows in.
+/// Tables that have rows in a store that is not empty.
 const TABLES: [&str; 14] = [
     "claim",
     "document",
@@ -37,10 +38,10 @@ const TABLES: [&str; 14] = [
 ];
 
 impl PostgresStore {
-    /// Begins to fill the database; answers the first table that has rows, where there is one.
+    /// Begins to fill the database. Returns the first table that has rows, if there is one.
     pub(crate) async fn import(&self) -> Result<Result<Import, &'static str>, Error> {
         let client = self.client().await?;
-        // Whoever holds the head's row is the only one who imports, and nobody integrates.
+        // The lock on the head's row lets only one process import, and none integrate meanwhile.
         let begin = "BEGIN; SET LOCAL statement_timeout = 0; \
              SET LOCAL idle_in_transaction_session_timeout = 0; \
              SELECT one FROM log_head FOR UPDATE";
@@ -68,7 +69,7 @@ impl Import {
         Ok(columns.write(self.0.client()?).await?)
     }
 
-    /// What was added, as only this transaction sees it; once.
+    /// Returns the added rows, as only this transaction sees them. They can be read once.
     pub(crate) fn added(&mut self) -> &mut Dump {
         &mut self.0
     }
@@ -80,7 +81,7 @@ impl Import {
     }
 }
 
-/// A document with everything that is kept of it.
+/// A document with all its columns.
 struct Document {
     key: DocumentKey,
     version: i64,
@@ -149,16 +150,17 @@ impl All {
     }
 
     async fn write_user_keys(&self, client: &Client) -> Result<(), Failure> {
-        let sql = "INSERT INTO user_key (user_id, master, bytes) \
-             SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])";
+        let sql = "INSERT INTO user_key (user_id, master, bytes, id) \
+             SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])";
         let user_ids = column(&self.user_keys, |(user_id, _)| user_id.as_str());
         let masters = column(&self.user_keys, |(_, key)| key.master.as_str());
         let bytes = column(&self.user_keys, |(_, key)| key.bytes.as_slice());
+        let names = column(&self.user_keys, |(_, key)| key_name(key.id.as_ref()));
         insert(
             client,
             sql,
             self.user_keys.len(),
-            &[&user_ids, &masters, &bytes],
+            &[&user_ids, &masters, &bytes, &names],
         )
         .await
     }

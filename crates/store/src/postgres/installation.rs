@@ -9,10 +9,10 @@ use super::connect::within;
 use super::failure::{Failure, OpenError};
 use super::log::erase::keep;
 
-/// The table that the row is in. One that was made again from a dump has another number.
+/// Object id of the table with the row. A table that was restored from a dump has another one.
 const PLACE: &str = "CAST(to_regclass('installation') AS oid)::bigint";
 
-/// How many master keys are looked at; there are never more than two, the one before and the one in use.
+/// Maximum master keys that are read; there are never more than two, the previous and the current one.
 const MASTERS_MAX: i64 = 16;
 
 impl Installations for PostgresStore {
@@ -50,7 +50,7 @@ impl Installations for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Binds the store to other keys; where `forgotten` is given, to another log.
+    /// Binds the store to other keys; if `forgotten` is given, to another log.
     async fn bind_again(
         &self,
         from: &Installation,
@@ -82,7 +82,7 @@ impl PostgresStore {
         }
         if let Some(forgotten) = forgotten {
             transaction.execute("DELETE FROM checkpoint", &[]).await?;
-            // Whoever signed before has no part in the new log, and in a copy is not even there.
+            // The process that signed before has no part in the new log, and in a copy it does not even run.
             let free = "UPDATE log_head SET lease_until = now() - interval '1 second'";
             transaction.execute(free, &[]).await?;
             for table in ["document", "document_entry"] {
@@ -96,7 +96,7 @@ impl PostgresStore {
     }
 }
 
-/// Refuses keys that the data does not belong to; binds a database that has no keys yet.
+/// Refuses keys that the data does not belong to; binds a database that is not bound yet.
 pub(super) async fn bind(
     transaction: &Transaction<'_>,
     binding: &Binding,

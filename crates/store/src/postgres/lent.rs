@@ -1,14 +1,15 @@
 //! A connection for a transaction that is written out in statements.
 //!
-//! The pool does not end what a connection is in the middle of. Whoever waits for a statement may be dropped at any
-//! moment, a call at its deadline for one, and the next one to get that connection would do their work in a
-//! transaction of somebody else. So it goes back only when its user says that it is through.
+//! The pool does not end a transaction that a connection is in. A future that waits for a statement may be
+//! dropped at any moment, for example at a call's deadline, and the next user of the connection would then work
+//! in that open transaction. So the connection only returns to the pool when its user says that the transaction
+//! is over.
 
 use deadpool_postgres::{Client, Object};
 
 use super::failure::Failure;
 
-/// A connection that is closed when it is dropped, which undoes what it was doing.
+/// A connection that is closed when it is dropped, which rolls its transaction back.
 pub(super) struct Lent(Option<Client>);
 
 impl Lent {
@@ -20,7 +21,7 @@ impl Lent {
         self.0.as_ref().ok_or(Failure::Closed)
     }
 
-    /// Its transaction is over; others may use it.
+    /// Returns the connection to the pool; its transaction is over.
     pub(super) fn give_back(self) {
         drop(self.into_client());
     }

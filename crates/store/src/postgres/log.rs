@@ -98,7 +98,7 @@ impl Log for PostgresStore {
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let (size, root) = (signed(head.size), head.root.as_slice());
-            // The first one of a size stays, so doing it twice is doing it once.
+            // The first checkpoint of a size stays, so this is idempotent.
             self.read(
                 "INSERT INTO checkpoint (size, root, note) VALUES ($1, $2, $3) \
                  ON CONFLICT (size) DO NOTHING",

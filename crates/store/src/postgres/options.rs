@@ -1,4 +1,4 @@
-//! How a PostgreSQL store connects, and for how long it waits for what.
+//! Options of a PostgreSQL store: connections and timeouts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::ledger::Binding;
 
-/// Where the database is, and the limits of the store's patience.
+/// Address of the database, and the limits and timeouts of the store.
 ///
 /// # Example
 ///
@@ -35,11 +35,11 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The database of this URL.
+    /// Options for the database of this URL.
     ///
-    /// `sslmode` may be `disable`, `prefer`, `require` or `verify-full`. A certificate is verified in each
-    /// of the last three. Where the URL does not say, TLS is required, but not on the loopback
-    /// interface or a Unix socket.
+    /// `sslmode` may be `disable`, `prefer`, `require` or `verify-full`. Certificates are verified in each of
+    /// the last three. If the URL does not set it, TLS is required, except on the loopback interface and on a
+    /// Unix socket.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -58,88 +58,96 @@ impl PostgresOptions {
         }
     }
 
-    /// Certificates, as PEM, that the server's one is verified with instead of the public roots.
+    /// Sets a PEM file of certificates that the server's one is verified with instead of the public roots.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
         self
     }
 
-    /// How many connections there may be; at least two more than [`Self::lanes`].
+    /// Sets the maximum number of connections; at least two more than [`Self::lanes`].
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections;
         self
     }
 
-    /// How many transactions commit calls at the same time. Each takes all the calls that wait.
+    /// Sets the number of transactions that commit calls concurrently. Each takes all the calls that wait.
     pub fn lanes(mut self, lanes: usize) -> Self {
         self.lanes = lanes.max(1);
         self
     }
 
-    /// How many calls one transaction may commit.
+    /// Sets the maximum number of calls in one transaction.
     pub fn batch_max(mut self, calls: usize) -> Self {
         self.batch_max = calls.max(1);
         self
     }
 
-    /// How many calls and records may wait before their callers do.
+    /// Sets the maximum number of calls and records in each queue. Callers wait while it is full.
     pub fn queue_max(mut self, waiting: usize) -> Self {
         self.queue_max = waiting.max(1);
         self
     }
 
-    /// For how long connecting may take.
+    /// Sets the timeout for connecting.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
     }
 
-    /// For how long a free connection is waited for.
+    /// Sets the timeout for getting a free connection from the pool.
     pub fn acquire_timeout(mut self, limit: Duration) -> Self {
         self.acquire_timeout = limit;
         self
     }
 
-    /// For how long a statement may run.
+    /// Sets the timeout for one statement.
     pub fn statement_timeout(mut self, limit: Duration) -> Self {
         self.statement_timeout = limit;
         self
     }
 
-    /// For how long a statement may wait for a row that somebody else holds.
+    /// Sets the timeout for a row lock that another transaction holds.
     pub fn lock_timeout(mut self, limit: Duration) -> Self {
         self.lock_timeout = limit;
         self
     }
 
-    /// For how long the answer of a commit that was lost is looked for before the caller is told that
-    /// it is not known.
+    /// Sets the time limit for looking up the outcome of a commit whose answer was lost. After it the caller
+    /// gets an error that says that the outcome is unknown.
     pub fn doubt_limit(mut self, limit: Duration) -> Self {
         self.doubt_limit = limit;
         self
     }
 
-    /// Opens a database only if it belongs to these keys; one that belongs to none yet is bound to them.
+    /// Opens a database only if it belongs to these keys; a database that is not bound yet is bound to them.
     pub fn binding(mut self, binding: Binding) -> Self {
         self.binding = Some(binding);
         self
     }
 
-    /// Takes a server that forgets commits when it crashes (`fsync` or `synchronous_commit` is off). For
-    /// tests and trials: what was answered may be gone.
+    /// Accepts a server that may lose commits in a crash (`fsync` or `synchronous_commit` is off). For tests
+    /// and trials: acknowledged calls may be lost.
     pub fn accept_lossy_server(mut self) -> Self {
         self.accepts_lossy_server = true;
         self
     }
 }
 
-/// Without the URL: it has the password in it.
+/// Omits the URL, because it contains the password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresOptions")
+            .field("ca_file", &self.ca_file)
             .field("connections_max", &self.connections_max)
             .field("lanes", &self.lanes)
             .field("batch_max", &self.batch_max)
+            .field("queue_max", &self.queue_max)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("acquire_timeout", &self.acquire_timeout)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("doubt_limit", &self.doubt_limit)
+            .field("accepts_lossy_server", &self.accepts_lossy_server)
             .field("binding", &self.binding)
             .finish_non_exhaustive()
     }

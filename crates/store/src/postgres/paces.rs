@@ -1,9 +1,9 @@
-//! Paces in PostgreSQL: one statement for each call, by the database's clock.
+//! Paces (rate limits) in PostgreSQL: one statement for each call, by the database's clock.
 //!
-//! The rows of a call are locked in the order of their keys, then it is decided, then all are changed or
-//! none. A row that is not there yet cannot be locked. One such row may be made with its first call in it:
-//! where somebody else was quicker to make it, nothing is done and the statement is run again. Several are
-//! first made empty, for the same statement to find them when it is run again.
+//! The rows of a call are locked in the order of their keys; then all of them are updated or none. A missing
+//! row cannot be locked. If only one is missing, it is inserted with its first call counted; if another process
+//! inserted it first, nothing is done and the statement is run again. Several missing rows are first inserted
+//! empty, and the statement is run again to find them.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -15,18 +15,18 @@ use tokio_postgres::Row;
 use super::failure::Failure;
 use super::{Params, PostgresStore, micros, rows};
 
-/// How often a call is counted again because others made its rows at the same moment.
+/// Maximum retries of counting a call while others insert its rows.
 const RACES_MAX: u32 = 20;
 
-/// For how long a row is kept that means nothing: whoever has just made it will look for it.
+/// Time for which an expired row is kept: the process that has just inserted it will look for it.
 const SLACK: Duration = Duration::from_mins(1);
 
-/// How many rows are removed by one statement, and how often that is done in one sweep.
+/// Maximum rows that one statement removes, and maximum such statements in one sweep.
 const SWEPT_MAX: usize = 10_000;
 const SWEEPS_MAX: u32 = 50;
 
-/// The rule of [`PaceRule::take`], for all rows of a call at once. `now()` is when the statement began:
-/// whoever waits for a row is counted by that moment, which never lets more in.
+/// The rule of [`PaceRule::take`], for all rows of a call at once. `now()` is when the statement began: a call
+/// that waits for a row is counted at that moment, which never allows more calls.
 const COUNT: &str = "WITH k AS MATERIALIZED (SELECT t.*, \
        (extract(epoch FROM now()) * 1000000)::bigint AS at \
        FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[]) \
@@ -72,7 +72,7 @@ impl Paces for PostgresStore {
                 &columns.calls_max,
             ];
             for _ in 0..RACES_MAX {
-                // Where the answer is lost with its connection, the call may be counted twice.
+                // If the answer is lost with its connection, the call may be counted twice.
                 let found = self.run_again(COUNT, params).await?;
                 if let Some(answer) = columns.answer(&found) {
                     return Ok(answer);
@@ -100,12 +100,12 @@ impl Paces for PostgresStore {
 
 /// The paces of a call in the order of their keys.
 struct Columns<'p> {
-    /// From the order of the keys to that of the call.
+    /// Indexes into the call's paces, in the order of the keys.
     order: Vec<usize>,
     keys: Vec<&'p [u8]>,
     costs: Vec<i64>,
     spans: Vec<i64>,
-    /// None where the pace is even.
+    /// `None` if the pace is even.
     calls_max: Vec<Option<i64>>,
 }
 
@@ -136,7 +136,7 @@ impl<'p> Columns<'p> {
         columns
     }
 
-    /// None where others were in the way, and it is to be asked again.
+    /// Reads the answer. `None` if other calls interfered and the statement must be run again.
     fn answer(&self, found: &[Row]) -> Option<PaceAnswer> {
         if found.iter().any(|row| row.get("is_done")) {
             return Some(PaceAnswer::Admitted);
@@ -157,8 +157,7 @@ impl<'p> Columns<'p> {
 }
 
 impl PostgresStore {
-    /// Removes what means nothing any more. Nobody is told how many rows that were, and all of them go: a
-    /// table that is not logged is quick.
+    /// Removes the rows that no longer matter, without counting them. The table is unlogged, so this is quick.
     pub(super) async fn sweep_paces(&self) -> Result<(), Failure> {
         const OLD: &str = "WITH old AS MATERIALIZED (SELECT key FROM pace \
                WHERE until <= (extract(epoch FROM now()) * 1000000)::bigint - $2::bigint \

@@ -1,8 +1,8 @@
 //! Pots in PostgreSQL.
 //!
-//! Whoever changes pots locks them first, always in the order of their keys, so that nobody waits for
-//! somebody who waits. What was set aside is ended by removing it, in one statement with what that means for
-//! its pots: whoever comes second finds nothing to end.
+//! Every transaction that changes pots locks them first, always in the order of their keys, so that there is no
+//! deadlock. A reservation is ended by deleting it, in the same statement that updates its pots: a second
+//! attempt to end it finds nothing.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ use super::connect::within;
 use super::failure::{Failure, Meaning};
 use super::{PostgresStore, micros, rows, signed, unsigned};
 
-/// How often money is asked for again while others get in the way, or after the connection broke.
+/// Maximum attempts of a reservation while others interfere, or after the connection broke.
 const TRIES_MAX: u32 = 10;
 
 impl Pots for PostgresStore {
@@ -96,7 +96,7 @@ impl Pots for PostgresStore {
 
 /// The draws of a call in the order of their pots.
 struct Columns<'d> {
-    /// From the order of the pots to that of the call.
+    /// Indexes into the call's draws, in the order of the pots.
     order: Vec<usize>,
     user_ids: Vec<&'d str>,
     names: Vec<&'d str>,
@@ -131,14 +131,14 @@ impl<'d> Columns<'d> {
     }
 }
 
-/// The pots that are asked for, each in the window of this moment; `n` counts them from 1.
+/// Selects the keys of the requested pots, each in its current window; `n` counts them from 1.
 const KEYS: &str = "(SELECT t.*, CASE WHEN t.window_seconds = 0 THEN 0 \
         ELSE floor(extract(epoch FROM now()) / t.window_seconds)::bigint * t.window_seconds END \
         AS window_start \
      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) \
        WITH ORDINALITY AS t (user_id, name, holder, currency, window_seconds, n)) k";
 
-/// That a row of `pot` is the one of a row of keys.
+/// Condition that a row of `pot` matches a row of keys.
 const SAME: &str = "p.user_id = k.user_id AND p.name = k.name AND p.holder = k.holder \
      AND p.currency = k.currency AND p.window_seconds = k.window_seconds \
      AND p.window_start = k.window_start";
@@ -158,7 +158,7 @@ static MAKE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Locked one by one, in the order in which they are given.
+/// Locks the pots one by one, in the given order.
 static LOCK: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {FOUND} FROM {KEYS} \
@@ -166,7 +166,7 @@ static LOCK: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The pots are ours by now, so their order does not matter.
+/// Takes the amounts. The pots are already locked, so their order does not matter.
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH taken AS (SELECT k.*, greatest(a.amount, 0) AS reserved, a.amount, a.place \
@@ -204,7 +204,7 @@ pub(super) fn end_with(ends: &str, actual: &str) -> String {
     )
 }
 
-/// The same, where what was set aside is what is spent.
+/// Same as [`end_with`], with the reserved amounts as the spent ones.
 fn end(ends: &str) -> String {
     let nothing = "SELECT ''::text AS user_id, ''::text AS id, 0 AS n, 0::bigint AS amount LIMIT 0";
     end_with(ends, nothing)
@@ -223,7 +223,7 @@ impl PostgresStore {
         Ok(over)
     }
 
-    /// One statement that may be done twice.
+    /// Runs one idempotent statement, with retries.
     pub(super) async fn run_again(
         &self,
         sql: &str,
@@ -238,8 +238,8 @@ impl PostgresStore {
         }
     }
 
-    /// Whether something is done again that others got in the way of, or whose answer was lost; it has to
-    /// be something that may be done twice.
+    /// True if the work is to be retried: other transactions interfered, or the answer was lost. Only for work
+    /// that is idempotent.
     fn is_worth_a_try(&self, failure: &Failure, tries: &mut u32) -> bool {
         *tries += 1;
         let may_retry = match failure.meaning() {
@@ -253,7 +253,7 @@ impl PostgresStore {
         may_retry && *tries <= TRIES_MAX
     }
 
-    /// Ends what lost owners have left, and drops pots of long ago; how many of each.
+    /// Ends the reservations of lost owners and deletes old pots. Returns both counts.
     pub(super) async fn sweep_pots(&self, limit: usize) -> Result<(usize, usize), Failure> {
         static LAPSE: LazyLock<String> = LazyLock::new(|| {
             end(
@@ -281,7 +281,7 @@ impl PostgresStore {
     }
 }
 
-/// Gives back what earlier attempts of a scope have set aside.
+/// Gives back the reservations of earlier attempts of a scope.
 pub(super) async fn release_scope(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -297,8 +297,8 @@ pub(super) async fn release_scope(
     Ok(())
 }
 
-/// Forgets a user. What their open calls have set aside in the pots of others counts as spent there:
-/// nobody will ever say that it was not.
+/// Erases a user. Reservations of the user's open calls in other users' pots count as spent: no call will ever
+/// report that they were not.
 pub(super) async fn erase(transaction: &Transaction<'_>, user_id: &str) -> Result<(), Failure> {
     let ends = "SELECT user_id, id, true AS is_spent FROM reservation \
          WHERE user_id = $1 AND n = 0";
@@ -308,7 +308,7 @@ pub(super) async fn erase(transaction: &Transaction<'_>, user_id: &str) -> Resul
     Ok(())
 }
 
-/// Sets money aside within a transaction, which is not to be committed where there is not enough.
+/// Makes a reservation within a transaction. The caller must not commit it if a pot has too little.
 pub(super) async fn reserve(
     transaction: &Transaction<'_>,
     request: &Reserve,
@@ -365,7 +365,7 @@ pub(super) async fn reserve(
     Ok(None)
 }
 
-/// The pot that has not enough, of those that were found.
+/// Returns the pot that has too little, if there is one.
 fn over(found: &[Row], columns: &Columns<'_>, draws: &[Draw]) -> Option<Overdrawn> {
     let over = found.iter().filter_map(|row| {
         let n = usize::try_from(row.get::<_, i64>("n")).ok()?;
@@ -391,7 +391,7 @@ pub(super) fn pot_row(row: &Row) -> PotRow {
     }
 }
 
-/// The key of a pot, whose owner is in this column.
+/// Reads the key of a pot whose owner is in this column.
 pub(super) fn pot_key(row: &Row, user_id: &str) -> PotKey {
     PotKey {
         user_id: row.get(user_id),

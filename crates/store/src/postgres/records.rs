@@ -1,10 +1,10 @@
-//! Records as columns: what a statement is given to keep many of them at once.
+//! Records as columns: parameters of the statements that insert many of them at once.
 
 use countersign::ledger::Entry;
 use countersign_contract::ErrorCode;
 use jiff::{SignedDuration, Timestamp};
 
-/// The rows of records; answers the ids of those that were not there.
+/// Inserts records; returns the ids of those that did not exist.
 pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
         (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf) \
      SELECT user_id, id, kind, at_ns, request_id, tool, code, false, leaf \
@@ -12,13 +12,13 @@ pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
                  $8::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf) \
      ON CONFLICT (user_id, id) DO NOTHING RETURNING id";
 
-/// The payloads of records that were not there: so neither were these.
+/// Inserts the payloads of records that did not exist before.
 pub(super) const INSERT_PAYLOADS: &str = "INSERT INTO payload (user_id, id, until, body) \
      SELECT user_id, id, until, body \
      FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bytea[]) \
        AS t (user_id, id, until, body)";
 
-/// Likewise, their places in the queue for the tree.
+/// Inserts their places in the queue for the tree.
 pub(super) const INSERT_OUTBOX: &str = "INSERT INTO outbox (user_id, id) \
      SELECT user_id, id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS t (user_id, id, nth) \
      ORDER BY nth";
@@ -77,13 +77,13 @@ impl<'e> FromIterator<&'e Entry> for Payloads<'e> {
     }
 }
 
-/// Nanoseconds since 1970, as far as they fit: until the year 2262.
+/// Converts a time to nanoseconds since 1970, limited to the years that fit: until 2262.
 pub(super) fn nanos(at: Timestamp) -> i64 {
     let nanos = at.as_nanosecond();
     i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The time that [`nanos`] was made of.
+/// Converts the result of [`nanos`] back.
 pub(super) fn timestamp(nanos: i64) -> Timestamp {
     Timestamp::from_nanosecond(nanos.into()).expect("64 bits of nanoseconds are within its range")
 }

@@ -1,4 +1,4 @@
-//! Whether the server is one to rely on, and the tables in it.
+//! Checks of the server's settings, and the migrations of its tables.
 
 use countersign::ledger::Binding;
 use deadpool_postgres::Client;
@@ -9,13 +9,13 @@ use super::installation::bind;
 use super::options::PostgresOptions;
 use crate::migrate::{Applied, Migration, pending};
 
-/// The oldest server whose statements we use.
+/// Oldest supported major version of the server.
 const MAJOR_MIN: i32 = 13;
 
-/// How often making the first table is tried while others do the same.
+/// Maximum attempts to create the migration table while others do the same.
 const RACES_MAX: u32 = 10;
 
-/// In their order; one that was released is never changed.
+/// Migrations in their order; a released one is never changed.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 1,
@@ -52,11 +52,17 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "installation",
         sql: include_str!("../../migrations/postgres/0007_installation.sql"),
     },
+    Migration {
+        number: 8,
+        name: "key_id",
+        sql: include_str!("../../migrations/postgres/0008_key_id.sql"),
+    },
 ];
 
-/// Refuses a server that cannot keep our promises.
+/// Refuses a server that cannot keep the store's promises.
 pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<(), OpenError> {
-    // A database that only speaks the protocol has no such setting, and no such switch either.
+    // A database that only speaks the protocol of PostgreSQL may lack the last two settings, and
+    // then cannot be switched to lossy commits either.
     const SETTINGS: &str = "SELECT current_setting('server_version_num'), \
          current_setting('server_encoding'), \
          coalesce(current_setting('fsync', true), 'on'), \
@@ -84,15 +90,15 @@ pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<
     Ok(())
 }
 
-/// Brings the tables up to date and binds them to their keys, in one transaction. Others that start at the same time wait
-/// for each other: of those that come with different keys, one is the first.
+/// Migrates the tables and binds them to their keys, in one transaction. Processes that start at the same time
+/// wait for each other: if they have different keys, the first one wins.
 pub(super) async fn migrate(
     client: &mut Client,
     binding: Option<&Binding>,
 ) -> Result<(), OpenError> {
     make_migration_table(client).await?;
     let transaction = client.transaction().await.map_err(Failure::from)?;
-    // Reading what was applied and applying the rest is one piece: whoever comes second finds it done.
+    // Reading the applied migrations and applying the rest is atomic: a second process finds them applied.
     let lock = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0; \
          LOCK TABLE schema_migration IN ACCESS EXCLUSIVE MODE";
     let locked = transaction.batch_execute(lock).await;
@@ -130,7 +136,8 @@ pub(super) async fn migrate(
     Ok(())
 }
 
-/// Two that make the same table at the same moment: one of them fails, whatever `IF NOT EXISTS` says.
+/// Creates the migration table. If two processes create it at the same moment, one of them fails despite `IF
+/// NOT EXISTS`, and is retried.
 async fn make_migration_table(client: &Client) -> Result<(), Failure> {
     const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migration (
         number integer NOT NULL, name text NOT NULL, checksum bytea NOT NULL,

@@ -1,9 +1,9 @@
 //! Texts in PostgreSQL, found by a GIN index over `tsvector`.
 //!
-//! The vectors are written out by us: the parser of the server takes a Chinese sentence for one word, and its idea of
-//! a letter depends on the locale of the database. What a chunk is worth is computed as for every other store. Only
-//! where very many chunks have a word of the question does the server choose which of them are looked at: those with
-//! its rare words, which `ts_rank_cd` knows nothing of, and by that rank where they have the same.
+//! The store builds the vectors itself: the server's parser takes a Chinese sentence for one word, and its
+//! notion of a letter depends on the database's locale. The score of a chunk is computed as in every other
+//! store. Only if very many chunks have a word of the question does the server preselect some: those with its
+//! rare words, which `ts_rank_cd` does not weigh, and among equals by that rank.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,10 +21,10 @@ use super::failure::Failure;
 use super::lent::Lent;
 use super::{PostgresStore, rows, unsigned};
 
-/// So many chunks are written by one statement.
+/// Number of chunks that one statement writes.
 const PORTION: usize = 500;
 
-/// What a vector can hold: places up to here, and so many for one word.
+/// Limits of a `tsvector`: the highest position, and the most positions of one word.
 const PLACE_MAX: usize = 16_383;
 const PLACES_MAX: usize = 255;
 
@@ -54,7 +54,7 @@ impl Texts for PostgresStore {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<TextChunk>, Error>> {
         Box::pin(async move {
-            // No chunk has such a name, and the server does not take it.
+            // No chunk has such a name, and the server rejects NUL.
             if id.contains('\0') {
                 return Ok(None);
             }
@@ -72,7 +72,8 @@ impl Texts for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Whether all of it is there: one without some of its chunks would answer questions wrongly for good.
+    /// True if the corpus is complete: one that lacks some of its chunks would answer questions wrongly for
+    /// ever.
     async fn has_corpus(&self, corpus: &CorpusId) -> Result<bool, Failure> {
         let (name, version) = (&corpus.name, corpus.version.as_bytes().as_slice());
         let found = self
@@ -96,7 +97,7 @@ impl PostgresStore {
         };
         let CorpusId { name, version } = query.corpus();
         let asked = single_expressions(query.words());
-        // A row at least where the corpus is there: it may have gone since its numbers were read.
+        // At least one row if the corpus exists: it may have been deleted since its statistics were read.
         let found = self
             .read(
                 "SELECT f.id, f.language, f.body, f.words FROM text_corpus t \
@@ -129,7 +130,7 @@ impl PostgresStore {
         Ok(Some(hits))
     }
 
-    /// None where the corpus is not kept, or not whole: it is kept anew then.
+    /// `None` if the corpus is missing or incomplete: then it is written again.
     async fn statistics(&self, query: &TextQuery) -> Result<Option<Statistics>, Failure> {
         let CorpusId { name, version } = query.corpus();
         let asked = single_expressions(query.words());
@@ -159,14 +160,14 @@ impl PostgresStore {
     }
 }
 
-/// Writes a corpus in one transaction. Whoever keeps another one waits; nobody who reads does.
+/// Writes a corpus in one transaction. Other writers of corpora wait; readers do not.
 async fn keep(client: &Client, corpus: &Corpus) -> Result<(), Failure> {
     let CorpusId { name, version } = corpus.id();
     let version = version.as_bytes().as_slice();
     let begin = "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '60s'; \
          LOCK TABLE text_corpus IN SHARE ROW EXCLUSIVE MODE";
     client.batch_execute(begin).await?;
-    // One that has not all of its chunks is written anew.
+    // An incomplete corpus is written again.
     client
         .execute(
             "WITH broken AS MATERIALIZED (SELECT version FROM text_corpus t \
@@ -195,7 +196,8 @@ async fn keep(client: &Client, corpus: &Corpus) -> Result<(), Failure> {
         for portion in corpus.chunks().chunks(PORTION) {
             add(client, corpus.id(), portion).await?;
         }
-        // In one statement: what counts is what was there before, and the order of time.
+        // In one statement, because the decision depends on the rows that were there before, and on the order
+        // of time.
         client
             .execute(
                 "WITH old AS MATERIALIZED (SELECT version FROM text_corpus WHERE name = $1 \
@@ -234,13 +236,12 @@ async fn add(client: &Client, corpus: &CorpusId, chunks: &[TextChunk]) -> Result
     Ok(())
 }
 
-/// For each word the chunks that have it. It has letters and digits only, so there is nothing in it that would end a
-/// quote.
+/// Builds one expression for each word. A word has only letters and digits, so nothing in it can end a quote.
 fn single_expressions(words: &[String]) -> Vec<String> {
     words.iter().map(|word| format!("'{word}'")).collect()
 }
 
-/// The words with their places, as the text form of a vector.
+/// Formats words with their positions as the text form of a `tsvector`.
 fn vector(words: &str) -> String {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, word) in words.split(' ').enumerate() {
@@ -252,7 +253,7 @@ fn vector(words: &str) -> String {
     let mut text = String::new();
     for (word, places) in places.iter().filter(|(word, _)| !word.is_empty()) {
         let places: Vec<String> = places.iter().map(usize::to_string).collect();
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(text, "'{word}':{} ", places.join(","));
     }
     text

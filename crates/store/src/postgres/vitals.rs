@@ -1,4 +1,4 @@
-//! How the database is.
+//! Health figures of the database.
 
 use countersign::BoxFuture;
 use countersign::ledger::{COUNTED_MAX, Error, StoreKind, StoreVitals, Vitals};
@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::records::timestamp;
 use super::{PostgresStore, signed, unsigned};
 
-/// One row, by indexes only.
+/// Reads the figures as one row, by indexes only.
 const VITALS: &str = "SELECT \
      current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery() AS is_writable, \
      (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT $1) w) AS waiting, \
@@ -25,7 +25,7 @@ impl Vitals for PostgresStore {
             Ok(StoreVitals {
                 kind: StoreKind::Postgres,
                 is_writable: row.get("is_writable"),
-                // The disk is that of the server.
+                // The disk belongs to the server and cannot be measured here.
                 free_bytes: None,
                 needed_bytes: None,
                 records_waiting: unsigned(row.get("waiting")),

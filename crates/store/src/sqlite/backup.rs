@@ -1,13 +1,13 @@
-//! A backup: one moment of the file, copied while others write, and verified before it has its name.
+//! Backups: a copy of the file as of one moment, made while others write, and verified before it gets its name.
 //!
-//! The copy is made within one read transaction, so that no write begins it anew. It is written to the disk in portions, so
-//! that commits never wait for all of it, and marked as a copy: only a restore opens it.
+//! The copy is made within one read transaction, so that no write makes it start again. It is synced in
+//! portions, so that a commit never waits for all of it, and marked as a copy: only a restore opens it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign::ledger::{Error, Head, Installation};
 use countersign_evidence::checkpoint::{Checkpoint, CheckpointError};
@@ -23,47 +23,50 @@ use super::values::unsigned;
 use super::{Dump, SqliteOptions, SqliteStore, connection};
 use crate::transfer::{CopyError, Source as _, Verified};
 
-/// How many pages are copied at once.
+/// Pages that one step copies.
 const PAGES: i32 = 256;
 
-/// How many bytes may wait for the disk: a commit that comes meanwhile waits for no more than these.
+/// Maximum unsynced bytes: a commit that comes meanwhile waits for no more than these.
 const UNSYNCED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// How soon a file that somebody else holds is tried again.
+/// Pause after each synced part, in units of the time that the part took: commits have the disk to themselves meanwhile.
+const PAUSE: u32 = 2;
+
+/// Retry interval while another program holds the file.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// How many rows are verified at once.
+/// Rows that are verified at once.
 const ROWS: usize = 500;
 
 /// A backup that was made and verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupReport {
-    /// How large the file is.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// The installation that it belongs to.
+    /// Installation that the backup belongs to.
     pub installation: Installation,
-    /// How many records it has.
+    /// Number of records in it.
     pub records: u64,
-    /// The tree over them; a record that is not in it yet is taken in after a restore.
+    /// Merkle tree over the records; a record that is not in it yet is added after a restore.
     pub tree: Head,
-    /// The newest signed checkpoint in it; none where nothing was signed yet.
+    /// Newest signed checkpoint in it; `None` if nothing was signed yet.
     pub checkpoint: Option<String>,
-    /// How many records that checkpoint covers.
+    /// Number of records that the checkpoint covers.
     pub signed: u64,
 }
 
-/// How far a backup is.
+/// Progress of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupProgress {
-    /// The work that is being done.
+    /// Current phase.
     pub phase: BackupPhase,
-    /// How much of it is done.
+    /// Units of the phase that are done.
     pub done: u64,
-    /// How much of it there is.
+    /// Total units of the phase.
     pub total: u64,
 }
 
-/// The work of a backup, one after the other.
+/// Phases of a backup, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackupPhase {
     /// Pages are copied.
@@ -72,40 +75,40 @@ pub enum BackupPhase {
     Verify,
 }
 
-/// A backup was not made, or is none.
+/// A backup was not made, or is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is a file of this name.
+    /// The target file exists already.
     #[error("{} is there already", path.display())]
     Exists {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file system said no.
+    /// The file system refused, usually because the disk is full or a permission is missing.
     #[error("cannot write {}", path.display())]
     Io {
-        /// The file it was about.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// The store was opened without keys, so nobody could tell whose copy it is.
+    /// The store was opened without keys, so the copy could not be assigned to an installation.
     #[error("the store names no keys")]
     NoInstallation,
-    /// The public key of the log cannot be read.
+    /// The public key of the log is malformed, usually because the file was edited.
     #[error("the log key in the store cannot be read")]
     LogKey(#[source] NoteError),
-    /// The newest checkpoint is none of this log.
+    /// The newest checkpoint is not a valid one of this log, usually because it was signed with another key.
     #[error("the newest checkpoint in the copy is not valid")]
     Checkpoint(#[source] CheckpointError),
-    /// The file is damaged, or only a part of it.
+    /// The copy is damaged or incomplete, usually because of a disk fault.
     #[error("the copy is damaged: {what}")]
     Damaged {
-        /// The first thing that is wrong.
+        /// First fault that was found.
         what: String,
     },
-    /// The rows do not fit together.
+    /// The rows contradict each other, usually because the file was edited or a write was lost.
     #[error(transparent)]
     Rows(#[from] CopyError),
     /// The store did not answer.
@@ -114,7 +117,8 @@ pub enum BackupError {
 }
 
 impl SqliteStore {
-    /// Writes one moment of the store to a new file, while calls go on; verifies it, and only then gives it its name.
+    /// Writes the store as of one moment to a new file, while calls go on. The file gets its name only after it
+    /// was verified.
     pub async fn backup(
         &self,
         to: &Path,
@@ -134,7 +138,7 @@ impl SqliteStore {
     }
 }
 
-/// Copies a database, whoever made it, into a new file, as one moment of it.
+/// Copies any database into a new file, as of one moment.
 pub(super) async fn copy_told(
     from: Connection,
     to: &Path,
@@ -158,12 +162,12 @@ pub(super) async fn copy_told(
     })
 }
 
-/// The standing of a file that was copied.
+/// Mark of a copied file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A copy, until it is restored.
+    /// Marks it as a copy until it is restored.
     Copy,
-    /// As the original.
+    /// Keeps the mark of the original.
     AsItWas,
 }
 
@@ -178,7 +182,7 @@ fn copy(
         source,
     };
     let file = create(to).map_err(about)?;
-    // From now on this connection sees what is committed now, and nothing later.
+    // From here on this connection sees the current commits, and none later.
     from.execute_batch("BEGIN").map_err(not_copied)?;
     let page_bytes: u32 = from
         .pragma_query_value(None, "page_size", |row| row.get(0))
@@ -188,12 +192,13 @@ fn copy(
         .map_err(not_copied)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut copy = Connection::open_with_flags(to, flags).map_err(not_copied)?;
-    // Nobody uses a copy that was not finished, so it needs no journal, and it is synced here.
+    // An unfinished copy is never used, so it needs no journal, and it is synced here.
     copy.pragma_update(None, "journal_mode", "OFF")
         .and_then(|()| copy.pragma_update(None, "synchronous", "OFF"))
         .map_err(not_copied)?;
     let backup = Backup::new(from, &mut copy).map_err(not_copied)?;
     let mut synced = 0;
+    let mut began = Instant::now();
     loop {
         let step = backup.step(PAGES).map_err(not_copied)?;
         let progress = backup.progress();
@@ -203,13 +208,15 @@ fn copy(
         if done - synced >= UNSYNCED_BYTES_MAX {
             file.sync_data().map_err(about)?;
             synced = done;
+            std::thread::sleep(began.elapsed() * PAUSE);
+            began = Instant::now();
         }
         tell(done, total);
         if step == StepResult::Done {
             break;
         }
         if step != StepResult::More {
-            // Somebody looks at the file with a program of their own, which nobody does for long.
+            // Another program is reading the file, which never takes long.
             std::thread::sleep(BUSY);
         }
     }
@@ -219,7 +226,7 @@ fn copy(
     file.sync_all().map_err(about)
 }
 
-/// One file, without a log beside it, and marked.
+/// Completes the copy: one file without a write-ahead log beside it, and marked.
 fn finish(path: &Path, mark: Mark) -> Result<(), BackupError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(not_copied)?;
@@ -313,7 +320,7 @@ fn signed_by(note: &str, installation: &Installation) -> Result<Head, BackupErro
     })
 }
 
-/// A file that is gone with this value, unless it gets its name.
+/// A file that is deleted when this value is dropped, unless it was renamed.
 pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Temporary {
@@ -326,7 +333,7 @@ impl Temporary {
         Self(temporary)
     }
 
-    /// Gives it its name, durably.
+    /// Renames the file durably.
     pub(super) fn name(self, to: &Path) -> Result<(), BackupError> {
         let folder = to.parent().filter(|path| !path.as_os_str().is_empty());
         let named = fs::rename(&self.0, to)
@@ -344,7 +351,7 @@ impl Drop for Temporary {
     }
 }
 
-/// That a part of a copy cannot be removed changes nothing about it.
+/// Removes a partial copy. A failure is ignored: it does not change the result.
 fn remove(path: &Path) {
     for suffix in ["", "-journal", "-wal", "-shm", ".lock"] {
         fs::remove_file(super::open::with_suffix(path, suffix)).ok();

@@ -1,9 +1,8 @@
-//! Copies the write-ahead log into the file, beside the writer: who waits for a commit does not wait for
-//! this too.
+//! The checkpointer: copies the write-ahead log into the file on a thread of its own, so that commits do not
+//! wait for it.
 //!
-//! The log starts again from its beginning only when all of it was copied, and while the writer goes on
-//! there is always something that was not. So from time to time the writer copies the rest itself;
-//! little is left of it by then.
+//! The log restarts from its beginning only when all of it was copied, and while the writer goes on there is
+//! always something left. So from time to time the writer copies the rest itself; by then there is little left.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -15,29 +14,28 @@ use rusqlite::Connection;
 use super::open::OpenError;
 use super::{SqliteOptions, connection};
 
-/// After so many jobs it is looked how long the log is.
+/// Jobs between two checks of the log's length.
 pub(super) const JOBS_BETWEEN_LOOKS: usize = if cfg!(test) { 4 } else { 128 };
 
-/// So many are copied at once: a page that was written many times until then is copied once.
+/// Pages that start a copy: a page that was written many times until then is copied once.
 const PAGES_TO_COPY: i64 = if cfg!(test) { 32 } else { 1_024 };
 
-/// The log is wanted to start again after so many pages.
+/// Length in pages after which the log should restart.
 const PAGES_IN_LOG: i64 = PAGES_TO_COPY * 4;
 
-/// At this length the writer waits for the copying: reading the log back after a crash stays a matter of
-/// a second.
+/// Length in pages at which the writer waits for the copy, so that recovery after a crash takes about a second.
 pub(super) const PAGES_IN_LOG_MAX: i64 = PAGES_TO_COPY * 16;
 
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// The writer's end.
+/// Handle of the writer.
 pub(super) struct Checkpointer {
     copies: SyncSender<()>,
     jobs: usize,
 }
 
 impl Checkpointer {
-    /// Starts the thread; it ends when the `Checkpointer` is gone.
+    /// Starts the thread; it ends when the `Checkpointer` is dropped.
     pub(super) fn start(
         path: &Path,
         options: &SqliteOptions,
@@ -59,7 +57,7 @@ impl Checkpointer {
         Ok((Self { copies, jobs: 0 }, thread))
     }
 
-    /// Called by the writer between two batches.
+    /// Called by the writer between two batches. Asks for a copy, or makes it itself, if the log is long enough.
     pub(super) fn after_batch(
         &mut self,
         connection: &Connection,
@@ -79,7 +77,7 @@ impl Checkpointer {
         } else if log.pages >= PAGES_IN_LOG && left < PAGES_TO_COPY {
             checkpoint(connection, "PASSIVE")?;
         } else if left >= PAGES_TO_COPY {
-            // Where it was asked already, it is at it.
+            // If the queue is full, the thread was already asked.
             self.copies.try_send(()).ok();
         }
         Ok(())
@@ -87,11 +85,11 @@ impl Checkpointer {
 }
 
 struct Progress {
-    /// Somebody else was copying.
+    /// True if another connection was copying.
     is_busy: bool,
-    /// How many pages the log has.
+    /// Pages in the log.
     pages: i64,
-    /// How many of them were copied.
+    /// Pages of it that were copied.
     copied: i64,
 }
 

@@ -1,5 +1,5 @@
-//! Claims: the state machine of a key. There is one writer, so a decision and the write that follows
-//! from it cannot be pulled apart.
+//! Claims: the state machine of an idempotency key. There is one writer, so a decision and its write are
+//! atomic.
 
 mod commit;
 pub(super) mod row;
@@ -13,6 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::failure::Failure;
+use super::keyring::is_lost;
 use super::pots;
 use super::time::later;
 use super::values::bounded;
@@ -36,6 +37,7 @@ impl Claims for SqliteStore {
                     over @ ClaimAnswer::Over(_) => Done::Undone(over),
                     answer @ (ClaimAnswer::Ours(_)
                     | ClaimAnswer::Held(_)
+                    | ClaimAnswer::Erased
                     | ClaimAnswer::Exhausted { .. }) => Done::Kept(answer),
                 })
             });
@@ -45,7 +47,7 @@ impl Claims for SqliteStore {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>> {
         Box::pin(async move {
-            // Sealed here, on the caller's own time, so that the writer only writes.
+            // Sealed here, in the caller's task, so that the writer only writes.
             let unit = commit::Unit::from(commit);
             let committed = self
                 .writer
@@ -77,6 +79,10 @@ fn stored(connection: &Connection, scope: &Scope) -> Result<Option<Stored>, Fail
 
 fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswer, Failure> {
     let now = session.now;
+    let user_id = &request.scope.user_id;
+    if is_lost(session.connection, user_id, request.sealed_under)? {
+        return Ok(ClaimAnswer::Erased);
+    }
     if insert_running(session, request)? {
         return paid(session, request, 1);
     }
@@ -114,7 +120,7 @@ fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswe
     paid(session, request, row.attempt + 1)
 }
 
-/// The claim that was just taken, where there is money for it; otherwise the caller undoes it.
+/// Returns the claim that was just taken if its reservation fits the pots; otherwise the caller undoes it.
 fn paid(
     session: &Session<'_>,
     request: &ClaimRequest,
@@ -189,7 +195,7 @@ fn mark_in_doubt(session: &Session<'_>, scope: &Scope) -> Result<(), Failure> {
 }
 
 fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, Failure> {
-    // The state is written out, or the index over open claims could not be used.
+    // The state is written out, so that the index over open claims is used.
     let of_state = query.state.map_or_else(
         || "1".to_owned(),
         |state| format!("state = {}", state as u8),
@@ -211,7 +217,7 @@ fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, 
 
 fn sweep(session: &Session<'_>, limit: i64) -> Result<Swept, Failure> {
     let (connection, now) = (session.connection, session.now);
-    // First what goes: what becomes a tombstone now stays one until the next sweep.
+    // Tombstones are removed first: a claim that becomes one now stays until the next sweep.
     let removed = connection.prepare_cached(
         "DELETE FROM claim WHERE rowid IN (
              SELECT rowid FROM claim WHERE until <= ?1 AND state = 5 ORDER BY until LIMIT ?2)",

@@ -1,4 +1,4 @@
-//! How connections are opened: one that writes, and some that only read.
+//! Connections: one that writes, and some that only read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::SqliteOptions;
 
-/// Statements that a connection keeps prepared; there are fewer.
+/// Size of a connection's cache of prepared statements; there are fewer statements.
 const STATEMENTS: usize = 128;
 
-/// For how long somebody who looks at the file with another program is waited for.
+/// Time to wait while another program holds the file.
 pub(super) const BUSY_FOR: Duration = Duration::from_secs(5);
 
-/// A commit is durable when it returns (`synchronous`); what is deleted is gone (`secure_delete`), because
-/// a key that was destroyed must not be found in a free page.
+/// Opens the connection that writes. A commit is durable when it returns (`synchronous`), and deleted data is
+/// overwritten (`secure_delete`), because a destroyed key must not be found in a free page.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -30,12 +30,12 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<C
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -cache_kib(options))?;
-    // Not by whoever happens to commit: there is a thread for it.
+    // The checkpointer's thread does this, not an arbitrary commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
 
-/// Sees what is committed, waits for nobody and syncs nothing.
+/// Opens a connection that only reads: it sees committed data, waits for no lock and syncs nothing.
 pub(super) fn reader(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

@@ -1,4 +1,4 @@
-//! The guard of the disk: writing stops while there is still room to end what runs.
+//! The disk guard: stops writes while there is still room to finish running calls.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use super::failure::Failure;
 
-/// Asks the file system from time to time.
+/// Measures the free space from time to time.
 pub(super) struct Disk {
     needed_bytes: u64,
     probe: Probe,
-    /// When there was room for the last time.
+    /// Time of the last check that found enough room.
     last: Mutex<Option<Instant>>,
 }
 
-/// How much is free; none where that cannot be said, which stops nothing.
+/// Function that returns the free bytes; `None` if they cannot be measured, which stops nothing.
 pub(super) type Probe = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// A busy store writes some megabytes in this time.
+/// Interval between two measurements. A busy store writes some megabytes in this time.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
 
 impl Disk {
@@ -29,7 +29,7 @@ impl Disk {
         }
     }
 
-    /// The file system that this folder is on.
+    /// Returns a probe of the file system that this folder is on.
     pub(super) fn probe_of(folder: PathBuf) -> Probe {
         Box::new(move || {
             let stat = rustix::fs::statvfs(&folder).ok()?;
@@ -37,12 +37,12 @@ impl Disk {
         })
     }
 
-    /// What is left now.
+    /// Returns the free bytes now.
     pub(super) fn free_bytes(&self) -> Option<u64> {
         (self.probe)()
     }
 
-    /// What has to stay free.
+    /// Returns the minimum free bytes.
     pub(super) fn needed_bytes(&self) -> u64 {
         self.needed_bytes
     }
@@ -53,7 +53,7 @@ impl Disk {
             return Ok(());
         }
         match (self.probe)() {
-            // Not remembered: the next one to ask sees at once that there is room again.
+            // Not cached: the next check sees at once that there is room again.
             Some(free_bytes) if free_bytes < self.needed_bytes => Err(Failure::DiskLow {
                 free_bytes,
                 needed_bytes: self.needed_bytes,

@@ -3,7 +3,7 @@
 use countersign::BoxFuture;
 use countersign::ledger::{
     CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Documents, Error, FoundDocument,
-    IndexEntry, Scan, ShapeRead, StoredDocument,
+    IndexEntry, OpenDocument, OpenPlace, Scan, ShapeRead, StoredDocument,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Rows, params};
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Rows, params};
 use super::SqliteStore;
 use super::failure::Failure;
 use super::readers::at_one_moment;
-use super::values::{signed, unsigned};
+use super::values::{bytes32, signed, unsigned};
 
 impl Documents for SqliteStore {
     fn document<'a>(
@@ -71,9 +71,20 @@ impl Documents for SqliteStore {
             Ok(self.readers.point(count)?)
         })
     }
+
+    fn open_documents<'a>(
+        &'a self,
+        collection: &'a str,
+        after: &'a OpenPlace,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
+        let (collection, after) = (collection.to_owned(), after.clone());
+        self.list(move |connection| open_documents(connection, &collection, &after, limit))
+    }
 }
 
-/// The name stands in the text of the statement, so that the index of what is open is used.
+/// Counts open documents. The name `$open` is written out in the statement, so that the partial index of open
+/// documents is used.
 fn count_open(
     connection: &Connection,
     collection: &str,
@@ -88,6 +99,37 @@ fn count_open(
     let limit = signed(u64::try_from(limit).unwrap_or(u64::MAX));
     let count = statement.query_row(params![collection, value, limit], |row| row.get(0))?;
     Ok(usize::try_from(unsigned(count)).unwrap_or(usize::MAX))
+}
+
+fn open_documents(
+    connection: &Connection,
+    collection: &str,
+    after: &OpenPlace,
+    limit: usize,
+) -> Result<Vec<OpenDocument>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT entry.value, entry.user_id, entry.id, version, body
+         FROM document_entry AS entry CROSS JOIN document USING (user_id, collection, id)
+         WHERE entry.name = '$open' AND entry.collection = ?1 AND entry.value >= ?2
+             AND (entry.value, entry.user_id, entry.id) > (?2, ?3, ?4) AND body IS NOT NULL
+         ORDER BY entry.value, entry.user_id, entry.id LIMIT ?5",
+    )?;
+    let limit = signed(u64::try_from(limit).unwrap_or(u64::MAX));
+    let wanted = params![collection, after.until, after.user_id, after.id, limit];
+    let mut rows = statement.query(wanted)?;
+    let mut open = Vec::new();
+    while let Some(row) = rows.next()? {
+        open.push(OpenDocument {
+            place: OpenPlace {
+                until: bytes32(row, 0)?,
+                user_id: row.get(1)?,
+                id: row.get(2)?,
+            },
+            version: unsigned(row.get(3)?),
+            body: row.get(4)?,
+        });
+    }
+    Ok(open)
 }
 
 fn document(connection: &Connection, key: &DocumentKey) -> Result<StoredDocument, Failure> {
@@ -112,7 +154,7 @@ fn scan(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<FoundDocument>, Failure> {
-    // Ids compare byte by byte, so those with the prefix stand together and none is before it.
+    // Ids compare byte by byte, so those with the prefix are adjacent and none comes before it.
     let (first, sql) = match after.filter(|after| *after >= prefix) {
         Some(after) => (
             after,
@@ -173,7 +215,7 @@ fn shape(connection: &Connection, user_id: &str, collection: &str) -> Result<u64
     Ok(shape.optional()?.map_or(0, unsigned))
 }
 
-/// The first thing that has changed since it was read.
+/// Returns the first document or shape that has changed since it was read.
 pub(super) fn moved(
     connection: &Connection,
     reads: &[DocumentRead],
@@ -205,7 +247,7 @@ pub(super) fn moved(
 pub(super) fn write(connection: &Connection, write: &DocumentWrite) -> Result<(), Failure> {
     let key = &write.key;
     let entries = encoded(&write.entries);
-    // A document that was never there has nothing to be compared with.
+    // A new document has no earlier version to be compared with.
     let (had_body, had_entries) = match write.version {
         0 => (false, Vec::new()),
         _ => before(connection, key)?,
@@ -283,7 +325,7 @@ fn replace_entries(
     Ok(())
 }
 
-/// Entries in one value: of each the length of its name, the name, and the 32 bytes.
+/// Encodes index entries as one value: for each the length of its name, the name, and the 32 bytes.
 fn encoded(entries: &[IndexEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {

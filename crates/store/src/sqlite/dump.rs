@@ -1,9 +1,10 @@
-//! Everything that the file holds, as it was at one moment.
+//! Dump: everything that the file holds, as of one moment.
 
 use std::collections::VecDeque;
 
 use countersign::BoxFuture;
 use countersign::ledger::{DocumentKey, Error, Head, WrappedKey};
+use countersign_evidence::seal::KeyId;
 use countersign_evidence::tree::Hash;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -24,13 +25,13 @@ pub struct Dump {
     ready: VecDeque<Row>,
 }
 
-/// So many rows are handed over at once; a few chunks are read ahead.
+/// Rows in one chunk; a few chunks are read ahead.
 const CHUNK: usize = 256;
 const CHUNKS_AHEAD: usize = 4;
 
 impl Dump {
-    /// Fixes the moment, and reads on a thread of its own, which ends with the rows or when nobody takes
-    /// them any more.
+    /// Begins the read transaction and starts a thread that reads. It ends after the last row, or when the dump
+    /// is dropped.
     pub(super) fn start(connection: Connection) -> Result<Self, Failure> {
         connection.execute_batch("BEGIN")?;
         let tree = head(&connection)?;
@@ -122,7 +123,7 @@ fn dump(connection: &Connection, (size, root): (u64, Hash), out: &mut Out) -> Re
 
 fn user_keys(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
     let mut statement =
-        connection.prepare("SELECT user_id, master, bytes FROM user_key ORDER BY user_id")?;
+        connection.prepare("SELECT user_id, master, bytes, id FROM user_key ORDER BY user_id")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         out.push(Row::UserKey {
@@ -130,6 +131,7 @@ fn user_keys(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
             key: WrappedKey {
                 master: row.get(1)?,
                 bytes: row.get(2)?,
+                id: row.get::<_, Option<[u8; 16]>>(3)?.map(KeyId),
             },
         })?;
     }

@@ -1,5 +1,5 @@
-//! Why the database did not do something. Every caller of a batch that failed gets its own copy, which
-//! the errors of the ledger are not made for.
+//! Failures of the database. They can be cloned for every caller of a failed batch, which the errors of the
+//! ledger cannot.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) enum Failure {
         free_bytes: u64,
         needed_bytes: u64,
     },
-    /// The database found no room for a page, whatever the file system says.
+    /// SQLite found no room for a page, whatever the file system reports.
     NoRoom,
     Damaged {
         what: String,
@@ -24,7 +24,7 @@ pub(super) enum Failure {
     Forked {
         size: u64,
     },
-    /// The thread that would have done it is gone.
+    /// The thread that does the work has ended.
     Stopped,
     Database(Arc<rusqlite::Error>),
 }
@@ -34,7 +34,7 @@ impl Failure {
         Self::Damaged { what: what.into() }
     }
 
-    /// Whether nothing else of the batch can be trusted to be kept.
+    /// True if the failure means that nothing else of the batch can be relied on.
     pub(super) fn ends_batch(&self) -> bool {
         match self {
             Self::NoRoom => true,

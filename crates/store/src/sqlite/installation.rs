@@ -11,7 +11,7 @@ use super::log::entry::{Sealed, keep};
 use super::open::OpenError;
 use super::writer::Done;
 
-/// How many master keys are looked at; there are never more than two, the one before and the one in use.
+/// Maximum master keys that are read; there are never more than two, the previous and the current one.
 const MASTERS_MAX: i64 = 16;
 
 impl Installations for SqliteStore {
@@ -74,8 +74,8 @@ impl Installations for SqliteStore {
     }
 }
 
-/// Refuses keys that the file does not belong to before it is opened for writing, which alone would change a backup. What
-/// cannot be read here is judged by whoever opens it.
+/// Refuses keys that the file does not belong to before it is opened for writing, because opening alone would
+/// change a backup. A file that cannot be read here is judged when it is opened.
 pub(super) fn check_unopened(path: &Path, binding: &Binding) -> Result<(), OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let found =
@@ -86,7 +86,7 @@ pub(super) fn check_unopened(path: &Path, binding: &Binding) -> Result<(), OpenE
     }
 }
 
-/// Refuses keys that the file does not belong to; binds a file that has no keys yet.
+/// Refuses keys that the file does not belong to; binds a file that is not bound yet.
 pub(super) fn bind(connection: &Connection, binding: &Binding) -> Result<(), OpenError> {
     let Some(found) = installation(connection)? else {
         let first = binding.first(&traces(connection)?)?;

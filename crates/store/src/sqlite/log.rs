@@ -24,7 +24,7 @@ use super::values::{bounded, bytes32, parsed_option, signed, unsigned};
 use super::writer::{Done, Session};
 use entry::{Sealed, keep};
 
-/// Of a record that no hold keeps.
+/// Condition that no hold keeps a record.
 macro_rules! not_held {
     () => {
         "NOT EXISTS (SELECT 1 FROM hold
@@ -37,7 +37,8 @@ impl Log for SqliteStore {
         Box::pin(async move {
             match durability {
                 Durability::Batched => {
-                    // Nobody will be there to hear that it could not be written.
+                    // No caller waits to be told that a record could not be written, so the disk is checked
+                    // before.
                     self.disk.check()?;
                     self.sealer.send(draft).await?;
                 }
@@ -61,7 +62,7 @@ impl Log for SqliteStore {
         _: &'a Sequencing,
         limit: usize,
     ) -> BoxFuture<'a, Result<Integration, Error>> {
-        // The file is ours alone, so the lease always is.
+        // Only this process has the file open, so it always has the lease.
         Box::pin(async move {
             let integrated = self
                 .writer
@@ -177,7 +178,7 @@ impl Log for SqliteStore {
         let (user_id, sealed) = (user_id.to_owned(), Sealed::from(entry));
         let also = also.to_vec();
         Box::pin(async move {
-            // What was appended before belongs to what is erased.
+            // Records that were appended before are part of the erasure.
             self.sealer.flush().await?;
             let erased = self.writer.run(move |session| {
                 erase::erase(session, &user_id, &also, &sealed).map(Done::Kept)
@@ -233,7 +234,7 @@ fn prune(session: &Session<'_>, limit: usize) -> Result<usize, Failure> {
             not_held!(),
             " ORDER BY due.until LIMIT ?2"
         ),
-        // What is not in the tree yet is not in that table either.
+        // Records that are not in the tree yet are not in that table either.
         concat!(
             "SELECT payload.until, record.idx FROM payload CROSS JOIN record USING (idx)
              WHERE payload.idx >= (SELECT size FROM head) AND payload.until <= ?1 AND ",

@@ -7,7 +7,7 @@ use super::installation::bind;
 use super::open::OpenError;
 use crate::migrate::{Applied, Migration, MigrationError, pending};
 
-/// Every migration, in its order.
+/// All migrations, in their order.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 1,
@@ -34,9 +34,15 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "installation",
         sql: include_str!("../../migrations/sqlite/0005_installation.sql"),
     },
+    Migration {
+        number: 6,
+        name: "key_id",
+        sql: include_str!("../../migrations/sqlite/0006_key_id.sql"),
+    },
 ];
 
-/// Applies what is missing and binds the file to its keys, in one transaction: a file that is not ours stays as it is.
+/// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another
+/// installation stays unchanged.
 pub(super) fn migrate(
     connection: &mut Connection,
     known: &[Migration],

@@ -1,4 +1,4 @@
-//! Opening the file: who owns it, whether it is ours to use, and what the run before left behind.
+//! Opening the file: the lock, the checks, and the claims that the previous run left behind.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -19,7 +19,7 @@ use crate::migrate::MigrationError;
 /// The store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A store in a file has one owner.
+    /// Another process has the file open; a store in a file has one owner.
     #[error(
         "{} is in use by another process; stop that one, use another file, or use PostgreSQL for more \
          than one process",
@@ -29,16 +29,16 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
     },
-    /// The file system said no.
+    /// The file system refused, usually because the folder is missing or a permission is.
     #[error("cannot open {}", path.display())]
     Io {
-        /// The file it was about.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// The file system cannot do what a commit needs.
+    /// The file system does not support the write-ahead log, usually because it is a network drive.
     #[error(
         "{} cannot use a write-ahead log (it says {mode:?}); put it on a local disk",
         path.display()
@@ -46,24 +46,24 @@ pub enum OpenError {
     NoWriteAheadLog {
         /// The database file.
         path: PathBuf,
-        /// What it uses instead.
+        /// Journal mode that SQLite uses instead.
         mode: String,
     },
-    /// The schema is not ours to use.
+    /// The schema is not one that this program may work on, usually because a newer program has used the file.
     #[error(transparent)]
     Schema(#[from] MigrationError),
-    /// It belongs to other keys.
+    /// The file belongs to other keys, usually because it is another installation's.
     #[error(transparent)]
     Installation(#[from] NotOurs),
-    /// It is no database, or a broken one.
+    /// The file is not a database, or is damaged, usually after a disk fault or an incomplete copy.
     #[error(
         "the database is damaged: {what}; keep the file and its -wal as they are, and restore a backup"
     )]
     Damaged {
-        /// What is broken.
+        /// First fault that was found.
         what: String,
     },
-    /// The database failed otherwise.
+    /// SQLite failed in another way.
     #[error("the database failed")]
     Database(#[source] rusqlite::Error),
 }
@@ -79,21 +79,22 @@ impl From<rusqlite::Error> for OpenError {
     }
 }
 
-/// How the run before this one ended.
+/// End of the previous run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousRun {
-    /// There was none.
+    /// The store is new.
     None,
     /// The store was closed.
     Closed,
-    /// It was not: what only waited to be written, the last batch of plain reads, is lost.
+    /// The store was not closed, usually because the process was killed: records that were only queued, the
+    /// last batch of plain reads, are lost.
     Lost {
-        /// When that run began.
+        /// Start of that run.
         started_at: Timestamp,
     },
 }
 
-/// What opening has found out.
+/// Result of opening the file.
 pub(super) struct Opened {
     pub(super) connection: Connection,
     pub(super) tip: Tip,
@@ -101,8 +102,8 @@ pub(super) struct Opened {
     pub(super) previous: PreviousRun,
 }
 
-/// Locks the file for this process. The lock lasts as long as the value lives, and ends with the process
-/// however that ends.
+/// Locks the file for this process. The lock lasts as long as the value lives, and is released when the process
+/// ends in any way.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let lock_path = with_suffix(path, ".lock");
     let io = |source| OpenError::Io {
@@ -119,7 +120,7 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Opens the database of a file that is locked.
+/// Opens the database in a file that is locked.
 pub(super) fn open(path: &Path, options: &SqliteOptions, now: i64) -> Result<Opened, OpenError> {
     make_file(path).map_err(|source| OpenError::Io {
         path: path.to_owned(),
@@ -160,7 +161,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: i64) -> Result<Ope
     })
 }
 
-/// The database's own function makes a file that everybody may read.
+/// Creates the file with restricted permissions: SQLite itself would create one that everyone may read.
 fn make_file(path: &Path) -> io::Result<()> {
     if path.exists() {
         return Ok(());
@@ -185,9 +186,10 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn previous_run(connection: &Connection) -> rusqlite::Result<PreviousRun> {
+    // A lost run stays one until the log has its record, however many commands open the store before that.
     let newest = connection
         .query_row(
-            "SELECT started_at, closed_at IS NULL FROM run ORDER BY number DESC LIMIT 1",
+            "SELECT started_at, closed_at IS NULL FROM run ORDER BY closed_at IS NULL DESC, number DESC LIMIT 1",
             [],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
@@ -201,13 +203,13 @@ fn previous_run(connection: &Connection) -> rusqlite::Result<PreviousRun> {
     })
 }
 
-/// Marks the start, and gives up every owner of an earlier run: its process is gone, because the lock
-/// of the file is ours.
+/// Marks the start of a run, and ends every lease of an earlier run: its process is gone, because this one has
+/// the lock. Claims that may not be taken over become in doubt.
 fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<i64> {
     let transaction = connection.transaction()?;
     transaction.execute("INSERT INTO run (started_at) VALUES (?1)", [now])?;
     let run = transaction.last_insert_rowid();
-    // The numbers are written out, or the index over open claims could not be used.
+    // The numbers are written out, so that the index over open claims is used.
     transaction.execute(
         "UPDATE claim SET state = 4, lease_until = NULL WHERE state = 1 AND recovery IN (0, 3)",
         [],
@@ -222,6 +224,15 @@ fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<i64> {
     )?;
     transaction.commit()?;
     Ok(run)
+}
+
+/// Closes the lost runs before this one: the log has the record of them.
+pub(super) fn close_lost_runs(connection: &Connection, now: i64) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE run SET closed_at = ?1 WHERE closed_at IS NULL AND number < (SELECT max(number) FROM run)",
+        [now],
+    )?;
+    Ok(())
 }
 
 pub(super) fn end_run(connection: &Connection, run: i64, now: i64) -> rusqlite::Result<()> {

@@ -1,5 +1,5 @@
-//! Paces beside a file. Only one process has the file open, so what it counts in memory is the count of all;
-//! and a count need not survive the process.
+//! Paces (rate limits) of a store in a file. Only one process has the file open, so its counters in memory are
+//! the complete ones; and a counter need not survive the process.
 
 use std::future::ready;
 use std::time::Duration;

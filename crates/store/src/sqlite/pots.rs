@@ -1,4 +1,4 @@
-//! Pots, and what was set aside. There is one writer, so looking and taking cannot be pulled apart.
+//! Pots and reservations. There is one writer, so checking and taking are atomic.
 
 use countersign::BoxFuture;
 use countersign::ledger::{
@@ -90,7 +90,7 @@ pub(super) const SELECT_POTS: &str = "SELECT user_id, name, holder, currency, wi
 pub(super) const POT_ORDER: &str =
     "ORDER BY user_id, name, holder, currency, window_seconds, window_start";
 
-/// A row of [`SELECT_POTS`].
+/// Reads a row of [`SELECT_POTS`].
 pub(super) fn pot_row(row: &Row<'_>) -> Result<PotRow, Failure> {
     Ok(PotRow {
         key: pot_key(row, 0)?,
@@ -100,12 +100,12 @@ pub(super) fn pot_row(row: &Row<'_>) -> Result<PotRow, Failure> {
     })
 }
 
-/// By user, id and draw.
+/// Selects reservations by user, id and draw.
 pub(super) const SELECT_RESERVATIONS: &str = "SELECT user_id, id, n, pot_user_id, name, holder, \
      currency, window_seconds, window_start, amount, lapse, lease_until, tool, key, attempt \
      FROM reservation ORDER BY user_id, id, n";
 
-/// A row of [`SELECT_RESERVATIONS`].
+/// Reads a row of [`SELECT_RESERVATIONS`].
 pub(super) fn reservation_row(row: &Row<'_>) -> Result<StoredReservation, Failure> {
     let id = reservation_id(row)?;
     let tool: Option<ToolName> = parsed_option(row, 12)?;
@@ -135,7 +135,7 @@ fn lapse(number: i64) -> Result<Lapse, Failure> {
     Lapse::from_number(number).ok_or_else(|| Failure::damaged("the lapse of a reservation"))
 }
 
-/// The five columns of a pot's key, from this one on.
+/// Reads the five columns of a pot's key, from this one on.
 pub(super) fn pot_key(row: &Row<'_>, from: usize) -> Result<PotKey, Failure> {
     Ok(PotKey {
         user_id: row.get(from)?,
@@ -146,8 +146,8 @@ pub(super) fn pot_key(row: &Row<'_>, from: usize) -> Result<PotKey, Failure> {
     })
 }
 
-/// Sets aside what a claim needs, in the place of what its earlier attempts had. Where there is not
-/// enough the caller undoes all of it.
+/// Makes the reservation of a claim in place of those of its earlier attempts. If a pot has too little, the
+/// caller undoes everything.
 pub(super) fn take_with_claim(
     session: &Session<'_>,
     request: &ClaimRequest,
@@ -162,7 +162,7 @@ pub(super) fn take_with_claim(
     reserve(session, spend, Some((&request.scope, attempt)))
 }
 
-/// Ends a reservation; one that has ended stays as it is.
+/// Ends a reservation; one that has already ended stays as it is.
 pub(super) fn end(
     connection: &Connection,
     id: &ReservationId,
@@ -208,8 +208,8 @@ pub(super) fn is_reserved(connection: &Connection, id: &ReservationId) -> Result
     Ok(statement.exists(params![id.user_id, id.id.as_str()])?)
 }
 
-/// Forgets a user. What their open calls have set aside in the pots of others counts as spent there:
-/// nobody will ever say that it was not.
+/// Erases a user. Reservations of the user's open calls in other users' pots count as spent: no call will ever
+/// report that they were not.
 pub(super) fn erase(connection: &Connection, user_id: &str) -> Result<(), Failure> {
     let mut statement =
         connection.prepare("SELECT user_id, id FROM reservation WHERE user_id = ?1 AND n = 0")?;
@@ -220,7 +220,7 @@ pub(super) fn erase(connection: &Connection, user_id: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// Ends what lost owners have left, and drops pots of long ago; how many of each.
+/// Ends the reservations of lost owners and deletes old pots. Returns both counts.
 pub(super) fn sweep(session: &Session<'_>, limit: i64) -> Result<(usize, usize), Failure> {
     let (connection, now) = (session.connection, session.now);
     let mut lost = connection.prepare_cached(
@@ -339,14 +339,14 @@ fn over(connection: &Connection, draws: &[Draw], now: i64) -> Result<Option<Over
     Ok(found)
 }
 
-/// What a reservation took out of a pot.
+/// Amount that a reservation took out of a pot.
 struct Drawn {
     pot: PotKey,
     window_start: i64,
     amount: i64,
 }
 
-/// Removes a reservation; what it was.
+/// Removes a reservation. Returns its draws.
 fn taken_out(connection: &Connection, id: &ReservationId) -> Result<Vec<(Drawn, usize)>, Failure> {
     let mut delete = connection.prepare_cached(
         "DELETE FROM reservation WHERE user_id = ?1 AND id = ?2
@@ -366,7 +366,7 @@ fn taken_out(connection: &Connection, id: &ReservationId) -> Result<Vec<(Drawn, 
     Ok(drawn)
 }
 
-/// The reservations of a scope, and the attempts that made them.
+/// Returns the reservations of a scope with the attempts that made them.
 fn of_scope(connection: &Connection, scope: &Scope) -> Result<Vec<(ReservationId, u32)>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT user_id, id, attempt FROM reservation
@@ -395,7 +395,7 @@ fn reservation_id(row: &Row<'_>) -> Result<ReservationId, Failure> {
     })
 }
 
-/// The store's time in whole seconds.
+/// Converts the store's time to whole seconds.
 fn seconds(now: i64) -> i64 {
     now.div_euclid(1_000_000)
 }

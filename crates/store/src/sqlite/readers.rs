@@ -1,4 +1,4 @@
-//! Connections that only read, apart from the writer: none of them waits for a sync.
+//! Connections that only read, separate from the writer: none of them waits for a sync.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use super::failure::Failure;
 use super::{SqliteOptions, connection};
 
-/// A look-up by key takes some microseconds: it is done where it is asked for. What goes through many
-/// rows has connections of its own and is done on a thread that may block.
+/// Read-only connections. A look-up by key takes some microseconds, so it runs in the caller's task. A read of
+/// many rows has connections of its own and runs on a thread that may block.
 pub(super) struct Readers {
     points: Vec<Mutex<Connection>>,
     lists: Vec<Mutex<Connection>>,
@@ -36,7 +36,7 @@ impl Readers {
         read(&connection)
     }
 
-    /// Everything that is read belongs to one moment.
+    /// Runs a longer read. Everything that it reads is as of one moment.
     pub(super) fn list<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -59,7 +59,7 @@ impl Readers {
     }
 }
 
-/// Several statements that see the same version of everything.
+/// Runs several statements in one read transaction.
 pub(super) fn at_one_moment<T>(
     connection: &Connection,
     read: impl FnOnce(&Connection) -> Result<T, Failure>,

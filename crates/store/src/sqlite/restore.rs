@@ -1,7 +1,7 @@
-//! Documents of a backup, put back into the store that has gone on since.
+//! Restore: puts documents of a backup back into the store, which has gone on since.
 //!
-//! Only tools' documents are put back. The log, keys, claims, holds, budgets and everything else that says what happened stay as
-//! they are now, so that nothing is erased, revoked or done a second time, or forgotten.
+//! Only documents of tools are restored. The log, keys, claims, holds, budgets and every other record of what
+//! happened stay as they are now, so that nothing is erased, revoked or done twice, or forgotten.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,35 +18,34 @@ use super::values::unsigned;
 use super::writer::{Done, Session};
 use super::{SqliteStore, connection};
 
-/// The documents that are put back.
+/// Selection of the documents that are restored.
 #[derive(Debug, Clone)]
 pub struct PutBack {
-    /// Users whose documents stay as they are, because they were erased since.
+    /// Users whose documents stay as they are, because they were erased since the backup.
     pub without_users: HashSet<String>,
     /// True for collections that stay as they are.
     pub stays: fn(&str) -> bool,
 }
 
-/// What was put back.
+/// Counts of a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Documents that are now as in the backup.
     pub put_back: u64,
-    /// Documents that were made since the backup, and are gone.
+    /// Documents that were created after the backup and are now deleted.
     pub removed: u64,
     /// Documents of the backup whose users were erased since.
     pub left_out: u64,
 }
 
-/// The right to a file, as whoever has opened its store has it.
+/// Exclusive lock of a file, the same that an open store has.
 #[derive(Debug)]
 pub struct FileLock {
     _file: std::fs::File,
 }
 
 impl SqliteStore {
-    /// Makes every document what it was in the backup, with the record of it, in one commit. The backup belongs to the same
-    /// installation and is of the current schema.
+    /// Restores every document to its state in the backup, together with a record of it, in one commit.
     pub async fn put_back(
         &self,
         backup: &Path,
@@ -64,7 +63,7 @@ impl SqliteStore {
         Ok(put_back.await?)
     }
 
-    /// Keeps everybody else from opening a file while it is replaced.
+    /// Locks a file so that no process opens it while it is replaced.
     pub fn lock(path: &Path) -> Result<FileLock, OpenError> {
         Ok(FileLock {
             _file: open::lock(path)?,
@@ -95,7 +94,7 @@ impl SqliteStore {
     }
 }
 
-/// A file that nobody writes is read without a log of its own, so that nothing is made beside it.
+/// Opens a file that is not being written. If it has no write-ahead log, none is created beside it.
 fn open_copy(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if with_suffix(path, "-wal").exists() {
@@ -153,7 +152,7 @@ fn put_back(
     Ok(restored)
 }
 
-/// Removes what the backup does not have; its version stays, and rises.
+/// Deletes the documents that the backup does not have. Their versions stay, and rise.
 fn remove_newer(
     connection: &Connection,
     from: &Connection,
@@ -166,7 +165,7 @@ fn remove_newer(
     let mut newer = Vec::new();
     while let Some(row) = rows.next()? {
         let key = key(row)?;
-        // Who was erased and came back is another user, of whom the backup knows nothing.
+        // A user who was erased and came back is another user, unknown to the backup.
         let is_another = plan.without_users.contains(&key.user_id);
         if (plan.stays)(&key.collection) || is_another || present(from, &key)?.body.is_some() {
             continue;
@@ -187,7 +186,7 @@ fn remove_newer(
     Ok(())
 }
 
-/// A document as a file has it.
+/// A document in the file.
 #[derive(Default)]
 struct Present {
     version: u64,

@@ -1,4 +1,4 @@
-//! Seals and hands on the records that nobody waits for. They go to the writer in order, so that the
+//! The sealer: seals records without a waiting caller and passes them to the writer in order, so that the
 //! caller of a plain read pays neither for the sealing nor for the disk.
 
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use super::failure::Failure;
 use super::log::entry::{Sealed, keep_all};
 use super::writer::{Done, Writer};
 
-/// So many are handed on at once.
+/// Maximum records passed on at once.
 const CHUNK_MAX: usize = 256;
 
-/// How long a record that could not be written waits for the next try.
+/// Retry interval of a record that could not be written.
 const RETRIED_AFTER: Duration = Duration::from_millis(50);
 
-/// Takes records that nobody waits for.
+/// Handle that takes records without a waiting caller.
 pub(super) struct Sealer {
     messages: mpsc::Sender<Message>,
 }
 
 enum Message {
     Draft(Box<Draft>),
-    /// Answered when everything before it is durable, or could not be written.
+    /// Answered when every record before it is durable, or could not be written.
     Flush(oneshot::Sender<Result<(), Failure>>),
 }
 
 impl Sealer {
-    /// Starts the thread; `is_complete` says in the end whether everything was written.
+    /// Starts the thread. At its end it sets `is_complete` to true if everything was written.
     pub(super) fn start(
         writer: Writer,
         waiting_max: usize,
@@ -45,7 +45,7 @@ impl Sealer {
         };
         let handle = std::thread::Builder::new()
             .name("store sealer".to_owned())
-            // Said before the writer is let go, which closes the run by it.
+            // Set before the writer is dropped, which uses it to close the run.
             .spawn(move || is_complete.store(thread.run(), Ordering::Release))?;
         Ok((Self { messages: sender }, handle))
     }
@@ -72,12 +72,12 @@ impl Sealer {
 struct Thread {
     messages: mpsc::Receiver<Message>,
     writer: Writer,
-    /// Sealed and not written yet.
+    /// Records that are sealed and not yet written.
     backlog: Arc<Vec<Sealed>>,
 }
 
 impl Thread {
-    /// Whether everything was written.
+    /// Runs the thread. True if everything was written.
     fn run(&mut self) -> bool {
         let mut messages = Vec::with_capacity(CHUNK_MAX);
         loop {
@@ -103,7 +103,7 @@ impl Thread {
         }
     }
 
-    /// While nothing can be written, a flush behind what waits must still be answered.
+    /// Takes further messages while writes fail: a flush behind the backlog must still be answered.
     fn take_waiting(&mut self, messages: &mut Vec<Message>) {
         while messages.len() < CHUNK_MAX
             && let Ok(message) = self.messages.try_recv()
@@ -134,7 +134,7 @@ impl Thread {
             return Ok(());
         }
         let records = self.backlog.clone();
-        // Records that are there already are not kept twice, so trying again is safe.
+        // A record that is already there is not kept twice, so a retry is safe.
         self.writer
             .run_blocking(move |session| keep_all(session, &records).map(Done::Kept))?;
         self.backlog = Arc::default();

@@ -1,4 +1,4 @@
-//! What only shows from inside.
+//! Tests that need the store's private parts.
 
 mod batches;
 mod clock;
@@ -28,7 +28,7 @@ fn open(folder: &Path) -> SqliteStore {
     open_with_room(folder, &Arc::new(AtomicU64::new(u64::MAX)))
 }
 
-/// On a disk that has as much room as the test says.
+/// Opens a store on a disk with the free space that the test sets.
 fn open_with_room(folder: &Path, room: &Arc<AtomicU64>) -> SqliteStore {
     let room = room.clone();
     let probe: Probe = Box::new(move || Some(room.load(Ordering::SeqCst)));
@@ -36,7 +36,7 @@ fn open_with_room(folder: &Path, room: &Arc<AtomicU64>) -> SqliteStore {
         .expect("the file can be opened")
 }
 
-/// Keeps the writer busy until the sender is dropped, so that everything after it shares a batch.
+/// Keeps the writer busy until the sender is dropped, so that every later job shares one batch.
 fn block_writer(store: &SqliteStore) -> mpsc::Sender<()> {
     let (sender, blocked) = mpsc::channel::<()>();
     let (started, starts) = mpsc::channel();
@@ -52,7 +52,7 @@ fn block_writer(store: &SqliteStore) -> mpsc::Sender<()> {
     sender
 }
 
-/// Begins a future; it goes on when it is awaited.
+/// Polls a future once; it goes on when it is awaited.
 fn begun<T>(future: BoxFuture<'_, T>) -> BoxFuture<'_, T> {
     let mut future = future;
     let polled = future
@@ -67,7 +67,7 @@ async fn is_kept(store: &SqliteStore, id: &str) -> bool {
     record.is_some()
 }
 
-/// The records in the tree, in its order.
+/// Returns the records in the tree, in its order.
 async fn integrated(store: &SqliteStore) -> Vec<String> {
     let sequencing = Sequencing {
         holder: "test".to_owned(),

@@ -1,8 +1,8 @@
 //! Texts, found by FTS5.
 //!
-//! A corpus may be large and there is one writer, so it is written in portions, and calls get their turn in between.
-//! Nobody sees it before the last of them has marked it as complete. What a crash leaves behind is not complete,
-//! and goes when the next corpus is kept.
+//! A corpus may be large and there is one writer, so it is written in portions, and calls get their turn in
+//! between. It is not visible before the last portion has marked it as complete. A crash leaves an incomplete
+//! corpus, which is removed when the next one is kept.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::values::{bounded, unsigned};
 use super::writer::Done;
 
-/// So many chunks are written or removed by one job.
+/// Chunks that one job writes or removes.
 const PORTION: usize = 200;
 
 impl Texts for SqliteStore {
@@ -101,7 +101,7 @@ impl SqliteStore {
         }
         let name = corpus.id().name.clone();
         let completed = self.writer.run(move |session| {
-            // The new one is seen, and what is too old no longer, at the same moment.
+            // The new corpus becomes visible and the outdated ones disappear at the same moment.
             let connection = session.connection;
             connection.execute(
                 "UPDATE text_corpus SET complete = 1 WHERE number = ?1",
@@ -130,7 +130,7 @@ impl SqliteStore {
     }
 }
 
-/// A corpus that is complete.
+/// A complete corpus.
 struct Kept {
     number: i64,
     chunks: u32,
@@ -186,8 +186,8 @@ fn search(
     Ok(rank(query.words(), &statistics, found, query.hits_max()))
 }
 
-/// Chunks of a corpus that have one of these words. They have letters and digits only, so there is nothing in them
-/// that would end a quote.
+/// Matches chunks of a corpus that have one of these words. The words have only letters and digits, so nothing
+/// in them can end a quote.
 fn expression(corpus: i64, words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     format!(
@@ -214,8 +214,8 @@ fn add(connection: &Connection, corpus: i64, chunk: &TextChunk) -> Result<(), Fa
     Ok(())
 }
 
-/// Removes some chunks of corpora that nobody sees, and those corpora when they have none left; how many chunks
-/// those were.
+/// Removes some chunks of invisible corpora, and those corpora when they have none left. Returns the number of
+/// chunks.
 fn remove_portion(connection: &Connection) -> Result<usize, Failure> {
     let mut some = connection.prepare_cached(
         "SELECT text_chunk.number FROM text_corpus

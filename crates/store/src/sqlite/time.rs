@@ -1,4 +1,4 @@
-//! The store's own clock, and times as the store keeps them: whole microseconds since 1970.
+//! The store's clock, and its times: whole microseconds since 1970.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use countersign::clock::Clock;
 use jiff::Timestamp;
 
-/// The time of day when the store was opened, moved on by the monotonic clock. A machine's clock that
-/// is set while we run ends no lease early and prolongs none.
+/// The time of day when the store was opened, moved on by the monotonic clock. Changing the machine's clock
+/// while the store is open ends no lease early and prolongs none.
 pub(super) struct Time {
     clock: Arc<dyn Clock>,
     opened_at: i64,
@@ -35,7 +35,7 @@ pub(super) fn micros(at: Timestamp) -> i64 {
     at.as_microsecond()
 }
 
-/// What is beyond the last timestamp is that one.
+/// Converts microseconds to a timestamp, limited to the first and the last one.
 pub(super) fn timestamp(micros: i64) -> Timestamp {
     let beyond = if micros < 0 {
         Timestamp::MIN
@@ -49,7 +49,7 @@ pub(super) fn later(at: i64, by: Duration) -> i64 {
     at.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// How much later `to` is; nothing where it is not.
+/// Returns how much later `to` is; zero if it is not later.
 pub(super) fn between(from: i64, to: i64) -> Duration {
     Duration::from_micros(u64::try_from(to.saturating_sub(from)).unwrap_or_default())
 }

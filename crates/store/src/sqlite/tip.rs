@@ -1,5 +1,5 @@
-//! The end of the log as the writer holds it in memory: the next place, the right edge of the tree, and
-//! what is needed of the records that are not in the tree yet.
+//! The end of the log, held in memory by the writer: the next place, the right edge of the tree, and the data
+//! for adding records that are not in the tree yet.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use super::log::entry::{Terms, terms};
 use super::values::{bytes32, unsigned};
 
 pub(super) struct Tip {
-    /// The place of the next record.
+    /// Place of the next record.
     pub(super) next: u64,
     pub(super) tree: TileWriter,
     /// The newest records, up to `next`.
     waiting: VecDeque<Waiting>,
 }
 
-/// What integrating needs of a record.
+/// Data of a record that integration needs.
 #[derive(Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) hash: Hash,
@@ -27,23 +27,23 @@ pub(super) struct Waiting {
     pub(super) terms: Terms,
 }
 
-/// A point to go back to where a job fails.
+/// A point to return to if a job fails.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     next: u64,
 }
 
-/// So many are held in memory; where nobody integrates for long, the rest is read back.
+/// Maximum records held in memory; if integration stops for long, the rest is read back.
 const WAITING_MAX: usize = 1 << 16;
 
 impl Tip {
-    /// As the database has it. The tiles must give the root of the head: a tree that somebody has
-    /// changed is not continued.
+    /// Loads the tip from the database. Fails if the tiles do not give the root of the head: a tree that was
+    /// tampered with is not continued.
     pub(super) fn load(connection: &Connection) -> Result<Self, Failure> {
         let (size, root) = head(connection)?;
         let mut tiles = TileMap::new();
         let tree = loop {
-            // The edge is read tile by tile as it is asked for: there is one a level.
+            // The edge is read tile by tile on demand: there is one for each level.
             match TileWriter::resume(size, &tiles) {
                 Ok(tree) => break tree,
                 Err(ProofError::MissingTile {
@@ -132,7 +132,7 @@ impl Tip {
         }
     }
 
-    /// Nothing that still waits is found by this user any more.
+    /// Removes a user's search term from the records that still wait.
     pub(super) fn forget_user(&mut self, term: i64) {
         for waiting in &mut self.waiting {
             let [user, _] = &mut waiting.terms;
@@ -140,7 +140,7 @@ impl Tip {
         }
     }
 
-    /// Lets go of what the tree has.
+    /// Drops the records that the tree now has.
     pub(super) fn integrated(&mut self, tree: TileWriter) {
         self.tree = tree;
         let left = usize::try_from(self.next - self.tree.frontier().size()).unwrap_or(usize::MAX);
@@ -149,8 +149,8 @@ impl Tip {
     }
 }
 
-/// The records that wait for the tree follow it one by one. One that somebody has put in elsewhere would be
-/// taken in at a place that it does not have, and signed there.
+/// Checks that the records that wait for the tree follow it without gaps. A record that was inserted elsewhere
+/// would be added, and signed, at a wrong place.
 fn check_places(connection: &Connection, size: u64, next: u64) -> Result<(), Failure> {
     let waiting: i64 = connection.query_row(
         "SELECT (SELECT count(*) FROM record WHERE idx < 0)

@@ -1,4 +1,4 @@
-//! Values between rows and types. What does not fit was not written by us.
+//! Conversions between columns and types. A value that does not fit was not written by this program.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ pub(super) fn bytes32(row: &Row<'_>, column: usize) -> Result<[u8; 32], Failure>
     })
 }
 
-/// A text that is more than a text.
+/// Parses a string column.
 pub(super) fn parsed<T: FromStr<Err: Display>>(row: &Row<'_>, column: usize) -> Result<T, Failure> {
     let text = row
         .get_ref(column)?
@@ -52,7 +52,7 @@ fn name(row: &Row<'_>, column: usize) -> String {
     name.map_or_else(|_| column.to_string(), str::to_owned)
 }
 
-/// The database counts in 63 bits; what is negative was not written by us, and reads as nothing.
+/// Converts a signed column. A negative number was not written by this program, and reads as zero.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! How the file is.
+//! Health figures of the file.
 
 use countersign::BoxFuture;
 use countersign::ledger::{COUNTED_MAX, Error, StoreKind, StoreVitals, Vitals};
@@ -46,7 +46,7 @@ impl Vitals for SqliteStore {
     }
 }
 
-/// The place and the time of the newest record.
+/// Returns the place and the time of the newest record.
 fn newest(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
     let sql = "SELECT idx, at FROM record ORDER BY idx DESC LIMIT 1";
     let found = connection

@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes what waits, does all of it in one transaction, and answers when
-//! that is durable: many callers share one wait for the disk.
+//! The writer: the only thread that writes. It takes the queued jobs, does all of them in one transaction, and
+//! answers when that is durable: many callers share one sync of the disk.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use super::time::Time;
 use super::tip::Tip;
 use super::{SqliteOptions, connection};
 
-/// So many jobs share a transaction at most.
+/// Maximum jobs in a transaction.
 const BATCH_MAX: usize = 256;
 
-/// For how long the writer waits for readers before it empties the log later.
+/// Time the writer waits for readers before it postpones emptying the log.
 const SCRUB_WAITS: Duration = Duration::from_millis(100);
 
-/// Hands work to the writer.
+/// Handle that queues work for the writer.
 #[derive(Clone)]
 pub(super) struct Writer {
     jobs: mpsc::Sender<Box<dyn Job>>,
 }
 
-/// What a job works with. Everything that it sees and writes belongs to one transaction.
+/// Context of a job. Everything that it sees and writes belongs to one transaction.
 pub(super) struct Session<'w> {
     pub(super) connection: &'w Connection,
     pub(super) tip: &'w mut Tip,
     /// The time of this job, by the store's clock.
     pub(super) now: i64,
-    /// Set where the write-ahead log must not keep what was before.
+    /// Set to true if the write-ahead log must not keep the old pages.
     pub(super) scrub: &'w mut bool,
 }
 
-/// What becomes of a job's writes.
+/// Fate of a job's writes.
 pub(super) enum Done<T> {
-    /// They are kept.
+    /// The writes are kept.
     Kept(T),
-    /// They are undone; the answer stands all the same.
+    /// The writes are undone; the answer is still given.
     Undone(T),
 }
 
-/// Work that is queued whole: a caller who goes away does not leave half of it behind. It may be done
-/// twice, where the first time was undone.
+/// Work that is queued as a whole: a caller that goes away leaves no half of it behind. It may run twice if the
+/// first run was undone.
 trait Job: Send {
-    /// Whether its writes are kept, or why the whole batch has to end.
+    /// Runs the job. True if its writes are kept; an error ends the whole batch.
     fn run(&mut self, session: &mut Session<'_>) -> Result<bool, Failure>;
 
-    /// Called when it is known what became of the batch.
+    /// Answers the caller, when the result of the batch is known.
     fn answer(self: Box<Self>, batch: &Result<(), Failure>);
 }
 
@@ -65,8 +65,8 @@ struct Asked<F, T> {
 }
 
 impl Writer {
-    /// Starts the thread. Everything that was queued is done before it ends, which it does when the last
-    /// `Writer` is gone.
+    /// Starts the thread. Everything that was queued is done before it ends, after the last `Writer` was
+    /// dropped.
     pub(super) fn start(parts: WriterParts) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (sender, jobs) = mpsc::channel(parts.options.jobs_waiting_max.max(1));
         let thread = Thread {
@@ -88,7 +88,7 @@ impl Writer {
         Ok((Self { jobs: sender }, handle))
     }
 
-    /// Does the work with the next batch; returns when that is durable.
+    /// Runs the work with the next batch; returns when that is durable.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
@@ -98,7 +98,7 @@ impl Writer {
         answer.await.map_err(|_| Failure::Stopped)?
     }
 
-    /// The same, for a thread of its own.
+    /// Same as [`Self::run`], for a thread that may block.
     pub(super) fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Session<'_>) -> Result<Done<T>, Failure> + Send + 'static,
@@ -147,7 +147,7 @@ where
             (Ok(()), Some(done)) => done,
             (Ok(()), None) => Err(Failure::Stopped),
         };
-        // Nobody listens any more where the caller went away.
+        // The caller may have gone away.
         self.answer.send(answer).ok();
     }
 }
@@ -159,14 +159,15 @@ pub(super) struct WriterParts {
     pub(super) time: Arc<Time>,
     pub(super) disk: Arc<Disk>,
     pub(super) checkpointer: Checkpointer,
-    /// Whether everything that was handed in was written, so that the run may be called closed.
+    /// True if everything that was queued was written, so that the run may be marked as closed.
     pub(super) is_complete: Arc<AtomicBool>,
 }
 
 struct Thread {
     jobs: mpsc::Receiver<Box<dyn Job>>,
-    /// None after a failure that leaves open what the database has: it is opened anew, and what is in
-    /// memory is read again. After a failed sync, the old one would take for written what is not.
+    /// `None` after a failure that leaves the state of the database unknown: then it is opened again, and the
+    /// state in memory is reloaded. After a failed sync, the old connection would treat unwritten pages as
+    /// written.
     connection: Option<Connection>,
     tip: Tip,
     run: i64,
@@ -210,7 +211,7 @@ impl Thread {
             self.tip = Tip::load(&connection)?;
             self.batch_with_savepoints(&connection, jobs)?;
         }
-        // The batch is committed, whatever becomes of this: no caller may hear that it was not.
+        // The batch is committed, even if this fails: no caller may be told that it was not.
         match self.after_batch(&connection, jobs.len()) {
             Ok(()) => self.connection = Some(connection),
             Err(failure) => tracing::warn!(
@@ -228,8 +229,8 @@ impl Thread {
         Ok(self.checkpointer.after_batch(connection, jobs)?)
     }
 
-    /// One transaction; false where a job wants its own writes undone. Jobs look before they write, so that
-    /// hardly ever happens, and a savepoint for each would copy every page that it is about to change.
+    /// Runs one transaction. False if a job wants its own writes undone. Jobs read before they write, so that
+    /// this is rare, and a savepoint for each job would copy every page that it is about to change.
     fn batch(
         &mut self,
         connection: &Connection,
@@ -247,7 +248,7 @@ impl Thread {
         Ok(true)
     }
 
-    /// The same, and a job that fails undoes its own writes only.
+    /// Same as [`Self::batch`], but a job that fails undoes only its own writes.
     fn batch_with_savepoints(
         &mut self,
         connection: &Connection,
@@ -302,7 +303,7 @@ impl Thread {
     }
 }
 
-/// Empties the write-ahead log; false where a reader still needs it, so that it is tried again later.
+/// Empties the write-ahead log. False if a reader still needs it; then it is tried again later.
 fn scrub(connection: &Connection) -> Result<bool, Failure> {
     connection.busy_timeout(SCRUB_WAITS)?;
     let is_busy: bool =

@@ -1,4 +1,4 @@
-//! Moving from a SQLite file to an empty PostgreSQL database.
+//! Copies a SQLite file to an empty PostgreSQL database.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{Row, Source, TransferRecord};
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 
-/// So many rows are moved at once.
+/// Rows that are copied at once.
 const BATCH: usize = 500;
 
-/// Copies everything into a PostgreSQL store that has nothing in it, reads it back and compares it, row by
-/// row, before anything of it can be seen there. Whatever fails, the database is as empty as before.
+/// Copies everything into an empty PostgreSQL store, reads it back and compares it, row by row, before any of
+/// it is visible there. If anything fails, the database is as empty as before.
 ///
-/// Nobody else may use the two stores meanwhile: what changes in between is a difference, and a
-/// difference stops the copy. Records that wait for their place in the tree get it first.
+/// No other process may use the two stores meanwhile: a change is a difference, and a difference stops the
+/// copy. Records that wait for their place in the tree get it first.
 pub async fn copy(
     from: &SqliteStore,
     to: &PostgresStore,
@@ -28,25 +28,25 @@ pub async fn copy(
     copy_rows(&mut from.dump()?, &mut from.dump()?, to, progress).await
 }
 
-/// How far a copy is.
+/// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// Current phase.
     pub phase: Phase,
-    /// How many rows of it are done.
+    /// Rows of the phase that are done.
     pub rows: u64,
 }
 
-/// What a copy does, one after the other.
+/// Phases of a copy, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Rows are written.
     Copy,
-    /// They are read back and compared.
+    /// Rows are read back and compared.
     Verify,
 }
 
-/// What was copied, and compared with what it was copied from.
+/// Counts of the rows that were copied and compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
     /// Keys of users.
@@ -69,46 +69,48 @@ pub struct Report {
     pub holds: u64,
     /// Pots of money.
     pub pots: u64,
-    /// What was set aside in them.
+    /// Reservations in the pots.
     pub reservations: u64,
-    /// The tree, which was computed again from the leaves that were copied.
+    /// Head of the tree, recomputed from the copied leaves.
     pub tree: Option<Head>,
 }
 
-/// A copy was not done.
+/// A copy was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// There is something already.
+    /// The database is not empty, usually because the URL names the wrong one or an earlier copy succeeded.
     #[error("the database is not empty: {table} has rows")]
     NotEmpty {
         /// The first table that has rows.
         table: &'static str,
     },
-    /// What was read back is not what was written.
+    /// A row that was read back differs from the original, usually because a store was used meanwhile.
     #[error("{what} of the copy is not the one of the original")]
     Differs {
-        /// What it is.
+        /// Name of what differs.
         what: String,
     },
-    /// The tree over the leaves is not the one that the log says.
+    /// The leaves do not give the root of the log's head, usually because the original is damaged or was
+    /// edited.
     #[error("the leaves have another root than the head of the log, of size {size}")]
     Tree {
-        /// How many leaves the head says there are.
+        /// Number of leaves according to the head.
         size: u64,
     },
-    /// The tree over the leaves is not the one that was signed.
+    /// The leaves do not give the root of the newest signed checkpoint, usually because the original was
+    /// edited.
     #[error("the first {size} leaves have another root than the newest signed checkpoint")]
     Signed {
-        /// How many leaves were signed.
+        /// Number of leaves that were signed.
         size: u64,
     },
-    /// A payload is not the one that its record was made of.
+    /// A payload does not match the digest in its record, usually because the original is damaged.
     #[error("the payload of record {record} is not the one that the record names")]
     Payload {
-        /// The record.
+        /// Id of the record.
         record: String,
     },
-    /// Somebody else integrates records of the original.
+    /// Another process integrates records of the original, usually a running server.
     #[error("another process uses the original store")]
     InUse,
     /// A store did not answer.
@@ -116,7 +118,8 @@ pub enum CopyError {
     Store(#[from] Error),
 }
 
-/// Two readings of the same store, because the first one is gone when the copy can be read.
+/// Copies and compares the rows. It needs two readings of the same store, because the first one is used up when
+/// the copy can be read.
 async fn copy_rows(
     from: &mut dyn Source,
     again: &mut dyn Source,
@@ -177,18 +180,18 @@ async fn integrate_all(from: &SqliteStore) -> Result<(), CopyError> {
     }
 }
 
-/// Counts what was compared, and checks what the rows say of each other.
+/// Counts the compared rows, and checks that they are consistent with each other.
 #[derive(Default)]
 pub(crate) struct Verified {
     rows: u64,
     report: Report,
     leaves: Frontier,
-    /// A tree that was signed, until the leaves have come as far.
+    /// Signed head, until as many leaves have been read.
     signed: Option<Head>,
 }
 
 impl Verified {
-    /// The leaves have to give this tree on their way.
+    /// Requires the leaves to give this head on their way.
     pub(crate) fn expecting(signed: Option<Head>) -> Self {
         Self {
             signed: signed.filter(|signed| signed.size > 0),
@@ -254,7 +257,7 @@ impl Verified {
     }
 }
 
-/// A record names the digest of its payload; one that names none has nothing to compare.
+/// Checks a payload against the digest in its record; a record without a digest has nothing to compare.
 fn is_named(record: &TransferRecord, payload: &[u8]) -> Result<(), CopyError> {
     let read = serde_json::from_slice::<EvidenceRecord>(&record.leaf);
     let named = read.ok().and_then(|read| read.payload);

@@ -1,5 +1,5 @@
-//! Counts of calls when the connection breaks or the server does: a call is never let in without being
-//! counted, and a count that is lost is a whole allowance again.
+//! Rate limits when the connection or the server breaks: a call is never admitted without being counted, and a
+//! lost counter starts again from zero.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ fn window(name: &str, calls_max: u32) -> Pace {
     }
 }
 
-/// What the table counts under every key, in the order of the counts.
+/// Returns the counts of all keys, in ascending order.
 async fn counts(client: &Client) -> Vec<i64> {
     let rows = client.query("SELECT calls FROM pace ORDER BY calls", &[]);
     rows.await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Wherever it is cut, the call is let in and counted: on both keys alike, once or twice.
+/// Wherever the connection is cut, the call is admitted and counted: on both keys alike, once or twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_counted_wherever_the_connection_is_cut() {
     let url = shared_postgres().fresh_database();
@@ -56,7 +56,7 @@ async fn a_call_is_counted_wherever_the_connection_is_cut() {
     assert!(cuts >= 6, "{cuts} cuts");
 }
 
-/// Without a server nobody is let in.
+/// Without a server no call is admitted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_cannot_be_reached_admits_nobody() {
     let url = shared_postgres().fresh_database();
@@ -69,7 +69,7 @@ async fn a_store_that_cannot_be_reached_admits_nobody() {
     assert_eq!(answer, PaceAnswer::Admitted);
 }
 
-/// The table is not logged: a crash empties it, and counting goes on.
+/// The table is unlogged: a crash empties it, and counting goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_crashes_forgets_the_counts() {
     let server = TempPostgres::start();
@@ -84,7 +84,7 @@ async fn a_server_that_crashes_forgets_the_counts() {
     }
 }
 
-/// What means nothing any more is removed, and nothing else.
+/// Only expired rows are swept.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_over_is_swept() {
     let url = shared_postgres().fresh_database();
@@ -96,7 +96,7 @@ async fn what_is_over_is_swept() {
             assert_eq!(answer, PaceAnswer::Admitted);
         }
     }
-    // One is over for long; one only just, and whoever has made it may still look for it.
+    // One expired long ago; the other only just, and the process that inserted it may still look for it.
     for (name, ago) in [("old", "2 minutes"), ("kept", "5 seconds")] {
         let key = PaceKey::of(&[name.as_bytes()]).0;
         let over = format!(

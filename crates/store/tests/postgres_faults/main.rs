@@ -1,5 +1,5 @@
-//! A PostgreSQL store whose connections break, whose server goes away, and who is not alone: nothing is
-//! done twice, nothing that was answered is lost, and an answer that got lost is found.
+//! A PostgreSQL store with broken connections, a lost server and concurrent processes: nothing is done twice,
+//! nothing that was acknowledged is lost, and the outcome of a commit whose answer was lost is found.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ use proxy::{Proxy, Side};
 /// More messages than a commit has, on either side.
 const MESSAGES: u32 = 40;
 
-/// One lane, so that what is cut is what was just begun.
+/// Options with one lane, so that the cut hits the commit that has just begun.
 fn options(url: impl Into<String>) -> PostgresOptions {
     let options = PostgresOptions::new(url).connections_max(4).lanes(1);
     options.doubt_limit(Duration::from_mins(1))
@@ -49,7 +49,7 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// A take that also counts a document up, and what the document's version must be.
+/// A take that also writes a document, whose version must be `number`.
 fn counting(number: u64, key: &DocumentKey) -> Commit {
     let scope = scope(&format!("k{number}"));
     let take = take(&scope, 0, succeeded("yes"), &format!("ev_{number}"));
@@ -63,7 +63,7 @@ async fn cut_at_every_message(side: Side) {
     let store = open(&proxy.url(&url)).await;
     let counter = document("counter", "c");
     let mut number = 0;
-    // The first one connects and prepares; it is not what is cut.
+    // The first commit connects and prepares; it is not the one that is cut.
     let first = store.commit(counting(number, &counter)).await;
     assert_eq!(first.unwrap(), CommitAnswer::Committed);
     let mut cuts = 0;
@@ -79,7 +79,7 @@ async fn cut_at_every_message(side: Side) {
         let held = held.expect("a claim that was committed");
         assert_eq!((held.attempt, held.state), (1, has_succeeded("yes")));
     }
-    // A commit alone has this many, so every place in it was cut.
+    // A single commit has this many messages, so every place in it was cut.
     assert!(cuts >= 20, "{cuts} cuts");
     let all = LogQuery {
         limit: 1_000,
@@ -100,7 +100,7 @@ async fn what_the_server_says_is_cut_at_every_message() {
     cut_at_every_message(Side::Server).await;
 }
 
-/// An owner that was overtaken hears so, also where the first answer was lost.
+/// An owner that was overtaken is told so, even if the first answer was lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fence_whose_answer_was_lost_is_still_a_fence() {
     let url = shared_postgres().fresh_database();
@@ -123,7 +123,7 @@ async fn a_fence_whose_answer_was_lost_is_still_a_fence() {
     assert!(cuts >= 5, "{cuts} cuts");
 }
 
-/// A claim whose answer was lost is ours, and nobody else's.
+/// A claim whose answer was lost belongs to the process that made it, and to no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_answer_was_lost_is_ours() {
     let url = shared_postgres().fresh_database();
@@ -144,7 +144,7 @@ async fn a_claim_whose_answer_was_lost_is_ours() {
     }
 }
 
-/// Only where nobody can be asked is the answer that it is not known; asking again later tells.
+/// The outcome is reported as unknown only if the server cannot be asked; a later retry finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_cannot_be_looked_up_is_unavailable_and_known_later() {
     let url = shared_postgres().fresh_database();
@@ -171,7 +171,7 @@ async fn a_commit_that_cannot_be_looked_up_is_unavailable_and_known_later() {
     assert!(unknown > 5, "{unknown}");
 }
 
-/// A first commit that still runs somewhere is waited for, so that the answer is never a guess.
+/// A first commit that still runs is waited for, so that the answer is never a guess.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_still_runs_is_waited_for() {
     let url = shared_postgres().fresh_database();
@@ -180,7 +180,7 @@ async fn a_commit_that_still_runs_is_waited_for() {
     let mut first = connect(&url).await;
     let counter = document("counter", "c");
     for (number, is_committed) in [(0, false), (1, true)] {
-        // What the first attempt has done when its connection is thought to be gone.
+        // The writes of the first attempt at the time when its connection counts as lost.
         let running = first.transaction().await.unwrap();
         let insert = "INSERT INTO record (user_id, id, kind, at_ns, fenced, leaf) \
              VALUES ('u_1', $1, 'call', 0, false, '')";
@@ -198,14 +198,14 @@ async fn a_commit_that_still_runs_is_waited_for() {
         }
         let answer = again.await.unwrap().unwrap();
         assert_eq!(answer, CommitAnswer::Committed);
-        // The second one found the first one done, and did nothing itself.
+        // The second attempt found the first one done, and did nothing itself.
         let held = store.lookup(&scope(&format!("k{number}"))).await.unwrap();
         assert_eq!(held.is_none(), is_committed);
     }
     assert_eq!(store.document(&counter).await.unwrap().version, 1);
 }
 
-/// A server process that is ended in the middle of a commit.
+/// A backend process of the server is terminated in the middle of a commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_is_terminated_does_not_stop_a_commit() {
     let url = shared_postgres().fresh_database();
@@ -265,13 +265,14 @@ async fn an_integration_is_cut_at_every_message() {
     all_in_the_tree(&store, records).await;
 }
 
-/// A server that crashes and comes back: reads go on, what was answered is there.
+/// A server crashes and comes back: reads go on, and acknowledged commits are there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_crashes_keeps_what_was_answered() {
     let server = TempPostgres::start();
     let store = open(&server.fresh_database()).await;
     let counter = document("counter", "c");
     let key = WrappedKey {
+        id: None,
         master: "m".to_owned(),
         bytes: vec![1, 2, 3],
     };
@@ -287,7 +288,7 @@ async fn a_server_that_crashes_keeps_what_was_answered() {
     all_in_the_tree(&store, 3).await;
 }
 
-/// Records that nobody waits for are kept, also while there is no server.
+/// Records without a waiting caller are kept, even while there is no server.
 #[tokio::test(flavor = "multi_thread")]
 async fn batched_records_wait_for_a_server_that_is_away() {
     let url = shared_postgres().fresh_database();
@@ -303,7 +304,7 @@ async fn batched_records_wait_for_a_server_that_is_away() {
     all_in_the_tree(&store, 50).await;
 }
 
-/// A17, A18: 64 callers of one key, on two replicas. One of them does it, all of them get its answer.
+/// A17, A18: 64 callers of one key, on two replicas. One of them runs the call, and all get its answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_64_callers_of_one_key_one_does_it() {
     let url = shared_postgres().fresh_database();
@@ -340,7 +341,7 @@ async fn a_call_that_cannot_be_stored_fails_alone() {
     for n in 0..20 {
         let store = store.clone();
         calls.spawn(async move {
-            // No text of PostgreSQL can hold this character.
+            // No string in PostgreSQL can hold this character.
             let id = if n == 7 { "\0" } else { "d" };
             let key = document(&format!("c{n}"), id);
             let write = writing(commit(&format!("ev_{n}")), &key, 0, Some("body"));
@@ -359,7 +360,7 @@ async fn a_call_that_cannot_be_stored_fails_alone() {
     all_in_the_tree(&store, 19).await;
 }
 
-/// A user who is erased between a commit and its repetition: it is not done again.
+/// A user is erased between a commit and its repetition: it is not done again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repetition_after_an_erasure_does_nothing() {
     let url = shared_postgres().fresh_database();
@@ -377,7 +378,7 @@ async fn a_repetition_after_an_erasure_does_nothing() {
     all_in_the_tree(&store, 2).await;
 }
 
-/// What was read as absent is guarded, and the guard leaves nothing behind.
+/// A document that was read as absent is guarded by a placeholder, which is removed again.
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_at_what_is_not_there_leaves_nothing_behind() {
     let url = shared_postgres().fresh_database();
@@ -394,7 +395,7 @@ async fn looking_at_what_is_not_there_leaves_nothing_behind() {
     assert_eq!(left.unwrap().get::<_, i64>(0), 0);
 }
 
-/// Somebody holds a row for too long: the caller is told, and the next one is not kept waiting.
+/// A row is locked for too long: the caller gets an error, and the next caller does not wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_held_for_too_long_is_an_error() {
     let url = shared_postgres().fresh_database();
@@ -418,7 +419,7 @@ async fn a_row_that_is_held_for_too_long_is_an_error() {
     assert_eq!(again, CommitAnswer::Committed);
 }
 
-/// Two who integrate in turns, each thinking that the tree is as it left it.
+/// Two processes integrate in turns; each believes that the tree is as it left it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequencer_that_was_overtaken_starts_from_what_is_there() {
     let url = shared_postgres().fresh_database();
@@ -446,13 +447,13 @@ async fn a_sequencer_that_was_overtaken_starts_from_what_is_there() {
     all_in_the_tree(&replicas[0], 600).await;
 }
 
-/// Everything that was committed is in the tree, once, and the tree is the one over its leaves.
+/// Checks that every committed record is in the tree once, and that the root matches the leaves.
 async fn all_in_the_tree(store: &PostgresStore, records: u64) {
     let sequencing = Sequencing {
         holder: "test".to_owned(),
         lease: HOUR,
     };
-    // The server may not have noticed yet that somebody who integrated is gone.
+    // The server may not have noticed yet that a process that integrated is gone.
     let mut whole = None;
     until(async || {
         match store.integrate(&sequencing, 10_000).await.unwrap() {
@@ -476,7 +477,7 @@ async fn all_in_the_tree(store: &PostgresStore, records: u64) {
     assert_eq!(distinct.len(), leaves.len());
 }
 
-/// Returns when somebody waits for a row in this database.
+/// Returns when a transaction waits for a lock in this database.
 async fn someone_waits(watcher: &Client) {
     let waiting = "SELECT count(*) FROM pg_stat_activity \
          WHERE datname = current_database() AND wait_event_type = 'Lock'";

@@ -1,4 +1,4 @@
-//! Money when the connection breaks: what is set aside is set aside once, what is spent is spent once.
+//! Reservations when the connection breaks: each is made once and spent once.
 
 use countersign::ledger::{
     ClaimRequest, Claims as _, CommitAnswer, Lapse, Pots as _, ReserveAnswer, SpendChange, SpendEnd,
@@ -12,14 +12,14 @@ use countersign_testkit::postgres::shared_postgres;
 use crate::proxy::{Proxy, Side};
 use crate::{MESSAGES, open};
 
-/// What the user's own pot has reserved and spent, in calls.
+/// Returns the calls that the user's own pot has reserved and spent.
 async fn pot(store: &PostgresStore) -> (i64, i64) {
     let pots = store.pots(Some("u_1"), 10).await.unwrap();
     let pot = pots.first().expect("a pot");
     (pot.reserved / 1_250, pot.spent / 1_250)
 }
 
-/// Money for so many calls.
+/// A reservation from pots with a limit of 1,000 calls.
 fn wanted(id: &str, lapse: Lapse) -> countersign::ledger::Reserve {
     let mut wanted = reserve(id, "u_1", lapse);
     for draw in &mut wanted.draws {

@@ -8,12 +8,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Whose messages are counted.
+/// Side whose messages are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// What the store says.
+    /// Messages of the store.
     Store,
-    /// What the server says.
+    /// Messages of the server.
     Server,
 }
 
@@ -24,13 +24,13 @@ pub(crate) struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-/// What is to be cut.
+/// The next cut.
 struct Plan {
-    /// Whose messages count.
+    /// Side whose messages count.
     side: Side,
-    /// How many more of them pass.
+    /// Number of messages that still pass.
     left: u32,
-    /// Whether nobody is let in afterwards.
+    /// True if the proxy refuses connections afterwards.
     shuts: bool,
 }
 
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Proxy {
-    /// In front of the server of this URL.
+    /// Starts a proxy in front of the server of this URL.
     pub(crate) async fn start(url: &str) -> Self {
         let (_, rest) = url.split_once('@').expect("a user");
         let (server, _) = rest.split_once('/').expect("a database");
@@ -67,31 +67,31 @@ impl Proxy {
         }
     }
 
-    /// The same database, through the proxy.
+    /// Returns the URL of the same database through the proxy.
     pub(crate) fn url(&self, url: &str) -> String {
         let (_, database) = url.rsplit_once('/').expect("a database");
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Lets so many more messages of one side pass, on all connections together, and then cuts the
-    /// connection of the next one, once.
+    /// Lets this many more messages of one side pass, on all connections together, and then cuts the connection
+    /// of the next one, once.
     pub(crate) fn cut_after(&self, left: u32, side: Side) {
         let shuts = false;
         *self.state.plan.lock().unwrap() = Some(Plan { side, left, shuts });
     }
 
-    /// The same, and lets nobody in from then on.
+    /// Same as [`Self::cut_after`], and refuses connections from then on.
     pub(crate) fn shut_after(&self, left: u32, side: Side) {
         let shuts = true;
         *self.state.plan.lock().unwrap() = Some(Plan { side, left, shuts });
     }
 
-    /// Cuts nothing any more; whether something was cut since.
+    /// Cancels the plan. True if something was cut since it was made.
     pub(crate) fn has_cut(&self) -> bool {
         self.state.plan.lock().unwrap().take().is_none()
     }
 
-    /// Cuts every connection and takes no more.
+    /// Cuts every connection and refuses new ones.
     pub(crate) fn shut(&self) {
         self.state.is_shut.store(true, Ordering::SeqCst);
         for connection in self.state.connections.lock().unwrap().drain(..) {
@@ -99,7 +99,7 @@ impl Proxy {
         }
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub(crate) fn open(&self) {
         self.state.is_shut.store(false, Ordering::SeqCst);
     }
@@ -113,7 +113,7 @@ impl Drop for Proxy {
 }
 
 impl State {
-    /// Whether a message of this side passes.
+    /// True if a message of this side passes.
     fn passes(&self, side: Side) -> bool {
         let mut plan = self.plan.lock().unwrap();
         let Some(cut) = plan.as_mut().filter(|cut| cut.side == side) else {
@@ -136,7 +136,7 @@ fn connect(state: &Arc<State>, store: TcpStream, server: TcpStream) {
     let (from_server, to_server) = server.into_split();
     let of_task = Arc::clone(state);
     let connection = tokio::spawn(async move {
-        // Whichever side ends first, both connections are dropped.
+        // If one side ends, both connections are dropped.
         tokio::select! {
             () = forward(&of_task, Side::Store, from_store, to_server) => {}
             () = forward(&of_task, Side::Server, from_server, to_store) => {}
@@ -145,7 +145,7 @@ fn connect(state: &Arc<State>, store: TcpStream, server: TcpStream) {
     state.connections.lock().unwrap().push(connection);
 }
 
-/// Message by message, until one does not pass or the connection ends.
+/// Forwards message by message, until one does not pass or the connection ends.
 async fn forward(state: &State, side: Side, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     // The first message of a store has no letter in front of its length.
     let mut has_letter = side == Side::Server;

@@ -1,4 +1,4 @@
-//! What is made from parameters is read back exactly; foreign schemas are read as far as they go.
+//! Schemas that are made from parameters are read back exactly; foreign schemas are read as far as possible.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -171,7 +171,7 @@ fn foreign_schemas_are_read_as_far_as_they_go() {
     });
 }
 
-/// What stands beside a reference goes before what it refers to.
+/// Keywords beside a reference take precedence over those of the schema that it refers to.
 #[test]
 fn references_are_followed() {
     let mut money = Parameter::new("p", ValueKind::String, "the total");

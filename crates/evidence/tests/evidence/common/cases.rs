@@ -1,4 +1,4 @@
-//! Bundles of version 1 records that hold and that do not, each with what is to be found in it.
+//! Valid and invalid bundles of version 1 records, each with its expected findings.
 
 use countersign_contract::evidence::{EvidenceRecord, LinkRole, Opening, RecordedCredential};
 use countersign_contract::{Digest, SnapshotId};
@@ -12,7 +12,7 @@ use super::sample::{
     DENIAL, Log, ORDER, ORIGIN, QUOTE, SHIPPING, log, log_key, public_key, record_of, text_of,
 };
 
-/// One bundle, how it is checked, and the faults that it has: code, and place of the record.
+/// One bundle, the way it is checked, and its faults: code, and index of the record.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) bundle: String,
@@ -21,7 +21,7 @@ pub(crate) struct Case {
     pub(crate) findings: Vec<(&'static str, Option<u64>)>,
 }
 
-/// Every case there is.
+/// Returns all cases.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = valid();
     cases.extend(unreadable());
@@ -52,7 +52,7 @@ fn decision() -> Bundle {
     log().bundle(&[QUOTE, SHIPPING, ORDER])
 }
 
-/// The decision without what was sent and answered, which most cases are not about.
+/// The decision without the sent and answered values, which most cases are not about.
 fn bare() -> Bundle {
     without_content(decision())
 }
@@ -64,21 +64,21 @@ pub(crate) fn without_content(mut bundle: Bundle) -> Bundle {
     bundle
 }
 
-/// The bare decision after something was done to it.
+/// A case of the bare decision after an alteration.
 fn altered(name: &'static str, findings: &Found, alter: impl FnOnce(&mut Bundle)) -> Case {
     let mut bundle = bare();
     alter(&mut bundle);
     case(name, bundle.to_json(), findings)
 }
 
-/// The whole decision after something was done to it.
+/// A case of the whole decision after an alteration.
 fn altered_whole(name: &'static str, findings: &Found, alter: impl FnOnce(&mut Bundle)) -> Case {
     let mut bundle = decision();
     alter(&mut bundle);
     case(name, bundle.to_json(), findings)
 }
 
-/// A decision, in all the ways in which it can be handed out.
+/// A decision, in all the forms in which it can be handed out.
 fn valid() -> Vec<Case> {
     let without_key = Case {
         key: None,
@@ -209,7 +209,7 @@ fn places() -> Vec<Case> {
     let (quote, shipping, order) = (QUOTE as u64, SHIPPING as u64, ORDER as u64);
     let summary = ("summary_other", None);
     vec![
-        // An older checkpoint is true, and shows nothing about records that came after it.
+        // An older checkpoint is true, but proves nothing about later records.
         altered(
             "checkpoint-older",
             &[
@@ -246,7 +246,7 @@ fn places() -> Vec<Case> {
             let leaf = &mut bundle.records[2].leaf;
             *leaf = leaf.replacen("\"ttl_seconds\":60", "\"ttl_seconds\":90", 1);
         }),
-        // What rests on the altered record does not match it any more.
+        // Links to the altered record no longer match it.
         altered(
             "leaf-altered-below",
             &[("inclusion", Some(quote)), ("link_other", Some(order))],
@@ -323,7 +323,7 @@ fn contents() -> Vec<Case> {
             opened.data.as_mut().expect("it is there").salt.pop();
             bundle.records[0].opened = Some(opened);
         }),
-        // What was sent is not what was answered, though both commitments would open.
+        // The sent value is not the answered one, though both commitments would open.
         altered_whole(
             "values-exchanged",
             &[("opened_other", quote), ("opened_other", quote)],
@@ -350,7 +350,7 @@ fn contents() -> Vec<Case> {
     ]
 }
 
-/// The decision of a log that really has this leaf in the place of the order.
+/// The decision of a log that really has this leaf in place of the order.
 fn lying(name: &'static str, findings: &Found, text: String) -> Case {
     let log = log().with_leaf(ORDER, text);
     let bundle = without_content(log.bundle(&[QUOTE, SHIPPING, ORDER]));
@@ -421,7 +421,7 @@ fn lying_records() -> Vec<Case> {
             &[("link_other", place)],
             order(|record| record.links[0].id = SnapshotId::new("ev_offer").expect("valid")),
         ),
-        // Version 1 does not say what a link is for, so nothing can be said about its freshness.
+        // Version 1 does not record the role of a link, so nothing can be said about its freshness.
         lying(
             "valid-link-expired",
             &[],
@@ -443,12 +443,12 @@ fn lying_records() -> Vec<Case> {
     ]
 }
 
-/// The decision, and that the log grew from its first three leaves.
+/// The decision, with the proof that the log grew from its first three leaves.
 fn grown() -> Bundle {
     bare().with_earlier(log().checkpoint(3), &log().growth_from(3))
 }
 
-/// The checkpoint of a log whose first leaf was exchanged later.
+/// The checkpoint of a log whose first leaf was replaced later.
 fn rewritten(size: usize) -> String {
     let log: Log = log().with_leaf(0, log().leaves[6].text.clone());
     log.checkpoint(size)

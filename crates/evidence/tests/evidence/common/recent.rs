@@ -1,4 +1,4 @@
-//! The same log after an update of the program: records of version 2 behind those of version 1.
+//! The same log after an update of the program: records of version 2 follow those of version 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::sample::{Leaf, Log, QUOTE, link_to, log, seal, text_of, tool, user_key};
 
-/// The places of the records of version 2.
+/// Indexes of the records of version 2.
 pub(crate) const OFFER: usize = 8;
 pub(crate) const FREIGHT: usize = 9;
 pub(crate) const ASKED: usize = 10;
@@ -30,7 +30,7 @@ pub(crate) const PAYMENT: usize = 13;
 pub(crate) const DISPUTE: usize = 14;
 pub(crate) const COUNTED: usize = 15;
 
-/// The end of the offer's window.
+/// End of the offer's window.
 pub(crate) const OFFER_UNTIL: &str = "2026-11-16T09:05:00.25Z";
 
 /// Sixteen leaves: the seven of version 1 and nine of version 2.
@@ -48,7 +48,7 @@ pub(crate) fn upgraded() -> Log {
     log
 }
 
-/// A link to a record that the call rests on, with the claim that it was fresh at that time.
+/// A link to a record that the call relies on, with the claim that it was fresh at that time.
 pub(crate) fn fresh(leaf: &Leaf, at: &str, until: &str) -> Link {
     let Link { id, leaf, .. } = link_to(leaf);
     let mut link = Link::rests_on(id, leaf);
@@ -59,7 +59,7 @@ pub(crate) fn fresh(leaf: &Leaf, at: &str, until: &str) -> Link {
     link
 }
 
-/// A link to a record that the call rests on and that has no window.
+/// A link to a record that the call relies on and that has no window.
 pub(crate) fn rests_on(leaf: &Leaf) -> Link {
     let Link { id, leaf, .. } = link_to(leaf);
     Link::rests_on(id, leaf)
@@ -71,7 +71,7 @@ pub(crate) fn looked_at(leaf: &Leaf) -> Link {
     Link::looked_at(id, leaf)
 }
 
-/// A quote: repaired from what the caller sent, with a quantity that its declaration makes public.
+/// A quote: repaired from the caller's text, with a quantity that its declaration makes public.
 fn offer(_: &Log) -> Leaf {
     let mut record = record("ev_offer", RecordKind::Call, "2026-11-16T09:00:00.25Z");
     of_user(&mut record, "pricing.get_quote");
@@ -106,7 +106,7 @@ fn freight(_: &Log) -> Leaf {
     leaf(record, &said)
 }
 
-/// A question that a person answered, and what they saw.
+/// A question that a person answered, with the text that they saw.
 fn asked(_: &Log) -> Leaf {
     let mut record = record("ev_allowed", RecordKind::Approval, "2026-11-16T09:04:00Z");
     record.subject = Some(user_key().subject("user-1"));
@@ -118,7 +118,7 @@ fn asked(_: &Log) -> Leaf {
     leaf(record, &said)
 }
 
-/// An order that rests on fresh answers: one was used in the last instant of its window.
+/// An order that relies on fresh answers: one was used in the last instant of its window.
 fn draft(log: &Log) -> Leaf {
     let mut record = record("ev_draft", RecordKind::Call, "2026-11-16T09:05:00Z");
     of_user(&mut record, "order.create_draft");
@@ -255,7 +255,7 @@ fn actor(kind: ActorType, id: &str) -> RecordedActor {
     RecordedActor { kind, id }
 }
 
-/// What every call of the user has.
+/// Sets the fields that every call of the user has.
 fn of_user(record: &mut EvidenceRecord, name: &str) {
     record.subject = Some(user_key().subject("user-1"));
     record.request_id = Some(RequestId::new(format!("req_{}", record.id)).expect("valid"));
@@ -281,7 +281,7 @@ fn reply(code: Option<ErrorCode>, until: Option<&str>) -> RecordedReply {
     }
 }
 
-/// What was sent, shown and answered: the texts that are committed to.
+/// Values that were sent, shown and answered: the texts of the commitments.
 #[derive(Default)]
 struct Said {
     arguments: Option<&'static str>,
@@ -290,7 +290,7 @@ struct Said {
     shown: Option<&'static str>,
 }
 
-/// The leaf of a record, with the commitments to what was said, and its payload.
+/// Builds the leaf of a record, with the commitments to the values, and its payload.
 fn leaf(mut record: EvidenceRecord, said: &Said) -> Leaf {
     let salt = Digest::of_bytes(record.id.as_str().as_bytes()).0;
     let committed = |domain, text: Option<&str>| {
@@ -343,7 +343,7 @@ fn leaf(mut record: EvidenceRecord, said: &Said) -> Leaf {
     }
 }
 
-/// What opens a commitment: the value where the text is its canonical JSON, else the text itself.
+/// Builds the opening of a commitment: the value if the text is its canonical JSON, else the text itself.
 fn opening(domain: &str, salt: &[u8; 32], text: &str) -> Opening {
     let is_canonical = canonical::from_json_text(text).is_ok_and(|canonical| canonical == text);
     let value = (domain != DOMAIN_RAW && is_canonical)

@@ -11,7 +11,7 @@ use super::recent::{
 };
 use super::sample::{QUOTE, record_of, text_of};
 
-/// Every case of version 2.
+/// Returns all cases of version 2.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = valid();
     cases.extend(claims());
@@ -52,7 +52,7 @@ fn valid() -> Vec<Case> {
         whole("v2-valid-shown", &[ASKED]),
         whole("v2-valid-large-integer", &[PAYMENT]),
         whole("v2-valid-counted-refusals", &[COUNTED]),
-        // The claim is checked as far as the record goes; the window of the offer is not there.
+        // The claim is checked as far as the record goes; the window of the offer is not in the bundle.
         whole("v2-valid-claim-outside", &[DRAFT]),
         case("v2-valid-sealed", sealed.to_json(), &[]),
         case("v2-valid-raw-opened", raw_only.to_json(), &[]),
@@ -63,7 +63,7 @@ fn valid() -> Vec<Case> {
     ]
 }
 
-/// The decision of a log whose draft says something else.
+/// The decision of a log whose draft is altered.
 fn lying(name: &'static str, code: &'static str, alter: impl FnOnce(&mut EvidenceRecord)) -> Case {
     let mut record = record_of(&upgraded().leaves[DRAFT]);
     alter(&mut record);
@@ -127,7 +127,7 @@ fn claims() -> Vec<Case> {
     ]
 }
 
-/// Links that lead forward: an offer that rests on what came after it.
+/// Links that lead forward: an offer that relies on later records.
 fn places() -> Vec<Case> {
     let place = Some(OFFER as u64);
     let with = |name, link, findings: &Found| {
@@ -146,7 +146,7 @@ fn places() -> Vec<Case> {
     ]
 }
 
-/// The records in these places, all opened, after something was done to the openings of the first.
+/// The records at these indexes, all opened, after an alteration of the first one's openings.
 fn opened(
     name: &'static str,
     place: usize,

@@ -1,4 +1,5 @@
-//! A small log of version 1 with a decision in it: two look-ups, the order that rests on them, and what came after.
+//! A small log of version 1 with a decision in it: two look-ups, the order that relies on them, and later
+//! records.
 
 use countersign_contract::evidence::{
     EvidenceRecord, Link, Opening, RecordKind, RecordedActor, RecordedArguments, RecordedReply,
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) const ORIGIN: &str = "log.example.com/orders";
 
-/// The places of the records that the cases are about.
+/// Indexes of the records that the cases are about.
 pub(crate) const QUOTE: usize = 1;
 pub(crate) const SHIPPING: usize = 2;
 pub(crate) const ORDER: usize = 4;
@@ -35,7 +36,7 @@ pub(crate) fn user_key() -> UserKey {
     UserKey::from_bytes(&[12; 32])
 }
 
-/// A leaf with what was sealed and can be opened beside it.
+/// A leaf with its sealed payload and its openings.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     pub(crate) text: String,
@@ -43,7 +44,7 @@ pub(crate) struct Leaf {
     pub(crate) opened: Option<Opened>,
 }
 
-/// A log that was written in one go.
+/// A log that was written at once.
 #[derive(Clone)]
 pub(crate) struct Log {
     pub(crate) leaves: Vec<Leaf>,
@@ -62,7 +63,7 @@ impl Log {
             .collect()
     }
 
-    /// The signed checkpoint of the first `size` leaves.
+    /// Returns the signed checkpoint of the first `size` leaves.
     pub(crate) fn checkpoint(&self, size: usize) -> String {
         let mut frontier = Frontier::new();
         for hash in &self.hashes()[..size] {
@@ -74,7 +75,7 @@ impl Log {
             .expect("the key has the name of the log")
     }
 
-    /// These records with everything that is known of them, proved against the whole log.
+    /// Bundles these records with all their content, proved against the whole log.
     pub(crate) fn bundle(&self, indices: &[usize]) -> Bundle {
         let (size, tiles) = (self.leaves.len(), self.tiles());
         let record = |index: &usize| {
@@ -94,13 +95,13 @@ impl Log {
         Bundle::new(&public_key(), self.checkpoint(size), records).expect("the checkpoint is ours")
     }
 
-    /// The consistency proof from the first `size` leaves.
+    /// Returns the consistency proof from the first `size` leaves.
     pub(crate) fn growth_from(&self, size: usize) -> Vec<Hash> {
         let new = self.leaves.len() as u64;
         tree::consistency_proof(size as u64, new, &self.tiles()).expect("the log has grown")
     }
 
-    /// Another leaf in the place of this one: the log itself lies.
+    /// Replaces a leaf: the log itself lies.
     pub(crate) fn with_leaf(&self, index: usize, text: impl Into<String>) -> Self {
         let mut log = self.clone();
         log.leaves[index] = Leaf {
@@ -112,18 +113,18 @@ impl Log {
     }
 }
 
-/// The record of a leaf.
+/// Parses the record of a leaf.
 pub(crate) fn record_of(leaf: &Leaf) -> EvidenceRecord {
     serde_json::from_str(&leaf.text).expect("the sample consists of records")
 }
 
-/// The leaf of a record.
+/// Formats the leaf of a record.
 pub(crate) fn text_of(record: &EvidenceRecord) -> String {
     let value = serde_json::to_value(record).expect("a record is JSON");
     canonical::to_string(&value).expect("a record has a canonical form")
 }
 
-/// A link as version 1 has it: without a role.
+/// A link of version 1: without a role.
 pub(crate) fn link_to(leaf: &Leaf) -> Link {
     Link {
         id: record_of(leaf).id,
@@ -237,7 +238,7 @@ struct FirstPayload<'a> {
     data: &'a Opening,
 }
 
-/// A call with its payload: salts and nonces follow from the name, so that they never change.
+/// A call with its payload: salts and nonces are derived from the id, so that they never change.
 fn called(
     id: &str,
     name: &str,
@@ -302,7 +303,7 @@ fn called(
     }
 }
 
-/// The sealed payload of a record.
+/// Seals the payload of a record.
 pub(crate) fn seal(id: &str, plain: &[u8]) -> Vec<u8> {
     let nonce = Digest::of_bytes(id.as_bytes()).0;
     let place = [b"payload", "user-1".as_bytes(), id.as_bytes()].join(&0);

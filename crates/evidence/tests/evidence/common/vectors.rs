@@ -1,4 +1,4 @@
-//! The files of `docs/evidence-vectors/`: what every implementation of the formats has to agree on.
+//! The files of `docs/evidence-vectors/`, which every implementation of the formats has to reproduce.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ pub(crate) struct VectorFile {
     pub(crate) text: String,
 }
 
-/// Every file there is.
+/// Returns all files.
 pub(crate) fn files() -> Vec<VectorFile> {
     let file = |path: &str, value: Value| {
         // Through the canonical text, so that the order of members is always the same.
@@ -48,7 +48,7 @@ pub(crate) fn files() -> Vec<VectorFile> {
     files
 }
 
-/// The verdict and what is left open are those of the program; the findings are those of the case.
+/// The verdict and the unchecked aspects are those of the program; the findings are those of the case.
 fn bundles() -> Value {
     let row = |case: cases::Case| {
         let finding = |(code, index): &(&str, Option<u64>)| json!({"code": code, "index": index});

@@ -1,4 +1,5 @@
-//! The second flight: does what the calls that may go on change, undoes what the others inserted.
+//! The second flight: writes the changes of the calls that may go on, and removes the rows that the others
+//! inserted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +14,8 @@ use super::Job;
 use super::decide::Verdict;
 use super::flight::{Flight, Param};
 use super::guard::{
-    Collection, Found, collection, key_columns, placeholders, reservation_columns, scope_columns,
+    Collection, Found, collection, has_lost_key, key_columns, placeholders, reservation_columns,
+    scope_columns,
 };
 use super::statements::Statements;
 use crate::postgres::documents::encode;
@@ -23,7 +25,11 @@ use crate::postgres::{micros, signed};
 /// Everything that the second flight writes.
 #[derive(Default)]
 pub(super) struct Changes<'j> {
+    /// Calls whose records are kept, in the order in which they go into the log.
     kept: Vec<&'j Job>,
+    /// Calls among them whose key is no longer their user's: their records are kept without a name and without
+    /// a payload.
+    unnamed: Vec<&'j Job>,
     fenced: Vec<&'j Job>,
     undone: Vec<&'j Job>,
     undone_claims: Vec<&'j Scope>,
@@ -32,7 +38,7 @@ pub(super) struct Changes<'j> {
     documents: Vec<&'j DocumentWrite>,
     removed_entries: Vec<(&'j DocumentKey, IndexEntry)>,
     entries: Vec<(&'j DocumentKey, &'j IndexEntry)>,
-    /// By how much each shape rises.
+    /// Amount by which each shape rises.
     pub(super) shapes: BTreeMap<Collection<'j>, i64>,
     spends: Vec<&'j SpendChange>,
 }
@@ -43,11 +49,11 @@ impl<'j> Changes<'j> {
         for (job, verdict) in jobs.iter().zip(verdicts) {
             match verdict {
                 Verdict::Commit => {
-                    changes.kept.push(job);
+                    changes.keep(job, found);
                     changes.commit(job, found);
                 }
                 Verdict::Fenced => {
-                    changes.kept.push(job);
+                    changes.keep(job, found);
                     changes.fenced.push(job);
                     changes.undo(job, found);
                 }
@@ -55,6 +61,7 @@ impl<'j> Changes<'j> {
                 | Verdict::Held(_)
                 | Verdict::Moved { .. }
                 | Verdict::Lapsed
+                | Verdict::Erased
                 | Verdict::Vanished => {
                     if found.new_records.contains(job.entry.id.as_str()) {
                         changes.undone.push(job);
@@ -69,9 +76,29 @@ impl<'j> Changes<'j> {
         changes
     }
 
-    /// Whether there is nothing to commit: everything that was inserted is to go.
+    /// True if there is nothing to commit: every inserted row is removed again.
     pub(super) fn is_empty(&self) -> bool {
         self.kept.is_empty()
+    }
+
+    fn keep(&mut self, job: &'j Job, found: &Found<'j>) {
+        self.kept.push(job);
+        if has_lost_key(job, found) {
+            self.unnamed.push(job);
+        }
+    }
+
+    fn is_unnamed(&self, job: &Job) -> bool {
+        self.unnamed.iter().any(|other| std::ptr::eq(*other, job))
+    }
+
+    /// Returns the user id that a record is filed by.
+    fn name_of(&self, job: &'j Job) -> &'j str {
+        if self.is_unnamed(job) {
+            ""
+        } else {
+            &job.entry.user_id
+        }
     }
 
     fn commit(&mut self, job: &'j Job, found: &Found<'j>) {
@@ -144,6 +171,9 @@ impl<'j> Changes<'j> {
         send(undone, &statements.remove_documents, key_columns(documents));
         let fenced = !self.fenced.is_empty();
         send(fenced, &statements.fence_records, record_keys(&self.fenced));
+        let unnamed = !self.unnamed.is_empty();
+        let keys = record_keys(&self.unnamed);
+        send(unnamed, &statements.unname_records, keys);
         let changed = !self.claims.is_empty();
         send(
             changed,
@@ -166,7 +196,8 @@ impl<'j> Changes<'j> {
             &statements.raise_shapes,
             shape_columns(&self.shapes),
         );
-        let payloads: Payloads<'j> = self.kept.iter().map(|job| &job.entry).collect();
+        let named = self.kept.iter().filter(|job| !self.is_unnamed(job));
+        let payloads: Payloads<'j> = named.map(|job| &job.entry).collect();
         send(
             !payloads.ids.is_empty(),
             &statements.insert_payloads,
@@ -177,19 +208,25 @@ impl<'j> Changes<'j> {
                 Box::new(payloads.bodies),
             ],
         );
-        // Late, because many calls may wait for the same pot.
+        // Late in the flight, because many calls may wait for the same pot.
         let spends = !self.spends.is_empty();
         send(
             spends,
             &statements.end_reservations,
             spend_columns(&self.spends),
         );
-        send(true, &statements.insert_outbox, record_keys(&self.kept));
+        let (user_ids, ids): (Vec<&str>, Vec<&str>) = self
+            .kept
+            .iter()
+            .map(|job| (self.name_of(job), job.entry.id.as_str()))
+            .unzip();
+        let params: Vec<Param<'f>> = vec![Box::new(user_ids), Box::new(ids)];
+        send(true, &statements.insert_outbox, params);
         flight.commit(client);
     }
 }
 
-/// An outcome as columns.
+/// A call's outcome as columns.
 pub(super) struct Ended<'o> {
     pub(super) state: i16,
     pub(super) reply: Option<&'o [u8]>,
@@ -223,7 +260,7 @@ fn claim_columns<'f>(changes: &[&'f KeyChange]) -> Vec<Param<'f>> {
     let (mut fingerprints, mut all_parts) = (Vec::new(), Vec::new());
     let (mut request_ids, mut replies, mut keeps) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
-        // A settled claim keeps what it was taken for, and by which call.
+        // A settled claim keeps its parts and the id of the call that took it.
         let (scope, attempt, taken, outcome) = match change {
             KeyChange::Take {
                 scope,

@@ -1,4 +1,4 @@
-//! Which of the calls that wait go into one transaction: those that have nothing to do with each other.
+//! Batching: selects waiting calls for one transaction, none of which touches what another one touches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ pub(super) fn take(waiting: &mut Vec<Job>, max: usize) -> Vec<Job> {
     taken.collect()
 }
 
-/// Which calls fit to all those before them that fit too.
+/// Returns for each call whether it fits: it touches nothing that an earlier fitting call touches.
 fn fitting(jobs: &[Job], max: usize) -> Vec<bool> {
     let mut touched = Touched::default();
     let mut taken = 0;
@@ -29,14 +29,14 @@ fn fitting(jobs: &[Job], max: usize) -> Vec<bool> {
     fits.collect()
 }
 
-/// What the calls of a transaction have to do with.
+/// Rows that the calls of a transaction touch.
 #[derive(Default)]
 struct Touched<'j> {
     records: HashSet<&'j str>,
     scopes: HashSet<&'j Scope>,
-    /// True where it is written.
+    /// True if the document is written, not only read.
     documents: HashMap<&'j DocumentKey, bool>,
-    /// True where it may be raised.
+    /// True if the shape may be raised.
     shapes: HashMap<(&'j str, &'j str), bool>,
 }
 
@@ -82,7 +82,7 @@ impl<'j> Touched<'j> {
     }
 }
 
-/// The scope that a call changes.
+/// Returns the scope that a call changes.
 pub(super) fn scope(job: &Job) -> Option<&Scope> {
     match job.key.as_ref()? {
         KeyChange::Take { scope, .. } => Some(scope),

@@ -1,31 +1,34 @@
-//! What becomes of each call, from what the guard has found. No I/O.
+//! Verdicts: decides the result of each call from the rows that the guard found. No I/O.
 
 use countersign::ledger::{Held, HeldState, KeyChange};
 
 use super::Job;
-use super::guard::{Found, needed};
+use super::guard::{Found, has_lost_key, needed};
 
-/// What becomes of a call.
+/// Result of a call's commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// All of it is done.
+    /// The whole commit is applied.
     Commit,
-    /// The record was there before: the first commit counts. Whether that one was fenced, if known yet.
+    /// The record existed before, so the first commit counts. Contains whether that one was fenced, if known
+    /// yet.
     Repeat(Option<bool>),
-    /// Somebody else has the scope; how it stands, if known yet.
+    /// Another owner has the scope. Contains its state, if known yet.
     Held(Option<Held>),
-    /// What was read has moved.
+    /// A document or a shape changed after it was read.
     Moved { collection: String, id: String },
-    /// The money that it rests on was given up.
+    /// The reservation that the call relies on was given up.
     Lapsed,
-    /// Only the record is kept.
+    /// The user was erased.
+    Erased,
+    /// The owner was overtaken: only the record is kept.
     Fenced,
-    /// A row went while we looked for it. Worth another look.
+    /// A row was deleted between two statements. The call is worth a retry.
     Vanished,
 }
 
-/// The rules of a commit, in the order in which they count: a repeat is a repeat whatever else has changed,
-/// and a key that is not ours says so before any document does.
+/// Decides a commit by the rules in their order: a repeat is a repeat whatever else has changed, nothing of an
+/// erased user comes back, and a lost key is reported before any document is.
 pub(super) fn decide(job: &Job, found: &Found<'_>) -> Verdict {
     let id = job.entry.id.as_str();
     if let Some(fenced) = found.erased_records.get(id) {
@@ -33,6 +36,9 @@ pub(super) fn decide(job: &Job, found: &Found<'_>) -> Verdict {
     }
     if !found.new_records.contains(id) {
         return Verdict::Repeat(None);
+    }
+    if job.is_of_user && has_lost_key(job, found) {
+        return Verdict::Erased;
     }
     if let Some(stop) = job.key.as_ref().and_then(|key| stopped(key, found)) {
         return stop;
@@ -43,7 +49,7 @@ pub(super) fn decide(job: &Job, found: &Found<'_>) -> Verdict {
     moved(job, found).unwrap_or(Verdict::Commit)
 }
 
-/// Why the key does not let the call go on, where it does not.
+/// Returns the verdict if the key does not let the call go on; otherwise `None`.
 fn stopped(key: &KeyChange, found: &Found<'_>) -> Option<Verdict> {
     match key {
         KeyChange::Take { scope, .. } if found.new_claims.contains(scope) => None,
@@ -61,7 +67,7 @@ fn stopped(key: &KeyChange, found: &Found<'_>) -> Option<Verdict> {
     }
 }
 
-/// Whether an owner may still say what happened.
+/// True if the owner may still report the outcome.
 fn is_open(held: &Held) -> bool {
     match held.state {
         HeldState::Running { .. } | HeldState::Abandoned | HeldState::InDoubt => true,

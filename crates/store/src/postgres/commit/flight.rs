@@ -1,4 +1,4 @@
-//! Statements that are sent one after the other without waiting for the answers in between.
+//! Flights: statements that are sent one after the other without waiting for the answers in between.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -19,23 +19,23 @@ pub(super) struct Flight<'f> {
 
 enum Waiting<'f> {
     Flying(BoxFuture<'f, Result<Vec<Row>, Error>>),
-    /// Sent only where nothing before it has failed by then.
+    /// Sent only if no statement before it has failed by then.
     OnlyIfSound(BoxFuture<'f, Result<Vec<Row>, Error>>),
     Landed(Result<Vec<Row>, Error>),
     Withheld,
 }
 
-/// Where the answer of a statement will be.
+/// Index of a statement's answer.
 pub(super) type Place = usize;
 
 /// The answers of a flight.
 pub(super) struct Landed(Vec<Vec<Row>>);
 
-/// What a statement is given, by value: it outlives the sending.
+/// A parameter of a statement, by value because it must outlive the sending.
 pub(super) type Param<'f> = Box<dyn ToSql + Sync + Send + 'f>;
 
 impl<'f> Flight<'f> {
-    /// A statement that is prepared already: one that has to be prepared first would be sent late.
+    /// Adds a statement that is already prepared: one that has to be prepared first would be sent late.
     pub(super) fn send(
         &mut self,
         client: &'f Client,
@@ -55,8 +55,8 @@ impl<'f> Flight<'f> {
         })));
     }
 
-    /// Not sent where a statement could not even be written to the connection: the server would know
-    /// nothing of it and commit the rest.
+    /// Adds `COMMIT`. It is not sent if a statement could not even be written to the connection: the server
+    /// would not know of that statement and would commit the rest.
     pub(super) fn commit(&mut self, client: &'f Client) {
         self.push(Waiting::OnlyIfSound(Box::pin(async move {
             client.batch_execute("COMMIT").await.map(|()| Vec::new())
@@ -116,7 +116,7 @@ impl<'f> Flight<'f> {
 }
 
 impl Landed {
-    /// The rows of a statement; none where it was not sent.
+    /// Returns the rows of a statement; no rows if it was not sent.
     pub(super) fn rows(&self, place: Option<Place>) -> &[Row] {
         place
             .and_then(|place| self.0.get(place))

@@ -1,10 +1,11 @@
-//! The first flight: inserts what must not be there yet, locks what must be as it was read.
+//! The first flight: inserts the rows that must not exist yet, locks the rows that must be as they were read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use countersign::ledger::{
     DocumentKey, DocumentWrite, Held, IndexEntry, KeyChange, ReservationId, Scope, SpendEnd,
 };
+use countersign_evidence::seal::KeyId;
 use deadpool_postgres::Client;
 use tokio_postgres::Row;
 
@@ -20,56 +21,64 @@ use crate::postgres::{micros, signed, unsigned};
 /// A collection of a user.
 pub(super) type Collection<'j> = (&'j str, &'j str);
 
-/// What the calls of a transaction rely on. Every list is in the order of its keys, which is the order
-/// in which everybody takes locks, so that nobody waits for somebody who waits.
+/// A user, and the key that something was sealed under.
+pub(super) type Sealing<'j> = (&'j str, KeyId);
+
+/// Rows that the calls of a transaction rely on. Every list is in the order of its keys, which is the order in
+/// which every transaction takes locks, so that there is no deadlock.
 pub(super) struct Plan<'j> {
     jobs: &'j [Job],
+    /// The keys that the records were sealed under, with their users.
+    keys: BTreeSet<Sealing<'j>>,
     /// Scopes that are taken, with the change that takes them.
     takes: BTreeMap<&'j Scope, &'j KeyChange>,
-    /// Scopes that have a row already, or may have one.
+    /// Scopes that have a row, or may have one.
     claims: Vec<&'j Scope>,
-    /// Documents that were not there when they were read, and what becomes of them.
+    /// Documents that did not exist when they were read, each with its write, if it has one.
     absent: BTreeMap<&'j DocumentKey, Option<&'j DocumentWrite>>,
-    /// Documents that were, and whether they are written.
+    /// Documents that existed when they were read; true if the document is written.
     present: BTreeMap<&'j DocumentKey, bool>,
-    /// Collections whose shape was read, or surely changes: true for the latter.
+    /// Collections whose shape was read or is sure to change; true for the latter.
     shapes: BTreeMap<Collection<'j>, bool>,
-    /// Money that has to be set aside still.
+    /// Reservations that must still exist.
     reservations: BTreeSet<&'j ReservationId>,
 }
 
-/// What the database says about it.
+/// Rows that the database found for a [`Plan`].
 #[derive(Default)]
 pub(super) struct Found<'j> {
-    /// Records that were not there.
+    /// Keys that are still their users'. No user can be erased before the commit.
+    pub(super) keys: HashSet<Sealing<'j>>,
+    /// Records that did not exist.
     pub(super) new_records: HashSet<&'j str>,
-    /// Records that were there, of users who were erased since: whether each was fenced.
+    /// Records that existed, of users who were erased since; true if the record was fenced.
     pub(super) erased_records: HashMap<String, bool>,
-    /// Scopes that nobody had.
+    /// Scopes that were free.
     pub(super) new_claims: HashSet<&'j Scope>,
-    /// How the others stand. They cannot change before we commit.
+    /// State of the other scopes. It cannot change before the commit.
     pub(super) claims: HashMap<&'j Scope, Held>,
-    /// Documents that were not there. Nobody can make them before we commit.
+    /// Documents that did not exist. No other transaction can create them before the commit.
     pub(super) new_documents: HashSet<&'j DocumentKey>,
-    /// How the others are. They cannot change before we commit.
+    /// The other documents. They cannot change before the commit.
     pub(super) documents: HashMap<&'j DocumentKey, Locked>,
-    /// The shapes, likewise.
+    /// Current shapes. They cannot change before the commit.
     pub(super) shapes: HashMap<Collection<'j>, u64>,
-    /// Money that is set aside. Nobody can give it up before we commit.
+    /// Reservations that exist. They cannot be given up before the commit.
     pub(super) reservations: HashSet<&'j ReservationId>,
 }
 
-/// A document that cannot change before we commit.
+/// A document that cannot change before the commit.
 pub(super) struct Locked {
     pub(super) version: u64,
-    /// What is written replaces this; nothing is known of a document that is only read.
+    /// True if the document has a body. Only filled in for a document that is written, like `entries`.
     pub(super) is_live: bool,
     pub(super) entries: Vec<IndexEntry>,
 }
 
-/// Where the answers of the flight are.
+/// Indexes of the flight's answers.
 #[derive(Default)]
 pub(super) struct Places {
+    keys: Option<Place>,
     records: Option<Place>,
     erased: Option<Place>,
     takes: Option<Place>,
@@ -84,6 +93,7 @@ impl<'j> Plan<'j> {
     pub(super) fn new(jobs: &'j [Job]) -> Self {
         let mut plan = Self {
             jobs,
+            keys: jobs.iter().filter_map(sealing).collect(),
             takes: BTreeMap::new(),
             claims: Vec::new(),
             absent: BTreeMap::new(),
@@ -133,14 +143,14 @@ impl<'j> Plan<'j> {
             self.shapes.entry(key).or_insert(false);
         }
         for write in job.writes.iter().filter(|write| write.tracked) {
-            // An insert and a delete change the shape; whether an update does is known later.
+            // An insert and a delete change the shape; for an update this is known later.
             if write.version == 0 || write.body.is_none() {
                 self.shapes.insert(collection(write), true);
             }
         }
     }
 
-    /// Whether the shape is locked for a change.
+    /// True if the shape is locked for a change.
     pub(super) fn raises(&self, collection: Collection<'j>) -> bool {
         self.shapes.get(&collection) == Some(&true)
     }
@@ -156,6 +166,13 @@ impl<'j> Plan<'j> {
     {
         let mut places = Places::default();
         flight.begin(client);
+        if !self.keys.is_empty() {
+            let keys = self.keys.iter();
+            let (user_ids, ids): (Vec<&'j str>, Vec<Vec<u8>>) =
+                keys.map(|(user_id, id)| (*user_id, id.0.to_vec())).unzip();
+            let params: Vec<Param<'f>> = vec![Box::new(user_ids), Box::new(ids)];
+            places.keys = Some(flight.send(client, &statements.share_keys, params));
+        }
         let records: Records<'j> = self.jobs.iter().map(|job| &job.entry).collect();
         let named = self.jobs.iter().filter(|job| !job.entry.user_id.is_empty());
         let named: Vec<&str> = named.map(|job| job.entry.id.as_str()).collect();
@@ -191,9 +208,12 @@ impl<'j> Plan<'j> {
         places
     }
 
-    /// What the answers say.
+    /// Reads the flight's answers.
     pub(super) fn found(&self, landed: &Landed, places: &Places) -> Result<Found<'j>, Failure> {
         let mut found = Found::default();
+        let keys: Vec<Sealing<'j>> = self.keys.iter().copied().collect();
+        let current = landed.rows(places.keys).iter();
+        found.keys.extend(current.filter_map(|row| nth(&keys, row)));
         let ids: HashSet<&str> = self.jobs.iter().map(|job| job.entry.id.as_str()).collect();
         for row in landed.rows(places.records) {
             found.new_records.extend(ids.get(row.get::<_, &str>(0)));
@@ -241,7 +261,19 @@ impl<'j> Plan<'j> {
     }
 }
 
-/// Makes the rows of shapes that have none and locks them all.
+/// Returns the key that a call's record was sealed under; `None` if it was not sealed.
+pub(super) fn sealing(job: &Job) -> Option<Sealing<'_>> {
+    let user_id = job.entry.user_id.as_str();
+    let id = job.entry.sealed_under.filter(|_| !user_id.is_empty())?;
+    Some((user_id, id))
+}
+
+/// True if the key that the record was sealed under is no longer the user's.
+pub(super) fn has_lost_key(job: &Job, found: &Found<'_>) -> bool {
+    sealing(job).is_some_and(|sealing| !found.keys.contains(&sealing))
+}
+
+/// Creates the rows of shapes that have none, and locks all of them.
 pub(super) fn send_shapes<'f, 'j: 'f>(
     flight: &mut Flight<'f>,
     client: &'f Client,
@@ -256,7 +288,7 @@ pub(super) fn send_shapes<'f, 'j: 'f>(
     flight.send(client, &statements.lock_shapes, params)
 }
 
-/// The shapes of `send_shapes`, whose keys were these.
+/// Reads the answer of `send_shapes` for the same collections.
 fn read_shapes<'j>(shapes: &[Collection<'j>], rows: &[Row]) -> HashMap<Collection<'j>, u64> {
     let found = rows.iter().filter_map(|row| {
         let shape: Option<i64> = row.get("shape");
@@ -265,12 +297,12 @@ fn read_shapes<'j>(shapes: &[Collection<'j>], rows: &[Row]) -> HashMap<Collectio
     found.collect()
 }
 
-/// The collection that a document is in.
+/// Returns the collection that a document is in.
 pub(super) fn collection(write: &DocumentWrite) -> Collection<'_> {
     (&write.key.user_id, &write.key.collection)
 }
 
-/// The key that a row is about; they are counted from 1.
+/// Returns the key that a row is about; `n` counts the keys from 1.
 pub(super) fn nth<T: Copy>(keys: &[T], row: &Row) -> Option<T> {
     let n = usize::try_from(row.get::<_, i64>("n")).ok()?;
     keys.get(n.checked_sub(1)?).copied()
@@ -305,7 +337,7 @@ fn columns(records: Records<'_>) -> Vec<Param<'_>> {
     ]
 }
 
-/// The three columns of a scope's key.
+/// Builds the three columns of a scope's key.
 pub(super) fn scope_columns<'f>(scopes: impl Iterator<Item = &'f Scope>) -> Vec<Param<'f>> {
     let (mut user_ids, mut tools, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for scope in scopes {
@@ -317,7 +349,7 @@ pub(super) fn scope_columns<'f>(scopes: impl Iterator<Item = &'f Scope>) -> Vec<
     vec![Box::new(user_ids), Box::new(tools), Box::new(keys)]
 }
 
-/// The reservation that a call's effect in this very commit rests on.
+/// Returns the reservation that the call's effect in this very commit relies on.
 pub(super) fn needed(job: &Job) -> Option<&ReservationId> {
     let spend = job.spend.as_ref()?;
     match spend.end {
@@ -326,7 +358,7 @@ pub(super) fn needed(job: &Job) -> Option<&ReservationId> {
     }
 }
 
-/// The two columns of a reservation's key.
+/// Builds the two columns of a reservation's key.
 pub(super) fn reservation_columns<'f>(
     ids: impl Iterator<Item = &'f ReservationId>,
 ) -> Vec<Param<'f>> {
@@ -335,7 +367,7 @@ pub(super) fn reservation_columns<'f>(
     vec![Box::new(user_ids), Box::new(ids)]
 }
 
-/// The three columns of a document's key.
+/// Builds the three columns of a document's key.
 pub(super) fn key_columns<'f>(keys: impl Iterator<Item = &'f DocumentKey>) -> Vec<Param<'f>> {
     let (mut user_ids, mut collections, mut ids) = (Vec::new(), Vec::new(), Vec::new());
     for key in keys {
@@ -384,8 +416,8 @@ fn take_columns<'f>(takes: impl Iterator<Item = &'f KeyChange>) -> Vec<Param<'f>
     params
 }
 
-/// Documents as they will be; one that is only read gets a row that is removed before we commit, so
-/// that nobody makes it in the meantime.
+/// Builds the columns of documents as they will be. A document that is only read gets a placeholder row, which
+/// is removed before the commit, so that no other transaction can create the document meanwhile.
 fn absent_columns<'f>(
     absent: &BTreeMap<&'f DocumentKey, Option<&'f DocumentWrite>>,
 ) -> Vec<Param<'f>> {
@@ -402,7 +434,7 @@ fn absent_columns<'f>(
     params
 }
 
-/// Rows that were made only to keep others from making them.
+/// Returns the documents that only have a placeholder row.
 pub(super) fn placeholders(jobs: &[Job]) -> BTreeSet<&DocumentKey> {
     let reads = jobs.iter().flat_map(|job| {
         let is_written = |key: &DocumentKey| job.writes.iter().any(|write| write.key == *key);

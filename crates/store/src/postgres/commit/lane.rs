@@ -1,5 +1,5 @@
-//! A lane: takes the calls that wait, commits them together, and finds out what became of them when the
-//! connection does not say.
+//! A lane: takes the calls that wait, commits them together, and looks up their results when a connection is
+//! lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,35 +14,37 @@ use super::apply::Changes;
 use super::batch;
 use super::decide::{Verdict, decide};
 use super::flight::{Flight, Param};
-use super::guard::{Collection, Plan, nth, scope_columns, send_shapes};
+use super::guard::{Collection, Plan, has_lost_key, nth, scope_columns, send_shapes};
 use super::statements::Statements;
 use crate::postgres::connect::{limited, within};
 use crate::postgres::failure::{Failure, Meaning};
 use crate::postgres::held::held;
+use crate::postgres::keyring::LostKeys;
 use crate::postgres::options::PostgresOptions;
 use crate::postgres::patience;
 
-/// How often a transaction is done again that others got in the way of.
+/// Maximum retries of a transaction that conflicted with others.
 const CONFLICTS_MAX: u32 = 10;
 
-/// How often a call is put off because a row vanished under it.
+/// Maximum retries of a call because a row vanished between two statements.
 const VANISHED_MAX: u32 = 8;
 
-/// Everything is found by its key, also before the server has counted the rows, and no statement is
-/// planned twice.
+/// Session settings of a lane: every row is found by its key, even before the server has statistics, and no
+/// statement is planned twice.
 const PLANS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
 
-/// How often a lane lets others run before it goes.
+/// Number of times a lane yields to other tasks before it takes its batch.
 const YIELDS: u32 = 4;
 
-/// How long the first pause is, and the longest.
+/// First and longest pause between retries.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
 
 pub(super) struct Lane {
     pool: Pool,
     jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
     options: PostgresOptions,
-    /// Kept from one transaction to the next.
+    lost_keys: LostKeys,
+    /// Connection, reused by the next transaction.
     connection: Option<Connection>,
 }
 
@@ -54,7 +56,7 @@ struct Connection {
 /// A transaction failed.
 struct Broken {
     failure: Failure,
-    /// Whether `COMMIT` may have arrived.
+    /// True if `COMMIT` may have reached the server.
     is_committing: bool,
 }
 
@@ -72,16 +74,18 @@ impl Lane {
         pool: Pool,
         jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
         options: PostgresOptions,
+        lost_keys: LostKeys,
     ) -> Self {
         Self {
             pool,
             jobs,
             options,
+            lost_keys,
             connection: None,
         }
     }
 
-    /// Until nobody can have anything to commit any more.
+    /// Runs until every handle to the lanes is dropped.
     pub(super) async fn run(mut self) {
         let mut waiting = Vec::new();
         while self.receive(&mut waiting).await {
@@ -92,7 +96,7 @@ impl Lane {
         self.disconnect();
     }
 
-    /// Everything that waits, at most one batch of it; false when there will be no more.
+    /// Receives the waiting calls, at most one batch of them. False if there will be no more.
     async fn receive(&self, waiting: &mut Vec<Job>) -> bool {
         let room = self.options.batch_max;
         if waiting.is_empty() {
@@ -100,7 +104,7 @@ impl Lane {
             if jobs.recv_many(waiting, room).await == 0 {
                 return false;
             }
-            // Whoever was answered together comes back together: let the others arrive too.
+            // Callers that were answered together come back together: let the others arrive too.
             for _ in 0..YIELDS {
                 tokio::task::yield_now().await;
             }
@@ -111,7 +115,7 @@ impl Lane {
         true
     }
 
-    /// Answers the calls of a batch, but for those that are worth another look.
+    /// Commits and answers the calls of a batch. Returns those that are worth a retry.
     async fn settle(&mut self, batch: Vec<Job>) -> Vec<Job> {
         match self.commit(&batch, None).await {
             Ok(verdicts) => conclude(batch, verdicts),
@@ -132,8 +136,8 @@ impl Lane {
         }
     }
 
-    /// Does the transaction until it has an answer. `in_doubt` is when the answer of a `COMMIT` was lost
-    /// before; from then on everything is tried to find out, for as long as the options allow.
+    /// Retries the transaction until it has an answer. `in_doubt` is the time when the answer of a `COMMIT` was
+    /// lost; from then on the outcome is looked up for as long as the options allow.
     async fn commit(
         &mut self,
         jobs: &[Job],
@@ -179,15 +183,18 @@ impl Lane {
         }
     }
 
-    /// One transaction.
+    /// Runs one transaction.
     async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Verdict>, Broken> {
         let limit = patience(&self.options) * 2;
+        let lost_keys = self.lost_keys.clone();
         let Connection { client, statements } = self.connect().await?;
         let plan = Plan::new(jobs);
         let mut flight = Flight::default();
         let places = plan.send(&mut flight, client, statements);
         let landed = within(limit, flight.land()).await?;
         let found = plan.found(&landed, &places)?;
+        let lost = jobs.iter().filter(|job| has_lost_key(job, &found));
+        lost.for_each(|job| lost_keys.tell(&job.entry.user_id));
         let mut verdicts: Vec<Verdict> = jobs.iter().map(|job| decide(job, &found)).collect();
         let changes = Changes::new(jobs, &verdicts, &found);
         let late_shapes: BTreeMap<Collection<'_>, bool> = changes
@@ -252,7 +259,8 @@ impl Lane {
         }
     }
 
-    /// Its settings are not those of the other connections, so it does not go back to them.
+    /// Closes the connection instead of returning it to the pool: its session settings differ from those of the
+    /// pool.
     fn disconnect(&mut self) {
         if let Some(connection) = self.connection.take() {
             drop(deadpool_postgres::Object::take(connection.client));
@@ -260,7 +268,7 @@ impl Lane {
     }
 }
 
-/// Takes what waits, without waiting for more.
+/// Takes the calls that are queued, without waiting for more.
 fn top_up(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>, room: usize) {
     while waiting.len() < room
         && let Ok(job) = jobs.try_recv()
@@ -269,8 +277,8 @@ fn top_up(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>, room: usize) {
     }
 }
 
-/// What the first flight left open: how a scope stands that could not be taken, how a record ended that
-/// was there, and the shapes that turned out to change. Rarely anything.
+/// Reads what the first flight left open: the state of scopes that could not be taken, the results of records
+/// that existed, and the shapes that turned out to change. There is rarely anything to read.
 async fn look(
     limit: Duration,
     client: &Client,
@@ -333,6 +341,7 @@ async fn look(
             | Verdict::Held(Some(_))
             | Verdict::Moved { .. }
             | Verdict::Lapsed
+            | Verdict::Erased
             | Verdict::Fenced
             | Verdict::Vanished => {}
         }
@@ -340,7 +349,7 @@ async fn look(
     Ok(())
 }
 
-/// Answers the calls; those that are worth another look are returned.
+/// Answers the calls. Returns those that are worth a retry.
 fn conclude(batch: Vec<Job>, verdicts: Vec<Verdict>) -> Vec<Job> {
     let pairs = batch.into_iter().zip(verdicts);
     let put_off = pairs.filter_map(|(job, verdict)| conclude_one(job, Ok(vec![verdict])));
@@ -355,6 +364,7 @@ fn conclude_one(mut job: Job, verdicts: Result<Vec<Verdict>, Failure>) -> Option
         Ok(Some(Verdict::Held(Some(held)))) => Ok(CommitAnswer::Held(held)),
         Ok(Some(Verdict::Moved { collection, id })) => Ok(CommitAnswer::Moved { collection, id }),
         Ok(Some(Verdict::Lapsed)) => Ok(CommitAnswer::Lapsed),
+        Ok(Some(Verdict::Erased)) => Ok(CommitAnswer::Erased),
         Ok(Some(Verdict::Vanished | Verdict::Held(None) | Verdict::Repeat(None)) | None) => {
             if job.tries < VANISHED_MAX {
                 job.tries += 1;
@@ -367,7 +377,7 @@ fn conclude_one(mut job: Job, verdicts: Result<Vec<Verdict>, Failure>) -> Option
         }
         Err(failure) => Err(failure),
     };
-    // A caller who is gone has no use for it.
+    // A caller that has gone away does not need the answer.
     let _ = job.answer.send(answer);
     None
 }

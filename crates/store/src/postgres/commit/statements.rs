@@ -1,4 +1,4 @@
-//! The statements of a commit, prepared once a connection.
+//! The statements of a commit, prepared once for each connection.
 //!
 //! All of them take whole columns (`unnest`), so that a transaction with a hundred calls has as many
 //! statements as one with a single call. Rows that are locked are locked in the order in which their keys
@@ -21,7 +21,7 @@ macro_rules! statements {
 
         impl Statements {
             pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
-                // All at once: one way to the server and back.
+                // All at once: one round trip to the server.
                 let ($($name,)+) = tokio::try_join!($(client.prepare($sql),)+)?;
                 Ok(Self { $($name,)+ })
             }
@@ -30,6 +30,10 @@ macro_rules! statements {
 }
 
 statements! {
+    share_keys: "SELECT k.n FROM unnest($1::text[], $2::bytea[]) \
+          WITH ORDINALITY AS k (user_id, id, n) \
+        CROSS JOIN LATERAL (SELECT 1 FROM user_key u WHERE u.user_id = k.user_id \
+          AND (u.id IS NULL OR u.id = k.id) FOR KEY SHARE) u",
     insert_records: INSERT_RECORDS,
     erased_records: "SELECT id, fenced FROM record WHERE user_id = '' AND id = ANY($1::text[])",
     known_records: "SELECT r.id, r.fenced \
@@ -60,6 +64,9 @@ statements! {
     remove_documents: "DELETE FROM document d \
         USING unnest($1::text[], $2::text[], $3::text[]) AS t (user_id, collection, id) \
         WHERE d.user_id = t.user_id AND d.collection = t.collection AND d.id = t.id",
+    unname_records: "UPDATE record r SET user_id = '' \
+        FROM unnest($1::text[], $2::text[]) AS t (user_id, id) \
+        WHERE r.user_id = t.user_id AND r.id = t.id",
     fence_records: "UPDATE record r SET fenced = true \
         FROM unnest($1::text[], $2::text[]) AS t (user_id, id) \
         WHERE r.user_id = t.user_id AND r.id = t.id",
@@ -86,7 +93,8 @@ statements! {
     insert_outbox: INSERT_OUTBOX,
 }
 
-/// What is spent, and what is given back; where the real amount is known it counts.
+/// Ends reservations as spent or given back. If the actual amount is known, it counts instead of the reserved
+/// one.
 static END_RESERVATIONS: LazyLock<String> = LazyLock::new(|| {
     pots::end_with(
         "SELECT * FROM unnest($1::text[], $2::text[], $3::boolean[]) AS t (user_id, id, is_spent)",
@@ -95,7 +103,7 @@ static END_RESERVATIONS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Claims that are taken and settled at once.
+/// Inserts claims that are taken and settled at once.
 const INSERT_CLAIMS: &str = "INSERT INTO claim (user_id, tool, key_digest, state, attempt, \
         fingerprint, parts, recovery, recovery_seconds, request_id, token, first_claim, claimed_at, \
         reply, until) \
@@ -106,7 +114,7 @@ const INSERT_CLAIMS: &str = "INSERT INTO claim (user_id, tool, key_digest, state
        AS t (user_id, tool, key_digest, state, attempt, fingerprint, parts, request_id, reply, keep_us) \
      ON CONFLICT (user_id, tool, key_digest) DO NOTHING RETURNING user_id, tool, key_digest";
 
-/// The claims that are to be settled, or taken again; `n` counts the keys from 1.
+/// Locks the claims that are settled or taken again; `n` counts the keys from 1.
 static LOCK_CLAIMS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT k.n, {} \
@@ -118,7 +126,7 @@ static LOCK_CLAIMS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// How the claims stand that could not be taken.
+/// Reads the state of claims that could not be taken.
 static READ_CLAIMS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT k.n, {} \
@@ -129,7 +137,8 @@ static READ_CLAIMS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A settled claim keeps who took it and when; one that is taken again has a `request_id` of its own.
+/// Updates claims. A settled claim keeps the call and the time of its claim; one that is taken again gets a new
+/// `request_id`.
 const UPDATE_CLAIMS: &str = "UPDATE claim c \
      SET state = t.state, attempt = t.attempt, parts = coalesce(t.parts, c.parts), \
          fingerprint = coalesce(t.fingerprint, c.fingerprint), \
@@ -144,8 +153,8 @@ const UPDATE_CLAIMS: &str = "UPDATE claim c \
        AS t (user_id, tool, key_digest, state, attempt, fingerprint, parts, request_id, reply, keep_us) \
      WHERE c.user_id = t.user_id AND c.tool = t.tool AND c.key_digest = t.key_digest";
 
-/// What is written is locked for us alone, what was only read is shared with others who read it. One
-/// pass over the keys, because two passes could wait for each other's.
+/// Locks documents: exclusively if they are written, shared if they are only read. It makes one pass over the
+/// keys, because two passes could deadlock.
 const LOCK_DOCUMENTS: &str = "SELECT k.n, coalesce(w.version, r.version) AS version, w.is_live, \
         w.entries \
      FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) \
@@ -157,7 +166,7 @@ const LOCK_DOCUMENTS: &str = "SELECT k.n, coalesce(w.version, r.version) AS vers
        WHERE NOT k.is_written AND d.user_id = k.user_id AND d.collection = k.collection \
          AND d.id = k.id FOR SHARE) r ON true";
 
-/// As with documents: what will be raised is ours alone.
+/// Locks shapes in the same way: exclusively if they will be raised, otherwise shared.
 const LOCK_SHAPES: &str = "SELECT k.n, coalesce(w.shape, r.shape) AS shape \
      FROM unnest($1::text[], $2::text[], $3::boolean[]) \
        WITH ORDINALITY AS k (user_id, collection, is_raised, n) \

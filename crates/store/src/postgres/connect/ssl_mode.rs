@@ -1,9 +1,10 @@
-//! The `sslmode` of a connection text, found where the text says it and nowhere else: a password may hold the same
-//! letters. Both forms are read as `tokio_postgres` reads them.
+//! Finds the `sslmode` of a connection string only where it is a setting: a password may contain the same
+//! letters. Both forms of the string are parsed like `tokio_postgres` parses them.
 
 use std::ops::Range;
 
-/// Where the value of `sslmode` stands; none where the text does not say it. The last one counts.
+/// Returns the range of the value of `sslmode`; `None` if the string does not set it. If it is set twice, the
+/// last one counts.
 pub(super) fn place(text: &str) -> Option<Range<usize>> {
     let scheme = ["postgres://", "postgresql://"]
         .into_iter()
@@ -16,7 +17,8 @@ pub(super) fn place(text: &str) -> Option<Range<usize>> {
 
 const NAME: &str = "sslmode";
 
-/// `postgres://user:password@host/database?name=value&name=value`: what stands before the first `@` is the user's.
+/// Parses `postgres://user:password@host/database?name=value&name=value`: everything before the first `@` is
+/// user and password.
 fn in_url(text: &str, start: usize) -> Option<Range<usize>> {
     let at = text.get(start..)?.find('@');
     let authority = at.map_or(start, |at| start + at + 1);
@@ -34,7 +36,7 @@ fn in_url(text: &str, start: usize) -> Option<Range<usize>> {
     found
 }
 
-/// `name=value name='a quoted value'`, with a backslash before a character that means itself.
+/// Parses `name=value name='a quoted value'`, with a backslash before an escaped character.
 fn in_pairs(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = None;
@@ -69,7 +71,7 @@ fn after_spaces(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The inside of a quoted value, or a bare one.
+/// Returns the range of a value, without its quotes.
 fn value_at(bytes: &[u8], at: usize) -> Range<usize> {
     let is_quoted = bytes.get(at) == Some(&b'\'');
     let start = at + usize::from(is_quoted);
@@ -104,7 +106,7 @@ mod tests {
         check("sslmode=", Some(""));
     }
 
-    /// U14: letters of a password, a user, a database or another setting are not a mode.
+    /// U14: the same letters in a password, a user, a database or another setting are not a mode.
     #[test]
     fn other_values_with_the_same_letters_are_not_a_mode() {
         check("postgres://a:sslmode=disable@b/c", None);

@@ -1,5 +1,4 @@
-//! What goes: payloads whose time is over, and everything of a user who is forgotten; and the holds that
-//! keep it.
+//! Deletion: payloads past their retention, all data of an erased user, and the holds that prevent both.
 
 use countersign::ledger::{DocumentKey, Entry, Erased, Error, Hold};
 use countersign_contract::SnapshotId;
@@ -12,13 +11,13 @@ use crate::postgres::failure::{Failure, Meaning};
 use crate::postgres::records::{INSERT_OUTBOX, INSERT_PAYLOADS, INSERT_RECORDS, Payloads, Records};
 use crate::postgres::{PostgresStore, pots, rows};
 
-/// How often an erasure is done again that calls of the user got in the way of.
+/// Maximum retries of an erasure that conflicted with calls of the user.
 const CONFLICTS_MAX: u32 = 10;
 
-/// Whoever removes something looks at the holds as they are until it has removed it.
+/// Taken by every deletion, so that the holds do not change until it is done.
 const SHARE_HOLDS: &str = "SELECT one FROM hold_guard WHERE one = 1 FOR SHARE";
 
-/// Whoever changes the holds waits for those who are removing something.
+/// Taken by every change of the holds, which thus waits for running deletions.
 const LOCK_HOLDS: &str = "SELECT one FROM hold_guard WHERE one = 1 FOR UPDATE";
 
 const PRUNE: &str = "WITH over AS MATERIALIZED (SELECT p.user_id, p.id FROM payload p \
@@ -79,7 +78,7 @@ impl PostgresStore {
         found.iter().map(placed).collect()
     }
 
-    /// Calls of the same user may hold rows in another order: then one of us is told to do it again.
+    /// Erases a user. Calls of the same user may lock rows in another order: then one of the two is retried.
     pub(super) async fn erase_now(
         &self,
         user_id: &str,
@@ -129,7 +128,7 @@ impl PostgresStore {
         }
         pots::erase(&transaction, user_id).await?;
         let payloads = delete("DELETE FROM payload WHERE user_id = $1").await?;
-        // The records stay, because the tree is over them; nobody can tell whose they were.
+        // The records stay, because the tree covers them, but no longer name the user.
         delete("UPDATE record SET user_id = '' WHERE user_id = $1").await?;
         delete("UPDATE outbox SET user_id = '' WHERE user_id = $1").await?;
         keep(&transaction, entry).await?;
@@ -147,11 +146,29 @@ fn record(hold: &Hold) -> &str {
     hold.record.as_ref().map_or("", SnapshotId::as_str)
 }
 
-/// Keeps a record; one that is kept already is not kept twice.
+/// Keeps a record; one that is already kept is not kept twice. A record whose key is no longer the user's is
+/// kept in the form that an erasure leaves.
 pub(in crate::postgres) async fn keep(
     transaction: &Transaction<'_>,
     entry: &Entry,
 ) -> Result<(), Failure> {
+    if let Some(key) = entry.sealed_under.filter(|_| !entry.user_id.is_empty()) {
+        let share = "SELECT 1 FROM user_key WHERE user_id = $1 AND (id IS NULL OR id = $2) \
+             FOR KEY SHARE";
+        let of: [&(dyn ToSql + Sync); 2] = [&entry.user_id, &key.0.as_slice()];
+        if transaction.query_opt(share, &of).await?.is_none() {
+            let unnamed = Entry {
+                user_id: String::new(),
+                payload: None,
+                ..entry.clone()
+            };
+            return keep_as_it_is(transaction, &unnamed).await;
+        }
+    }
+    keep_as_it_is(transaction, entry).await
+}
+
+async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(), Failure> {
     let known = "SELECT 1 FROM record WHERE id = $1";
     if transaction
         .query_opt(known, &[&entry.id.as_str()])

@@ -1,4 +1,4 @@
-//! Records by their name, and by what they can be found by.
+//! Reading records: by id, and by the other columns that can be searched.
 
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, SnapshotId};
@@ -72,7 +72,7 @@ impl PostgresStore {
     }
 }
 
-/// Conditions and what they are given. Only our own texts become part of the statement.
+/// Conditions of a query and their parameters. Only constant strings become part of the statement.
 #[derive(Default)]
 struct Wanted<'q> {
     conditions: Vec<String>,
@@ -93,7 +93,7 @@ impl<'q> Wanted<'q> {
     }
 }
 
-/// A record as a list shows it.
+/// Reads a record as lists show it.
 pub(in crate::postgres) fn shown(row: &Row) -> Result<LogRow, Failure> {
     let id: &str = row.get("id");
     let damaged = || Failure::damaged(format!("the record {id}"));

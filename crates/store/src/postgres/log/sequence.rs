@@ -1,7 +1,8 @@
-//! Taking committed records into the tree, by one process at a time.
+//! Sequencing: adds committed records to the tree, one process at a time.
 //!
-//! Whoever integrates locks the head's row until it commits. The lease decides who may try, the lock and the
-//! epoch decide who does: a process that was overtaken commits nothing, however late it wakes up.
+//! A process that integrates locks the head's row until it commits. The lease decides which process may try;
+//! the lock and the epoch decide which one succeeds: a process that was overtaken commits nothing, however late
+//! it wakes up.
 
 use countersign::ledger::{Head, Integration, Sequencing};
 use countersign_evidence::tile::{TileId, TileMap, TileWriter};
@@ -14,21 +15,21 @@ use crate::postgres::connect::within;
 use crate::postgres::failure::Failure;
 use crate::postgres::{PostgresStore, micros, patience, rows, signed, unsigned};
 
-/// The right edge of the tree, as it was when this process wrote it.
+/// The right edge of the tree, as this process last wrote it.
 pub(in crate::postgres) struct Edge {
     epoch: i64,
     head: Head,
     writer: TileWriter,
 }
 
-/// Nobody who integrates at the moment is waited for: the head is theirs.
+/// Locks the head. If another process is integrating, the statement does not wait: that process has the head.
 const LOCK_HEAD: &str = "SELECT epoch, size, root, holder = $1 AS is_ours, \
         lease_until <= now() AS is_free, \
         lease_until > now() + $2::bigint * interval '1 microsecond' AS is_fresh \
      FROM log_head WHERE one = 1 FOR UPDATE SKIP LOCKED";
 
-/// In the order of the queue. A record that commits late is not skipped: it is there the next time. Behind one that
-/// somebody is just erasing nothing is taken, because it might link to that one.
+/// Takes the next records in the order of the queue. A record that commits late is not skipped: the next run
+/// takes it. Nothing behind a record that is just being erased is taken, because it might link to that one.
 const DRAIN: &str = "WITH first AS MATERIALIZED (SELECT seq FROM outbox ORDER BY seq LIMIT $1), \
      free AS MATERIALIZED (SELECT seq FROM outbox WHERE seq IN (SELECT seq FROM first) \
         FOR UPDATE SKIP LOCKED), \
@@ -93,7 +94,7 @@ async fn integrate(
     };
     let is_ours: bool = row.get("is_ours");
     if !is_ours && !row.get::<_, bool>("is_free") {
-        // The row is let go before anybody is answered: the holder, asked next, must not find it locked.
+        // The row lock is released before the answer: the holder, asked next, must not find it locked.
         transaction.rollback().await?;
         return Ok(None);
     }
@@ -106,7 +107,7 @@ async fn integrate(
     let leaves = drain(&transaction, limit).await?;
     let next_epoch = if is_ours { epoch } else { epoch + 1 };
     if leaves.is_empty() && is_ours && row.get("is_fresh") {
-        // Nothing has changed, and the lease will do: an idle log costs no commit.
+        // Nothing has changed and the lease is still long enough: an idle log costs no commit.
         let edge = Edge {
             epoch,
             head: at,
@@ -151,7 +152,7 @@ async fn integrate(
     Ok(Some((edge, leaves.len())))
 }
 
-/// The next leaves, in their order.
+/// Reads the next leaves, in their order.
 async fn drain(
     transaction: &Transaction<'_>,
     limit: usize,
@@ -194,7 +195,8 @@ async fn write(
     Ok(())
 }
 
-/// Where somebody else, or an earlier life of ours, has stopped. What is there must have the head's root.
+/// Resumes the tree where another process, or an earlier run of this one, stopped. Fails if the tiles do not
+/// give the head's root.
 async fn resume(transaction: &Transaction<'_>, at: Head) -> Result<TileWriter, Failure> {
     let mut wanted: Vec<TileId> = TileWriter::tiles_to_resume(at.size)
         .into_iter()

@@ -1,4 +1,4 @@
-//! A commit: key, state and record in one piece.
+//! Commits: key, state and record atomically.
 
 use countersign::ledger::{
     Claim, ClaimState, Commit, CommitAnswer, DocumentRead, DocumentWrite, Held, KeyChange, Outcome,
@@ -24,9 +24,11 @@ pub(super) struct Unit {
     writes: Vec<DocumentWrite>,
     spend: Option<SpendChange>,
     record: Sealed,
+    /// True if a key or a document of the record's user is written.
+    is_of_user: bool,
 }
 
-/// What the commit does with the call's key.
+/// Change of the call's idempotency key by the commit.
 enum Key {
     Take { take: Take, outcome: Outcome },
     Settle { claim: Claim, outcome: Outcome },
@@ -42,7 +44,9 @@ struct Take {
 
 impl From<Commit> for Unit {
     fn from(commit: Commit) -> Self {
+        let is_of_user = commit.writes_of(commit.record.user_id());
         Self {
+            is_of_user,
             key: commit.key.map(Key::from),
             reads: commit.reads,
             shapes: commit.shapes,
@@ -78,11 +82,15 @@ impl From<KeyChange> for Key {
     }
 }
 
-/// Looks before it writes: only a commit that is sent again may have to take back what it wrote.
+/// Applies a commit. It reads before it writes, so that only a repeated commit may have to undo its writes.
 pub(super) fn commit(
     session: &mut Session<'_>,
     unit: &Unit,
 ) -> Result<Done<CommitAnswer>, Failure> {
+    if unit.is_of_user && unit.record.has_lost_key(session.connection)? {
+        let answer = earlier_answer(session, unit)?;
+        return Ok(Done::Kept(answer.unwrap_or(CommitAnswer::Erased)));
+    }
     let moved = documents::moved(session.connection, &unit.reads, &unit.shapes)?;
     if let Some(stop) = lapsed(session, unit)?.or(moved) {
         return stopped(session, unit, stop);
@@ -114,7 +122,7 @@ pub(super) fn commit(
     Ok(Done::Kept(CommitAnswer::Committed))
 }
 
-/// Whether the commit relies on money that was given up.
+/// Returns the answer if the commit relies on a reservation that was given up; otherwise `None`.
 fn lapsed(session: &Session<'_>, unit: &Unit) -> Result<Option<CommitAnswer>, Failure> {
     let Some(spend) = &unit.spend else {
         return Ok(None);
@@ -126,7 +134,8 @@ fn lapsed(session: &Session<'_>, unit: &Unit) -> Result<Option<CommitAnswer>, Fa
     Ok((!is_held).then_some(CommitAnswer::Lapsed))
 }
 
-/// Something has moved, or lapsed. That counts only where the commit was not done before, and its key is still ours.
+/// Answers a commit whose documents changed or whose reservation lapsed. An earlier answer of the same commit,
+/// or the loss of its claim, takes precedence.
 fn stopped(
     session: &mut Session<'_>,
     unit: &Unit,
@@ -146,7 +155,7 @@ fn stopped(
     }))
 }
 
-/// What an owner did who was overtaken: its record is all that is kept.
+/// Keeps only the record of an owner that was overtaken.
 fn fenced(session: &mut Session<'_>, unit: &Unit) -> Result<Done<CommitAnswer>, Failure> {
     let place = session.tip.next;
     if keep(session, &unit.record)? {
@@ -157,7 +166,7 @@ fn fenced(session: &mut Session<'_>, unit: &Unit) -> Result<Done<CommitAnswer>, 
     Ok(Done::Kept(answer.unwrap_or(CommitAnswer::Fenced)))
 }
 
-/// What this very commit was told when it was done, where its record is kept.
+/// Returns the answer that the same commit got before; `None` if its record is not kept.
 fn earlier_answer(session: &Session<'_>, unit: &Unit) -> Result<Option<CommitAnswer>, Failure> {
     let mut statement = session
         .connection
@@ -181,7 +190,7 @@ fn mark_fenced(session: &Session<'_>, place: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the scope and settles it; how it stands where it is not free, and then nothing is written.
+/// Takes and settles the scope. If the scope is not free, writes nothing and returns its state.
 fn take_and_settle(
     session: &Session<'_>,
     take: &Take,
@@ -262,7 +271,7 @@ fn is_open(session: &Session<'_>, claim: &Claim) -> Result<bool, Failure> {
     }))
 }
 
-/// False where the claim is no longer this attempt's.
+/// Settles the claim. False if it is no longer this attempt's.
 fn settle(session: &Session<'_>, claim: &Claim, outcome: &Outcome) -> Result<bool, Failure> {
     let end = End::of(outcome, session.now);
     let mut statement = session.connection.prepare_cached(
@@ -282,7 +291,7 @@ fn settle(session: &Session<'_>, claim: &Claim, outcome: &Outcome) -> Result<boo
     Ok(settled > 0)
 }
 
-/// An outcome as a row has it.
+/// A call's outcome as columns.
 struct End<'o> {
     state: ClaimState,
     reply: Option<&'o [u8]>,
@@ -303,7 +312,7 @@ impl<'o> End<'o> {
             state,
             reply: kept.map(|(reply, _)| reply.as_slice()),
             until: kept.map(|(_, keep)| later(now, keep)),
-            // Over already.
+            // Expired from the beginning.
             lease_until: (state == ClaimState::Running).then_some(now),
         }
     }

@@ -1,4 +1,4 @@
-//! A claim as it is stored, and what it means at a given time.
+//! A stored claim, and its meaning at a given time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::sqlite::time::{between, later, timestamp};
 use crate::sqlite::values::{bytes32, parsed, unsigned};
 use crate::transfer::StoredClaim;
 
-/// The columns that [`Stored::read`] wants, in its order.
+/// Columns that [`Stored::read`] reads, in its order.
 macro_rules! columns {
     () => {
         "state, attempt, recovery, recovery_seconds, first_claim, claimed_at, lease_until, until, \
@@ -20,14 +20,14 @@ macro_rules! columns {
     };
 }
 
-/// One claim by its scope.
+/// Selects one claim by its scope.
 pub(super) const SELECT_ONE: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM claim WHERE user_id = ?1 AND tool = ?2 AND key = ?3"
 );
 
-/// Claims with their scopes.
+/// Selects claims with their scopes.
 pub(in crate::sqlite) const SELECT: &str =
     concat!("SELECT ", columns!(), ", user_id, tool, key FROM claim");
 
@@ -66,7 +66,7 @@ impl Stored {
         })
     }
 
-    /// Whether an owner that was silent for too long may be replaced.
+    /// True if an owner whose lease is over may be replaced.
     pub(super) fn may_take_over(&self, now: i64) -> bool {
         match self.recovery {
             Recovery::Retry => true,
@@ -113,7 +113,7 @@ impl Stored {
         })
     }
 
-    /// As an operator sees it; the row is one of [`SELECT`].
+    /// Converts a row of [`SELECT`] to the form that operators see.
     pub(super) fn shown(self, row: &Row<'_>) -> Result<ClaimRow, Failure> {
         Ok(ClaimRow {
             scope: scope_of(row)?,
@@ -126,7 +126,7 @@ impl Stored {
         })
     }
 
-    /// As it is moved to another store; the row is one of [`SELECT`].
+    /// Converts a row of [`SELECT`] to the form that is moved to another store.
     pub(in crate::sqlite) fn moved(self, row: &Row<'_>) -> Result<StoredClaim, Failure> {
         Ok(StoredClaim {
             scope: scope_of(row)?,
@@ -145,7 +145,7 @@ impl Stored {
     }
 }
 
-/// The scope, as [`SELECT`] has it after the other columns.
+/// Reads the scope, which [`SELECT`] has after the other columns.
 fn scope_of(row: &Row<'_>) -> Result<Scope, Failure> {
     Ok(Scope {
         user_id: row.get(12)?,
@@ -154,9 +154,9 @@ fn scope_of(row: &Row<'_>) -> Result<Scope, Failure> {
     })
 }
 
-/// A recovery as two numbers; the schema says what they mean.
+/// Converts a recovery to its two numbers; the schema explains them.
 pub(super) fn recovery_numbers(recovery: Recovery) -> (i64, i64) {
-    // More than this no clock counts, and sums of it stay whole numbers.
+    // No clock counts more than this, and sums of it do not overflow.
     let bounded = |seconds: u64| i64::try_from(seconds).map_or(SECONDS_MAX, |s| s.min(SECONDS_MAX));
     match recovery {
         Recovery::Operator => (0, 0),

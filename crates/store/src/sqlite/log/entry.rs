@@ -1,17 +1,18 @@
-//! Keeping a record: a place at the end of the log, and its payload beside it.
+//! Keeping a record: it gets the next place of the log, and its payload is stored beside it.
 
 use countersign::ledger::Entry;
 use countersign_contract::{Digest, ErrorCode, RequestId};
 use countersign_evidence::tree::{Hash, leaf_hash};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::sqlite::failure::Failure;
+use crate::sqlite::keyring::is_lost;
 use crate::sqlite::time::{later, micros};
 use crate::sqlite::tip::Waiting;
 use crate::sqlite::values::signed;
 use crate::sqlite::writer::Session;
 
-/// A record with everything that can be computed before its turn comes.
+/// A record with everything that can be computed before the writer's turn.
 #[derive(Clone)]
 pub(in crate::sqlite) struct Sealed {
     entry: Entry,
@@ -19,7 +20,7 @@ pub(in crate::sqlite) struct Sealed {
     terms: Terms,
 }
 
-/// What a record is found by, besides its name and time: its user and its call.
+/// Search terms of a record, besides its id and time: its user and its call.
 pub(in crate::sqlite) type Terms = [Option<i64>; 2];
 
 impl From<Entry> for Sealed {
@@ -44,15 +45,28 @@ pub(super) fn request_term(request_id: &str) -> i64 {
     term("request", request_id)
 }
 
-/// Short, so that an entry is; two texts with one number are told apart by the record itself.
+/// Hashes a term to a short number. Two strings with the same number are told apart by the record itself.
 fn term(kind: &str, text: &str) -> i64 {
     let digest = Digest::of_bytes([kind, text].join("\0").as_bytes());
     let first = digest.as_bytes().first_chunk();
     i64::from_be_bytes(*first.expect("a digest has 32 bytes"))
 }
 
-/// Keeps a record at the next place; false where it is kept already.
+/// Keeps a record at the next place. False if it is already kept. A record whose key is no longer the user's is
+/// kept in the form that an erasure leaves.
 pub(in crate::sqlite) fn keep(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Failure> {
+    if sealed.has_lost_key(session.connection)? {
+        let entry = Entry {
+            user_id: String::new(),
+            payload: None,
+            ..sealed.entry.clone()
+        };
+        return keep_as_it_is(session, &Sealed::from(entry));
+    }
+    keep_as_it_is(session, sealed)
+}
+
+fn keep_as_it_is(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Failure> {
     let entry = &sealed.entry;
     let (place, at) = (signed(session.tip.next), micros(entry.at));
     let mut record = session.connection.prepare_cached(
@@ -100,5 +114,10 @@ pub(in crate::sqlite) fn keep_all(
 impl Sealed {
     pub(in crate::sqlite) fn id(&self) -> &str {
         self.entry.id.as_str()
+    }
+
+    /// True if the record's key is no longer the user's.
+    pub(in crate::sqlite) fn has_lost_key(&self, connection: &Connection) -> Result<bool, Failure> {
+        is_lost(connection, &self.entry.user_id, self.entry.sealed_under)
     }
 }

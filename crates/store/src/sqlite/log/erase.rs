@@ -1,4 +1,4 @@
-//! Forgets a user.
+//! Erasure of a user.
 
 use countersign::ledger::{DocumentKey, Erased};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -42,7 +42,7 @@ pub(super) fn erase(
     pots::erase(connection, user_id)?;
     keep(session, record)?;
     session.tip.forget_user(user_term(user_id));
-    // The pages that still have the key and the name are in the write-ahead log.
+    // The pages with the key and the name are still in the write-ahead log.
     *session.scrub = true;
     Ok(erased)
 }
@@ -55,14 +55,14 @@ fn held_because(connection: &Connection, user_id: &str) -> Result<Option<String>
         .optional()?)
 }
 
-/// Takes the user's name off the records, and their payloads; answers how many of those there were.
+/// Removes the user's name from the records, and deletes their payloads. Returns the number of payloads.
 fn unname_records(connection: &Connection, user_id: &str) -> Result<usize, Failure> {
     let (size, _) = head(connection)?;
     let term = user_term(user_id);
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS erased (idx INTEGER PRIMARY KEY) STRICT; DELETE FROM erased",
     )?;
-    // What is not in the tree yet is in no bucket.
+    // Records that are not in the tree yet are in no bucket.
     connection.execute(
         "INSERT INTO erased SELECT idx FROM record WHERE idx >= ?1 AND user_id = ?2",
         params![signed(size), user_id],

@@ -1,4 +1,4 @@
-//! Takes committed records into the tree, and into what records are found by.
+//! Integration: adds committed records to the tree and to the search index.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::sqlite::tip::{Waiting, tile_key};
 use crate::sqlite::values::signed;
 use crate::sqlite::writer::Session;
 
-/// How many records a bucket has. Tests have many small ones.
+/// Records in one bucket of the search index. Tests have many small ones.
 pub(super) const BUCKET: u64 = if cfg!(test) { 8 } else { 4_096 };
 
 pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integration, Failure> {
@@ -52,7 +52,7 @@ pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integ
     })
 }
 
-/// Writes down what the records are found by, sorted, so that pages are filled one after the other.
+/// Writes the search terms of the records, sorted, so that pages are filled one after the other.
 fn post(connection: &Connection, first: u64, new: &[Waiting]) -> Result<(), Failure> {
     let mut postings = Vec::with_capacity(new.len() * 2);
     let mut spans: BTreeMap<u64, (i64, i64)> = BTreeMap::new();

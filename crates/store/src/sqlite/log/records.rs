@@ -1,8 +1,8 @@
-//! Finding records.
+//! Searching records.
 //!
-//! In the order of time there is a table. Those of one user or one call are found bucket by bucket, from
-//! the newest on, until none that is older can belong to the answer. Records that are not in the tree
-//! yet are in neither and are looked at one by one.
+//! Records in the order of time have a table. Records of one user or one call are searched bucket by bucket,
+//! from the newest on, until no older one can belong to the answer. Records that are not in the tree yet are in
+//! neither and are read one by one.
 
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
@@ -14,14 +14,14 @@ use crate::sqlite::time::{micros, timestamp};
 use crate::sqlite::tip::head;
 use crate::sqlite::values::{bounded, parsed, parsed_option, signed, unsigned};
 
-/// The columns that [`row`] wants, in its order.
+/// Columns that [`row`] reads, in its order.
 macro_rules! columns {
     () => {
         "record.id, user_id, kind, record.at, request_id, tool, code"
     };
 }
 
-/// What a query asks for; [`Filter`] has the parameters.
+/// Condition of a query; [`Filter`] has its parameters.
 macro_rules! filter {
     () => {
         " record.at >= ?1 AND record.at <= ?2 AND (record.at, record.id) < (?3, ?4) AND (?5 IS NULL OR user_id = ?5)
@@ -61,7 +61,7 @@ pub(super) fn matching(connection: &Connection, query: &LogQuery) -> Result<Vec<
         .as_ref()
         .map(|id| request_term(id.as_str()));
     let user = query.user_id.as_ref().filter(|user_id| !user_id.is_empty());
-    // A call has fewer records than a user.
+    // A call has fewer records than a user, so its term is preferred.
     match request.or_else(|| user.map(|user_id| user_term(user_id))) {
         Some(term) => by_term(connection, &filter, term, query.limit),
         None => by_time(connection, &filter, query.limit),
@@ -138,10 +138,10 @@ fn newest_first(rows: &mut Vec<LogRow>, limit: usize) {
     rows.truncate(limit);
 }
 
-/// The parameters of a query. A bound that is not there is one that everything keeps.
+/// Parameters of a query. A missing bound becomes one that every record meets.
 struct Filter<'q> {
     since: i64,
-    /// Inclusive: the time before which, or the page's edge.
+    /// Inclusive upper bound: the query's `until`, or the page's edge.
     until: i64,
     before_at: i64,
     before_id: &'q str,
@@ -198,7 +198,7 @@ fn rows(mut rows: Rows<'_>) -> Result<Vec<LogRow>, Failure> {
     Ok(found)
 }
 
-/// A record's row, whose columns are the first ones.
+/// Reads a record from a row that begins with its columns.
 pub(in crate::sqlite) fn row(row: &Row<'_>) -> Result<LogRow, Failure> {
     let kind: String = row.get(2)?;
     let is_kind = |known: &RecordKind| known.as_str() == kind;

@@ -1,4 +1,4 @@
-//! Jobs that fail, commits that fail, and a queue that is full.
+//! Jobs that fail, commits that fail, and a full queue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -9,8 +9,8 @@ use countersign_testkit::ledger::build::{commit, entry, scope, succeeded, take};
 use super::*;
 use crate::sqlite::log::entry::{Sealed, keep};
 
-/// A job that fails, or takes back what it did, leaves the others of its batch alone; places in the
-/// log have no gaps.
+/// A job that fails, or undoes its writes, does not affect the others of its batch; places in the log have no
+/// gaps.
 #[tokio::test]
 async fn jobs_of_a_batch_fail_alone() {
     let folder = folder();
@@ -38,8 +38,8 @@ async fn jobs_of_a_batch_fail_alone() {
     assert_eq!(integrated(&store).await, ["ev_1", "ev_2", "ev_3"]);
 }
 
-/// Nobody of a batch that could not be committed is told that it was, and what is in memory goes back
-/// to what the file has.
+/// No caller of a failed batch is told that it was committed, and the state in memory goes back to that of the
+/// file.
 #[tokio::test]
 async fn a_failed_commit_is_nobodys_success() {
     let folder = folder();
@@ -81,7 +81,7 @@ async fn a_failed_commit_is_nobodys_success() {
     thread.join().expect("it ends");
 }
 
-/// A batch in which the database has rolled everything back by itself is not acknowledged either.
+/// A batch that SQLite itself rolled back is not acknowledged either.
 #[tokio::test]
 async fn a_batch_that_was_rolled_back_is_nobodys_success() {
     let folder = folder();
@@ -100,8 +100,8 @@ async fn a_batch_that_was_rolled_back_is_nobodys_success() {
     assert_eq!(integrated(&store).await, ["ev_1"]);
 }
 
-/// A commit that comes again after its user was erased is told what it was told, and brings nothing back;
-/// those that share its batch are not touched by that.
+/// A commit that is repeated after its user was erased gets its first answer and brings nothing back; other
+/// jobs of its batch are not affected.
 #[tokio::test]
 async fn a_commit_of_before_an_erasure_does_not_come_back() {
     let folder = folder();
@@ -125,7 +125,7 @@ async fn a_commit_of_before_an_erasure_does_not_come_back() {
     assert_eq!(integrated(&store).await, ["ev_1", "ev_2", "ev_3"]);
 }
 
-/// Design decision 13: a queue that is full makes its callers wait, and loses nothing.
+/// Design decision 13: a full queue makes its callers wait, and loses nothing.
 #[tokio::test]
 async fn a_full_queue_makes_callers_wait() {
     let folder = folder();

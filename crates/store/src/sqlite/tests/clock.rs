@@ -1,4 +1,4 @@
-//! A machine's clock that is set.
+//! Changes of the machine's clock.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::*;
 
-/// A clock of which each kind of time is set by itself.
+/// A clock whose wall time and monotonic time are set separately.
 struct JumpingClock {
     now: Mutex<Timestamp>,
     elapsed_ms: AtomicU64,
@@ -34,8 +34,8 @@ impl JumpingClock {
     }
 }
 
-/// A19: a machine's clock that is set while the store is open ends no lease and brings no answer back;
-/// time that really passes does.
+/// A19: changing the machine's clock while the store is open ends no lease and brings no answer back; time that
+/// really passes does.
 #[tokio::test]
 async fn a_jump_of_the_clock_changes_nothing() {
     let folder = folder();

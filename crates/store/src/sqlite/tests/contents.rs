@@ -1,4 +1,4 @@
-//! What is found, what is dumped, and what is left of a user.
+//! Searching, dumping, and the traces of an erased user.
 
 use countersign::ledger::{
     Claims as _, Documents as _, Durability, Hold, Keyring as _, Lapse, Log, LogQuery, MemoryStore,
@@ -13,7 +13,8 @@ use proptest::prelude::{ProptestConfig, proptest};
 
 use super::*;
 
-/// Records are found in buckets from the newest on; the answers are the model's, whatever is in the tree.
+/// Records are searched in buckets from the newest on; the answers equal those of the model, whatever is in the
+/// tree.
 #[test]
 fn records_are_found_as_the_model_finds_them() {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
@@ -64,7 +65,7 @@ fn records_are_found_as_the_model_finds_them() {
     });
 }
 
-/// Everything is dumped, in the order of its kinds, as it was when the dump began.
+/// A dump has everything, in the order of its kinds, as of the moment it began.
 #[tokio::test]
 async fn a_dump_is_of_one_moment() {
     let folder = folder();
@@ -137,9 +138,10 @@ fn kind(row: &Row) -> &'static str {
     }
 }
 
-/// One of everything, and many documents and records.
+/// Fills the store with one of everything, and with many documents and records.
 async fn fill(store: &SqliteStore) -> Hold {
     let key = WrappedKey {
+        id: None,
         master: "m".to_owned(),
         bytes: vec![1],
     };
@@ -185,6 +187,7 @@ async fn an_erased_user_is_not_in_the_files() {
     let store = open(folder.path());
     let user = "erika.mustermann";
     let key = WrappedKey {
+        id: None,
         master: "m".to_owned(),
         bytes: b"the-wrapped-key-of-erika".to_vec(),
     };
@@ -199,7 +202,7 @@ async fn an_erased_user_is_not_in_the_files() {
         taken.record = entry(&format!("ev_{n}"), user).into();
         store.commit(taken).await.expect("it is written");
         if n == 10 {
-            // Some are in the tree and its index, the rest is not yet.
+            // Some are in the tree and its index, the others not yet.
             integrated(&store).await;
         }
     }
@@ -219,6 +222,14 @@ async fn an_erased_user_is_not_in_the_files() {
         ),
         (1, 20, 20, 20)
     );
+    // An active reader keeps the write-ahead log; then a later commit empties it.
+    for n in 0..100 {
+        if !mentions(folder.path(), user) {
+            break;
+        }
+        let again = entry(&format!("ev_again_{n}"), "");
+        store.erase(user, &[], again).await.expect("no hold");
+    }
     for secret in [user, "the-wrapped-key"] {
         assert!(!mentions(folder.path(), secret), "{secret}");
     }

@@ -1,4 +1,4 @@
-//! A disk without room.
+//! A full disk.
 
 use countersign::ledger::{Claims as _, Durability};
 use countersign_testkit::ledger::build::{
@@ -54,7 +54,7 @@ async fn a_disk_that_is_nearly_full_stops_writes_only() {
     }
 }
 
-/// A record that nobody waits for is not lost when it cannot be written at once.
+/// A record without a waiting caller is not lost if it cannot be written at once.
 #[tokio::test]
 async fn what_waited_is_written_when_there_is_room() {
     let folder = folder();
@@ -70,7 +70,7 @@ async fn what_waited_is_written_when_there_is_room() {
     assert!(is_kept(&store, "ev_1").await);
 }
 
-/// A run that ends without having written everything is a lost one.
+/// A run that ends before everything is written counts as lost.
 #[tokio::test]
 async fn a_store_that_could_not_write_is_not_closed() {
     let folder = folder();
@@ -83,7 +83,8 @@ async fn a_store_that_could_not_write_is_not_closed() {
     assert!(matches!(previous, PreviousRun::Lost { .. }), "{previous:?}");
 }
 
-/// A database that finds no room for a page acknowledges nothing of the batch, and is usable afterwards.
+/// If SQLite finds no room for a page, nothing of the batch is acknowledged, and the store is usable
+/// afterwards.
 #[tokio::test]
 async fn a_file_that_cannot_grow_loses_nothing() {
     let folder = folder();
@@ -123,7 +124,7 @@ async fn a_file_that_cannot_grow_loses_nothing() {
     store.check().await.expect("it is whole");
 }
 
-/// The write-ahead log does not grow with what is written, also while its thread cannot keep up.
+/// The write-ahead log does not grow with every write, even while its thread cannot keep up.
 #[tokio::test]
 async fn the_write_ahead_log_starts_again() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Texts that were not written to their end, and that nobody waits for any more.
+//! Corpora whose writing was interrupted or abandoned.
 
 use countersign::contract::Digest;
 use countersign::ledger::{Corpus, TextChunk, TextQuery, Texts as _};
@@ -27,8 +27,8 @@ fn rows(store: &SqliteStore) -> Vec<i64> {
     tables.map(count).to_vec()
 }
 
-/// Wherever the process ends while a corpus is written, or whoever waited for it goes away: nothing of it is seen,
-/// and the next one that is kept finds room.
+/// If the process ends while a corpus is written, or the caller goes away, nothing of the corpus is visible,
+/// and the next one that is kept replaces it.
 #[tokio::test]
 async fn half_a_corpus_is_never_seen_and_goes() {
     let corpora = [corpus(b"1", 50), corpus(b"2", 50)];
@@ -47,7 +47,7 @@ async fn half_a_corpus_is_never_seen_and_goes() {
             if is_done {
                 break;
             }
-            // Behind everything that was handed in so far.
+            // Runs after everything that was queued so far.
             let behind = store.writer.run(|_| Ok(Done::Kept(())));
             behind.await.expect("it is written");
         }
