@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// Arguments after binding: strict JSON text that the tool's declaration accepts.
 ///
-/// The text keeps every number as it was spelt, so nothing goes through a float.
+/// The text keeps the spelling of every number, so no number goes through a float.
 ///
 /// # Example
 ///
@@ -27,18 +27,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// For the binder, which has just checked the text.
+    /// Creates arguments from text that the binder has just checked.
     pub(crate) fn from_checked(json: impl Into<Arc<str>>) -> Self {
         Self { json: json.into() }
     }
 
-    /// Takes a text that is one JSON object already, for arguments that no model wrote.
+    /// Creates arguments from text that is already one JSON object, for arguments that no model wrote.
     ///
-    /// The text is kept as it is; whether a declaration accepts it is for the caller to know.
+    /// The text is kept as it is. The caller must know that a declaration accepts it.
     ///
     /// # Errors
     ///
-    /// Where the text is not JSON, or JSON of another type.
+    /// The text is not JSON, or JSON of another type than an object.
     pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
         let json = json.trim_ascii();
         serde_json::from_str::<AnyObject>(json)?;
@@ -50,18 +50,19 @@ impl Arguments {
         &self.json
     }
 
-    /// As a typed value.
+    /// Parses the arguments as a typed value.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.json)
     }
 
-    /// As a JSON value; integers beyond 64 bits and long decimals are rounded here, and only here.
+    /// Parses the arguments as a JSON value. Integers beyond 64 bits and long decimals are rounded here, and
+    /// only here.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or(Value::Null)
     }
 }
 
-/// As the JSON that it is, each number in its own spelling.
+/// Serialized as JSON, each number in its own spelling.
 impl Serialize for Arguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.json).map_err(ser::Error::custom)?;
@@ -76,7 +77,7 @@ impl<'de> Deserialize<'de> for Arguments {
     }
 }
 
-/// Reads an object to its end and keeps nothing of it.
+/// Reads an object to its end and discards it.
 struct AnyObject;
 
 impl<'de> Deserialize<'de> for AnyObject {
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(arguments.as_ref().map(Arguments::as_json), expected);
     }
 
-    /// Numbers keep their spelling on the way through serde, too.
+    /// Numbers keep their spelling through serde, too.
     #[test]
     fn arguments_survive_serde() {
         let text = r#"{"n":123456789012345678901234567890,"m":[1.10,{"a":1e3}]}"#;

@@ -1,4 +1,5 @@
-//! The binder: strict first, tolerant where that fails, and the declaration decides.
+//! The binder: reads a text strictly first, tolerantly if that fails, and checks the result against the
+//! declaration.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::tree::{NodeId, Tree};
 use crate::validate::{Memo, Validator};
 use crate::words::Say;
 
-/// A tool's declaration, prepared for binding: made once, used for every call, cheap to clone.
+/// A tool's declaration, prepared for binding. It is built once, used for every call, and cheap to clone.
 ///
 /// # Example
 ///
@@ -80,7 +81,7 @@ impl Binder {
         })
     }
 
-    /// For a tool without a declaration: the text is only parsed, with a remark that says so (B8).
+    /// A binder for a tool without a declaration: the text is only parsed, with an issue that says so (B8).
     pub fn undeclared() -> Self {
         Self {
             schema: Arc::new(Schema::anything()),
@@ -90,17 +91,17 @@ impl Binder {
         }
     }
 
-    /// With other limits.
+    /// Sets other limits.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whether every default and every example is a value that the declaration itself accepts; the
-    /// first that is not is refused with its path.
+    /// Checks that the declaration accepts every default and every example in it; the error names the path of
+    /// the first that it does not accept.
     ///
-    /// Not a part of [`from_schema`](Binder::from_schema): somebody else's schema can be bound
-    /// against although it shows a wrong value.
+    /// Not a part of [`from_schema`](Binder::from_schema): a third party's schema can be used even if it shows
+    /// a wrong value.
     pub fn check_shown(&self) -> Result<(), SchemaError> {
         let wrong = |shown: &&Shown| !self.accepts_json(&shown.json, shown.schema);
         let Some(shown) = self.schema.shown().iter().find(wrong) else {
@@ -146,7 +147,7 @@ impl Binder {
         &self.schema
     }
 
-    /// Whether a schema accepts a JSON text as it is.
+    /// True if a schema accepts a JSON text as it is.
     pub(crate) fn accepts_json(&self, json: &str, id: SchemaId) -> bool {
         strict::parse(json, &self.limits).is_ok_and(|document| {
             let Document {
@@ -159,7 +160,7 @@ impl Binder {
         })
     }
 
-    /// Strict JSON: exact where the declaration accepts it as it is.
+    /// Binds a document of strict JSON: exact if the declaration accepts it as it is.
     fn bind_document(&self, document: Document<'_>, reading: &Reading) -> Bound {
         let Document {
             mut tree,
@@ -191,7 +192,7 @@ impl Binder {
         self.conclude(&tree, &trail, outcome, &log, (true, reading))
     }
 
-    /// Whether a document that is accepted as it is has a wrapper's name.
+    /// True if a document that is accepted as it is has a member with a wrapper's name.
     fn may_wrap(&self, tree: &Tree<'_>, root: NodeId) -> bool {
         self.declared
             && tree
@@ -199,7 +200,7 @@ impl Binder {
                 .any(|member| WRAPPERS.contains(&tree.key(member)))
     }
 
-    /// What models write: every document in the text is bound, and exactly one must fit.
+    /// Binds text as models write it: every document in the text is bound, and exactly one must fit.
     fn bind_tolerantly(&self, raw: &str, reading: &Reading) -> Bound {
         let mut tree = Tree::for_repair(raw);
         let found = candidates::find(&mut tree, raw, &self.schema, &self.limits);
@@ -228,7 +229,7 @@ impl Binder {
             }
             let outcome = coercer.bind_root(candidate.node);
             candidate.log.merge(std::mem::take(&mut coercer.log));
-            // Strict JSON would have been exact; something here is not, be it only a space.
+            // Strict JSON would have been exact; something here is not strict, even if it is only a space.
             if candidate.complete && candidate.log.events().is_empty() {
                 candidate.log.whole(IssueCode::StrayText, candidate.span);
             }
@@ -252,7 +253,7 @@ impl Binder {
         }
     }
 
-    /// The one document that fits; where none does, the one to report.
+    /// Returns the one document that fits; if none does, the one to report.
     fn only_fit<'b>(
         tree: &Tree<'_>,
         bound: &'b [(Candidate, Outcome)],
@@ -263,8 +264,8 @@ impl Binder {
             let reported = reported.or(bound.first());
             return Ok(reported.map(|(candidate, outcome)| (candidate, *outcome)));
         };
-        // Whatever else the text has under names of this call must say the same; that it does not
-        // fit makes it no example, and this one no answer.
+        // All other documents with names of this call must have the same value. One that does not fit cannot be
+        // dismissed as an example, so the call is refused.
         let value = |node: NodeId| {
             let mut json = String::new();
             crate::render::comparable(tree, node, &mut json);
@@ -282,7 +283,7 @@ impl Binder {
         Ok(Some((first, *outcome)))
     }
 
-    /// Tells what happened, and lets nothing further pass than the policy allows.
+    /// Builds the result: reports all changes, and refuses those that the policy does not allow.
     fn conclude(
         &self,
         tree: &Tree<'_>,
@@ -326,7 +327,7 @@ impl Binder {
         }
     }
 
-    /// The refusal of a change that goes further than the tool allows.
+    /// Returns the refusal of a change that goes further than the tool allows.
     fn beyond_policy(&self, issues: &[Issue], language: Language) -> Option<Issue> {
         let most = match self.policy.leniency {
             Leniency::Strict => Severity::Note,
@@ -334,7 +335,7 @@ impl Binder {
         };
         let worst = issues
             .iter()
-            // The declaration of the parameter itself allows this one.
+            // The declaration of the parameter itself allows this change.
             .filter(|issue| issue.code != IssueCode::OptionalUnreadable)
             .filter(|issue| issue.severity > most)
             .max_by_key(|i| i.severity)?;
@@ -382,7 +383,7 @@ impl Binder {
         }
     }
 
-    /// A text that ends while its author still thinks: nothing of the call has arrived.
+    /// Refuses a text that ends inside a thinking block: nothing of the call has arrived.
     fn unfinished(&self, raw: &str, reading: &Reading) -> Bound {
         let mut bound = self.refused(raw, reading, incomplete(raw));
         bound.status = BindStatus::Incomplete;

@@ -1,35 +1,36 @@
-//! What became of a text: the arguments, every change, and what the tool is told instead of a value.
+//! The result of binding: the arguments, every change, and the optional parameters that could not be read.
 
 use countersign_contract::{BindStatus, Issue};
 
 use crate::arguments::Arguments;
 
-/// What became of a text.
+/// Result of binding a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// Whether it may run.
+    /// Status, which decides whether the call may run.
     pub status: BindStatus,
-    /// The arguments: what runs, or, where the text is incomplete, what arrived. None when refused.
+    /// The arguments that run, or, if the text is incomplete, those that arrived. `None` if the text was
+    /// refused.
     pub arguments: Option<Arguments>,
     /// Every change and every refusal, refusals first.
     pub issues: Vec<Issue>,
-    /// The optional parameters that could not be read and count as absent, where the declaration says so (B9).
+    /// Optional parameters that could not be read and count as absent, if the declaration allows it (B9).
     pub unreadable: Vec<Unreadable>,
 }
 
-/// An optional parameter that could not be read: for the tool, which gets it as absent.
+/// An optional parameter that could not be read, reported to the tool, which gets it as absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unreadable {
     /// JSON pointer of the parameter in the arguments.
     pub path: String,
-    /// The parameter's value as it was sent, byte for byte. Where the arguments were encoded as a string, as JSON.
+    /// Value of the parameter as it was sent, byte for byte; as JSON if the arguments were encoded as a string.
     pub text: String,
-    /// Why it could not be read: one error at least.
+    /// Errors that explain why it could not be read; at least one.
     pub errors: Vec<Issue>,
 }
 
 impl Bound {
-    /// A text that may not run.
+    /// Creates the result of a text that may not run.
     pub fn refused(issues: Vec<Issue>) -> Self {
         Self {
             status: BindStatus::Refused,
@@ -39,7 +40,7 @@ impl Bound {
         }
     }
 
-    /// Whether a call with these arguments may run.
+    /// True if a call with these arguments may run.
     pub fn is_executable(&self) -> bool {
         self.status.is_executable()
     }

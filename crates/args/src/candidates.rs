@@ -1,8 +1,7 @@
-//! The documents in a text: whatever could be one is read, and what stands around it must be prose.
+//! Candidates: finds the documents in a text, and checks that only prose stands around them.
 //!
-//! Finding decides nothing. Which candidate is meant is decided by what the declaration makes of
-//! each: taking the first would run what an injected prefix says, taking the last would run an
-//! example.
+//! Finding does not choose. The declaration decides which candidate is meant: taking the first would run what
+//! an injected prefix says, taking the last would run an example.
 
 mod encoded;
 
@@ -16,7 +15,7 @@ use crate::strict::{self, Stop};
 use crate::tolerant::{NoRead, Read, Reader, Shape, SyntaxLog, WRAPPERS};
 use crate::tree::{Kind, NodeId, Span, Tree};
 
-/// A document that a text may mean.
+/// A document in the text that may be the call.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) node: NodeId,
@@ -27,27 +26,27 @@ pub(crate) struct Candidate {
     pub(crate) known: bool,
 }
 
-/// What was found.
+/// Result of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) candidates: Vec<Candidate>,
-    /// The limit that ended the search.
+    /// Name of the limit that ended the search.
     pub(crate) limit: Option<&'static str>,
-    /// Whether a document left something out (`...`).
+    /// True if a document left something out (`...`).
     pub(crate) elided: bool,
-    /// Whether a document has a name that no call may have.
+    /// True if a document has a reserved name.
     pub(crate) reserved: bool,
-    /// The first place where the text cannot be read without guessing.
+    /// First place where the text cannot be read without guessing.
     pub(crate) broken: Option<(usize, Fault)>,
-    /// The place of thinking that does not end.
+    /// Place of a thinking block that does not end.
     pub(crate) unfinished: Option<usize>,
 }
 
-/// How much is read again when a document turns out to be none: twice the text, and a little more so
-/// that short texts with many braces are searched to their end.
+/// Maximum work on rejected documents, as a multiple of the text's length plus a constant: each byte may be
+/// read again about twice, and short texts with many braces are searched to their end.
 const WORK_MAX: (usize, usize) = (3, 64 * 1024);
 
-/// Calls around a call that only show its result.
+/// Functions around a call that only show its result.
 const SHOWING: [&str; 3] = ["print", "console.log", "json.dumps"];
 
 /// Finds the documents in a text.
@@ -65,7 +64,7 @@ pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Lim
     finder.found
 }
 
-/// A document and the part of a text that it takes, with the brackets that belong to it.
+/// A document and its range in a text, including the brackets that belong to it.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: usize,
@@ -76,7 +75,7 @@ struct Place {
 }
 
 impl Place {
-    /// The side behind it: a closing bracket too many stands behind brackets, not behind a call.
+    /// Returns the side behind the document: a surplus closing bracket may follow brackets, but not a call.
     const fn behind(&self) -> Side {
         match self.shape {
             Shape::Bracketed | Shape::Members => Side::Behind,
@@ -92,7 +91,7 @@ struct Finder<'f, 'r> {
     limits: &'f Limits,
     found: Found,
     work: usize,
-    /// Set while a decoded text is searched.
+    /// Range in the raw text; set while a decoded text is searched.
     origin: Option<Span>,
 }
 
@@ -127,8 +126,8 @@ impl Finder<'_, '_> {
         self.check_outside(text, from, &places);
     }
 
-    /// Checks that nothing but prose stands around the documents. A document that is cut off does not
-    /// run, whatever stands around it.
+    /// Checks that only prose stands around the documents. A document that is cut off does not run, whatever
+    /// stands around it.
     fn check_outside(&mut self, text: &str, from: usize, places: &[Place]) {
         let alone = places.len() <= 1;
         if places.is_empty()
@@ -167,7 +166,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Every container at the outermost level.
+    /// Finds every container at the outermost level.
     fn containers(&mut self, text: &str, from: usize, nesting: usize, places: &mut Vec<Place>) {
         let mut at = from;
         while let Some(offset) = text
@@ -203,7 +202,8 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// A list is looked at only where lists are wanted, or where it starts with an object.
+    /// True if the container may be arguments. A list only is if lists are wanted, or if it starts with an
+    /// object.
     fn could_be_arguments(&self, text: &str, start: usize) -> bool {
         let rest = text.get(start..).unwrap_or_default();
         rest.starts_with('{')
@@ -215,7 +215,7 @@ impl Finder<'_, '_> {
                 .starts_with('{')
     }
 
-    /// Every `name(a=1, b=2)` before the first container.
+    /// Finds every `name(a=1, b=2)` before the first container.
     fn calls(&mut self, text: &str, lead: usize) -> Vec<Place> {
         let bytes = text.as_bytes();
         let mut places = Vec::new();
@@ -238,7 +238,7 @@ impl Finder<'_, '_> {
             }
             let inside = text.get(at..).unwrap_or_default();
             if !starts_with_assignment(inside) {
-                // A call by position does not say which parameter is meant.
+                // A call with positional arguments does not say which parameter is meant.
                 if inside.trim_start().starts_with(['"', '\'', '-'])
                     || inside
                         .trim_start()
@@ -253,7 +253,7 @@ impl Finder<'_, '_> {
                     log.whole(IssueCode::CallSyntax, self.span(open, read.end));
                     at = read.end;
                     let mut place = self.add(text, open, Shape::Call, read, log);
-                    // `today()` may as well be a remark.
+                    // `today()` may also be a remark.
                     place.known = self.tree.node(read.node).count > 0;
                     if let Some(candidate) = self.found.candidates.last_mut() {
                         candidate.known = place.known;
@@ -266,7 +266,7 @@ impl Finder<'_, '_> {
         places
     }
 
-    /// `"a": 1, "b": 2}`: the members without their opening brace.
+    /// Finds `"a": 1, "b": 2}`: members without their opening brace.
     fn members(&mut self, text: &str, lead: usize) -> Option<Place> {
         let mut log = SyntaxLog::default();
         let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits);
@@ -285,11 +285,11 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Keeps why a document could not be read; what was no document at all is none.
+    /// Keeps the reason why a document could not be read; text that is not a document needs no reason.
     fn stopped(&mut self, stop: NoRead) {
         match stop {
             NoRead::Implausible(_) => {}
-            // A place in a decoded text is no place in the raw one.
+            // An offset in a decoded text is not an offset in the raw one.
             NoRead::Broken(at, fault) => {
                 let at = self.span(at, at).range().start;
                 self.found.broken.get_or_insert((at, fault));
@@ -318,7 +318,7 @@ impl Finder<'_, '_> {
             .any(|t| types.has(*t))
     }
 
-    /// Reads one document: strict first, also here.
+    /// Reads one document, strictly first.
     fn read(
         &mut self,
         text: &str,
@@ -351,7 +351,7 @@ impl Finder<'_, '_> {
         read.map(|read| (read, log))
     }
 
-    /// Strict JSON behind which the document does not go on.
+    /// Reads strict JSON, unless the document goes on behind it.
     fn read_strictly(&mut self, text: &str, start: usize) -> Result<Option<Read>, NoRead> {
         let origin = self.origin.map(|span| (span, 0));
         match strict::container(self.tree, text, start, origin, self.limits) {
@@ -379,7 +379,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Where something stands in the raw text; of a decoded text, where that stands.
+    /// Returns the range in the raw text; for a decoded text, the range of the string it was decoded from.
     fn span(&self, start: usize, end: usize) -> Span {
         self.origin.unwrap_or(Span::new(start, end))
     }
@@ -394,7 +394,7 @@ impl Finder<'_, '_> {
     ) -> Place {
         let span = self.span(start, read.end);
         skipped(text, start, read.end, self.origin, &mut log);
-        // A string that ends somewhere else leaves a part of the document outside it.
+        // A string that ends at a wrong place leaves a part of the document outside it.
         let has = |code| !log.is_new(code);
         let behind = text.get(read.end..).unwrap_or_default().trim_start();
         let closer = has(IssueCode::ExtraCloser) || behind.starts_with(['}', ']']);
@@ -428,7 +428,7 @@ impl Finder<'_, '_> {
         Self::enclosed(text, place)
     }
 
-    /// A document with the name of its call and the brackets that hold nothing else.
+    /// Extends the range of a document by the name of its call and by brackets that hold nothing else.
     fn enclosed(text: &str, mut place: Place) -> Place {
         if place.shape == Shape::Call {
             place.start = name_before(text, place.start);
@@ -462,7 +462,7 @@ impl Finder<'_, '_> {
     }
 }
 
-/// True if a document has a name that the declaration knows, or a wrapper around such.
+/// True if a document has a name that the declaration knows, or a wrapper around such a document.
 fn shares_a_name(tree: &Tree<'_>, schema: &Schema, node: NodeId) -> bool {
     match tree.kind(node) {
         Kind::Object => tree.children(node).any(|member| {
@@ -476,7 +476,7 @@ fn shares_a_name(tree: &Tree<'_>, schema: &Schema, node: NodeId) -> bool {
     }
 }
 
-/// Where the content starts behind white space, fences and quotes that surround a whole document.
+/// Returns the start of the content, behind white space, fences and quotes that surround a whole document.
 fn lead(text: &str) -> usize {
     let mut rest = text;
     loop {
@@ -504,7 +504,7 @@ fn starts_with_assignment(text: &str) -> bool {
         || (word == 0 && rest.starts_with(')'))
 }
 
-/// True if a text starts with the name of a call and its parenthesis.
+/// True if a text starts with a call's name and parenthesis.
 fn starts_with_call(text: &str) -> bool {
     let text = text.trim_start();
     let name = text.find(|c: char| !is_name(c)).unwrap_or(text.len());
@@ -515,13 +515,13 @@ const fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.')
 }
 
-/// Where the name of a call starts that ends here.
+/// Returns the start of the call's name that ends here.
 fn name_before(text: &str, end: usize) -> usize {
     let before = text.get(..end).unwrap_or_default();
     before.trim_end_matches(is_name).len()
 }
 
-/// Notes what was skipped around a document.
+/// Logs what was skipped around a document.
 fn skipped(text: &str, start: usize, end: usize, origin: Option<Span>, log: &mut SyntaxLog) {
     for (text, from) in [
         (text.get(..start).unwrap_or_default(), 0),

@@ -1,5 +1,5 @@
-//! Schema-directed, error-driven coercion: a value that the schema accepts is never touched; only
-//! what it rejects is converted, by target type and without loss.
+//! Schema-directed, error-driven coercion: a value that the schema accepts is never changed; only a rejected
+//! value is converted, by target type and without loss.
 //!
 //! Originals are never changed: a conversion makes new nodes in the same arena, so the branches of
 //! a union can be tried side by side. The recursion is bounded like that of `validate`.
@@ -29,15 +29,15 @@ use crate::tree::{Kind, NodeId, Str, Tree};
 use crate::validate::{Memo, Validator, is_allowed, type_of};
 use trail::{Cost, Event, Trail, TrailId};
 
-/// How often a near name is looked for in one text.
+/// Maximum searches for a similar name in one text.
 const SUGGESTIONS_MAX: usize = 256;
 
-/// What became of one value under one schema.
+/// Result of coercing one value under one schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
-    /// The value that the schema accepts; none where there is no safe one.
+    /// The value that the schema accepts; `None` if there is no safe one.
     pub(crate) node: Option<NodeId>,
-    /// What was done, or why it could not be.
+    /// Changes that were made, or the reason why there is no safe value.
     pub(crate) trail: TrailId,
     pub(crate) cost: Cost,
 }
@@ -50,18 +50,18 @@ pub(crate) struct Coercer<'c, 'r> {
     pub(crate) limits: &'c Limits,
     pub(crate) reading: &'c Reading,
     pub(crate) trail: Trail,
-    /// What decoding texts inside the text had to overlook.
+    /// Syntax repairs while decoding strings inside the text.
     pub(crate) log: SyntaxLog,
     memo: HashMap<(NodeId, SchemaId), Outcome>,
     accepted: Memo,
     attempts: usize,
-    /// How many suggestions were looked for.
+    /// Number of searches for a similar name.
     suggestions: usize,
     depth: usize,
     decoding: usize,
-    /// How many wrappers around the document were removed.
+    /// Number of wrappers around the document that were removed.
     unwrapping: usize,
-    /// How many strict containers stand around what is converted.
+    /// Number of strict containers around the current value.
     inside_strict: usize,
 }
 
@@ -92,7 +92,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// Brings a value to what a schema asks for.
+    /// Coerces a value to a schema.
     pub(crate) fn coerce(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         if self.accepts(node, id) {
             return self.untouched(node, id);
@@ -100,7 +100,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         self.coerce_rejected(node, id)
     }
 
-    /// Brings a value that a schema does not accept to what it asks for.
+    /// Coerces a value that a schema does not accept.
     pub(super) fn coerce_rejected(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         if self.schema.has_branches()
             && let Some(done) = self.memo.get(&(node, id))
@@ -127,7 +127,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         if !self.is_strict(rules) {
             return self.convert_by(node, id);
         }
-        // Nothing but what is inside can be told apart further: each of it is strict too.
+        // A strict container may only be repaired inside, where each value is strict too.
         let is_taken = match self.tree.kind(node) {
             Kind::Array => self.schema.takes(id, Types::ARRAY),
             Kind::Object => self.schema.takes(id, Types::OBJECT),
@@ -149,11 +149,11 @@ impl<'c, 'r> Coercer<'c, 'r> {
         self.convert_plain(node, id)
     }
 
-    /// By the declared types; several of them are a union.
+    /// Converts by the declared types; several of them are a union.
     fn convert_plain(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
         if rules.types == Types::ANY {
-            // Nothing says that another type is wanted: only the inside can be mended.
+            // No other type is asked for: only the content can be repaired.
             return self.convert_to(node, id, single(type_of(self.tree, node)));
         }
         if rules.types.is_union() {
@@ -172,10 +172,10 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// To one type.
+    /// Converts to one type.
     fn convert_to(&mut self, node: NodeId, id: SchemaId, target: Types) -> Outcome {
         let kind = self.tree.kind(node);
-        // A list of one, where no list is wanted, is its item.
+        // A list of one item, where no list is wanted, is replaced by its item.
         if kind == Kind::Array && target != Types::ARRAY && self.tree.node(node).count == 1 {
             return self.unwrap_singleton(node, id);
         }
@@ -190,7 +190,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// The value as it is. A URI that is not absolute is kept with a remark (B6).
+    /// Returns the value as it is. A URI that is not absolute is kept with an issue (B6).
     fn untouched(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let remarks = self.remarks(node, id);
         Outcome {
@@ -200,7 +200,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// What is to be said about an accepted value.
+    /// Returns the issues about an accepted value.
     pub(crate) fn remarks(&mut self, node: NodeId, id: SchemaId) -> TrailId {
         if !self.schema.has_remarks() {
             return Trail::NOTHING;
@@ -249,7 +249,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// A converted value: it must pass everything else that the schema asks for.
+    /// Returns a converted value, which must also pass all other rules of the schema.
     fn converted(&mut self, node: NodeId, id: SchemaId, event: Event) -> Outcome {
         let cost = Cost::of(event.code);
         let done = self.trail.leaf(event);
@@ -261,7 +261,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// A value of the right type: accepted, brought to its declared spelling, or refused.
+    /// Checks a value of the right type: it is accepted, changed to its declared spelling, or refused.
     fn checked(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
         if self.validator().accepts_own(rules, node) {
@@ -277,7 +277,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         self.rejected(node, id)
     }
 
-    /// A container after each of its children: none where some child has no safe reading.
+    /// Builds a container from its coerced children. There is no result if some child has no safe reading.
     fn mended(
         &mut self,
         node: NodeId,
@@ -304,7 +304,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// A container whose children are accepted already: what is left are the rules about the whole.
+    /// Checks the rules about a container as a whole; its children are already accepted.
     fn checked_container(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
         let validator = self.validator();
@@ -348,14 +348,15 @@ impl<'c, 'r> Coercer<'c, 'r> {
             .unwrap_or(self.inside_strict > 0 || self.policy.leniency == Leniency::Strict)
     }
 
-    /// No reading exists; says why.
+    /// Refuses the value, with an explanation.
     fn rejected(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let event = self.explain(node, id);
         self.fail(event)
     }
 
-    /// The name that is nearest to a text. Comparing with every name is dear and only a few issues
-    /// are listed, so the search ends after so many; branches that lose count as well.
+    /// Returns the name that is most similar to a string. Comparing with every name is expensive and only a few
+    /// issues are listed, so the number of searches is limited; searches in branches that are not chosen count
+    /// as well.
     fn nearest_to<'n>(
         &mut self,
         text: Str,
@@ -377,7 +378,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// The text of a node decoded into the container it holds, if it holds one and nothing else.
+    /// Decodes a string node into the container it holds, if it holds exactly one.
     fn decode(&mut self, node: NodeId, id: SchemaId) -> Option<(NodeId, SyntaxLog)> {
         if self.decoding >= self.limits.decode_nesting_max {
             return None;
@@ -386,7 +387,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         if !text.starts_with(['{', '[']) {
             return None;
         }
-        // The reader writes into the tree that the text is a part of.
+        // Copied because the reader writes into the tree that holds the string.
         let text = text.to_owned();
         let span = self.tree.node(node).span;
         let mut log = SyntaxLog::default();
@@ -406,7 +407,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
     }
 }
 
-/// The single type that a value's own type belongs to.
+/// Returns the single type that a value's own type belongs to.
 fn single(own: Types) -> Types {
     if own == Types::FRACTION || own == Types::INTEGER {
         Types::NUMBER

@@ -1,4 +1,4 @@
-//! A name that stands twice in one object: the same value is one value, two values are an error.
+//! Duplicate names in an object: equal values are collapsed to one, different values are an error.
 
 use countersign_contract::IssueCode;
 
@@ -9,7 +9,7 @@ use crate::tolerant::SyntaxLog;
 use crate::tree::{Kind, NONE, NodeId, Tree};
 use crate::words::Say;
 
-/// Removes repeated members below `root`; refuses where the values differ.
+/// Removes repeated members below `root`. Refuses them if their values differ.
 pub(crate) fn collapse(
     tree: &mut Tree<'_>,
     root: NodeId,
@@ -74,8 +74,8 @@ fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Fi
     }
 }
 
-/// The pointer from one node to another below it; only walked where a call is refused. Each
-/// container remembers its parent, so that no path is written but the one that was asked for.
+/// Returns the pointer from one node to another below it. It is only computed for a refusal. Each container
+/// remembers its parent, so that only the requested path is written.
 fn path_to(tree: &Tree<'_>, root: NodeId, target: NodeId) -> String {
     let mut found: Vec<(NodeId, usize, String)> = vec![(root, 0, String::new())];
     let mut at = 0;

@@ -1,7 +1,8 @@
-//! String escapes: JSON's, for the strict pass, the tolerant reader and the stream alike, and Python's.
+//! String escapes: those of JSON, used by the strict pass, the tolerant reader and the stream, and those of
+//! Python.
 
-/// Decodes the escape at the start of `rest` (which begins with a backslash): the character and how
-/// many bytes it took. None where JSON has no such escape, or half of a surrogate pair is missing.
+/// Decodes the escape at the start of `rest` (which begins with a backslash). Returns the character and the
+/// number of bytes. `None` if JSON has no such escape, or half of a surrogate pair is missing.
 pub(crate) fn decode(rest: &[u8]) -> Option<(char, usize)> {
     let simple = |character| Some((character, 2));
     match rest.get(1)? {

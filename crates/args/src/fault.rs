@@ -1,4 +1,4 @@
-//! Reasons why a text has no single reading, each with what to send instead.
+//! Faults: reasons why a text has no single reading, each with what to send instead.
 
 use countersign_contract::IssueCode;
 
@@ -8,13 +8,13 @@ use crate::words::Say;
 /// A reason why a text is refused at a certain byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// No rule fits what stands here.
+    /// No rule fits the text here.
     Unreadable,
     /// A quote is missing, or one inside a string is not escaped.
     Quotes,
     /// The arguments are elements of a markup language.
     Markup,
-    /// The document is a part of a program: a positional argument, an operand.
+    /// The document is a part of a program, for example a positional argument or an operand.
     Code,
     /// Another document or call stands beside the first.
     Second,
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The refusal of a text at this byte.
+    /// Builds the refusal of a text at this byte.
     pub(crate) fn finding(self, raw: &str, at: usize) -> Finding {
         let mut at = at.min(raw.len());
         while !raw.is_char_boundary(at) {

@@ -1,7 +1,7 @@
-//! Spellings: what counts as the same name, and what is near enough to be suggested.
+//! Folding: the comparison of spellings, and the similarity for suggestions.
 
-/// The spelling that keys are compared by: case, spaces, `_`, `-` and what a model tends to leave
-/// around a word do not matter.
+/// Folds a key for comparison: case, spaces, `_`, `-` and the quotes and punctuation that models leave around a
+/// word do not matter.
 pub(crate) fn fold(text: &str) -> String {
     let trimmed = trim(text);
     let mut folded = String::with_capacity(trimmed.len());
@@ -13,8 +13,8 @@ pub(crate) fn fold(text: &str) -> String {
     folded
 }
 
-/// The spelling that enum members are compared by: as for keys, but a sign or a point at an end
-/// belongs to the value (`-1`, `.5`, `A-`).
+/// Folds an enum member for comparison: as for keys, but a sign or a point at an end belongs to the value
+/// (`-1`, `.5`, `A-`).
 pub(crate) fn fold_value(text: &str) -> String {
     let trimmed = trim(text);
     let mut folded = String::with_capacity(trimmed.len());
@@ -36,14 +36,15 @@ pub(crate) fn fold_value(text: &str) -> String {
     folded
 }
 
-/// Without the quotes and the punctuation behind a word.
+/// Removes quotes around a word and punctuation behind it.
 fn trim(text: &str) -> &str {
     let around = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '“' | '”');
     text.trim_start_matches(around)
         .trim_end_matches(|c: char| around(c) || matches!(c, ':' | '.' | ','))
 }
 
-/// The candidates nearest to a text, best first: those within a third of its length.
+/// Returns up to three candidates similar to a text, best first: those within an edit distance of a third of the
+/// longer one, and those that the text contains.
 pub(crate) fn nearest<'c>(
     text: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -66,7 +67,7 @@ pub(crate) fn nearest<'c>(
         .collect()
 }
 
-/// A suggestion is for a reader; comparing novels would only cost time.
+/// Limits of the comparison: a suggestion is for a person, and comparing long texts would only cost time.
 const MAX_CHARS: usize = 48;
 const MAX_CANDIDATES: usize = 256;
 
@@ -74,7 +75,7 @@ fn contains(text: &[char], word: &[char]) -> bool {
     word.len() >= 3 && text.windows(word.len()).any(|window| window == word)
 }
 
-/// Edit distance with transpositions of neighbours counted as two edits.
+/// Computes the edit distance; a transposition of neighbours counts as two edits.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

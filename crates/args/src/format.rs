@@ -1,11 +1,11 @@
-//! JSON Schema's formats: what is checked, and which other spellings of a date have one reading.
+//! JSON Schema's formats: their checks, and other spellings of a date that have one reading.
 
 use jiff::civil;
 use jiff::tz::TimeZone;
 
 use crate::words::Say;
 
-/// The formats that are checked; others are annotations, as JSON Schema has it.
+/// Formats that are checked; others are annotations, as in JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     DateTime,
@@ -17,7 +17,7 @@ pub(crate) enum Format {
     Ipv4,
     Ipv6,
     Uuid,
-    /// Absolute, else kept with a remark (B6).
+    /// Must be absolute; otherwise it is kept with an issue (B6).
     Uri,
 }
 
@@ -53,7 +53,7 @@ impl Format {
         }
     }
 
-    /// Whether a text that does not match is refused; a URI is kept with a remark instead.
+    /// True if a string that does not match is refused; a URI is kept with an issue instead.
     pub(crate) const fn is_binding(self) -> bool {
         !matches!(self, Self::Uri)
     }
@@ -73,7 +73,7 @@ impl Format {
         }
     }
 
-    /// The one other reading of a text that does not match, in the format's own form. A date that
+    /// Returns the only other reading of a string that does not match, in the format's own form. A date that
     /// could be day-first or month-first has none.
     pub(crate) fn normalise(self, text: &str, timezone: Option<&TimeZone>) -> Option<String> {
         let text = text.trim();
@@ -96,7 +96,7 @@ impl Format {
     }
 }
 
-/// `2024/01/02…` as `2024-01-02…`; year first, so there is one reading.
+/// Converts `2024/01/02…` to `2024-01-02…`; the year comes first, so there is one reading.
 fn slashes_to_dashes(text: &str) -> String {
     let bytes = text.as_bytes();
     let year_first = bytes.get(4) == Some(&b'/') && bytes.get(7) == Some(&b'/');
@@ -121,8 +121,8 @@ fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
     if is_date_time(&fixed) {
         return Some(fixed);
     }
-    // Without an offset a time means something only where the request says which zone it is in.
-    // Whatever else stands behind it may be an offset of its own.
+    // Without an offset, a time has a meaning only if the request names a time zone. Anything else behind it
+    // may be an offset of its own.
     let clock = fixed.get(11..)?;
     let is_whole = is_time_of_day(clock) && clock.get(6..8) != Some("60");
     if fixed.as_bytes().get(10) != Some(&b'T') || !(is_whole || is_hours_and_minutes(clock)) {
@@ -166,12 +166,12 @@ fn is_time(text: &str) -> bool {
     is_time_of_day(clock)
 }
 
-/// `hh:mm`.
+/// True for `hh:mm`.
 fn is_hours_and_minutes(text: &str) -> bool {
     text.len() == 5 && is_time_of_day(&format!("{text}:00"))
 }
 
-/// `hh:mm:ss` with an optional fraction; 60 seconds are a leap second.
+/// True for `hh:mm:ss` with an optional fraction; 60 seconds are a leap second.
 fn is_time_of_day(text: &str) -> bool {
     let (clock, fraction) = text
         .split_once('.')
@@ -238,7 +238,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// A scheme, a colon and something behind it, without white space.
+/// True for a scheme, a colon and something behind it, without white space.
 fn is_absolute_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -279,7 +279,7 @@ mod tests {
         assert!(!Format::Date.matches("2023-02-29"));
     }
 
-    /// B6: other spellings of a date are read only where they have one meaning.
+    /// B6: other spellings of a date are read only if they have one meaning.
     #[test]
     fn one_reading_or_none() {
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
@@ -298,7 +298,7 @@ mod tests {
             Some("2024-01-02T10:00:00Z")
         );
         assert_eq!(read(Format::DateTime, "2024-01-02T10:00:00", None), None);
-        // What has an offset in another form has its own meaning, whatever zone the request is in.
+        // A time with an offset in another form has its own meaning, whatever the zone of the request.
         for text in [
             "2024-01-02T10:00:00-0800",
             "2024-01-02T10:00-08:00",

@@ -1,15 +1,13 @@
 //! Lenient in, strict out: a model's argument text bound to declared types.
 //!
-//! [`Binder::bind`] takes the raw text and gives back [`Arguments`] that the declaration accepts,
-//! with an [`Issue`](countersign_contract::Issue) for every change, or the reasons why there is no
-//! safe reading. It is built not to guess: a change that would lose something, or that has
-//! two readings known to us, is refused.
+//! [`Binder::bind`] takes the raw text and gives back [`Arguments`] that the declaration accepts, with an
+//! [`Issue`](countersign_contract::Issue) for every change, or the reasons why there is no safe reading. It
+//! does not guess: a change that would lose something, or that has two known readings, is refused.
 //!
-//! The rooms, in the order in which a text passes through them: `strict` reads JSON as it is;
-//! `tolerant` reads what models write; `candidates` finds the documents in a text, and `outside`
-//! checks that nothing but prose stands around them; `coerce` brings
-//! values to their declared types; `validate` has the last word; `report` tells what happened, with
-//! the sentences of `words`. `stream` shows a call while it still arrives.
+//! The modules, in the order in which a text passes through them: `strict` reads JSON as it is; `tolerant`
+//! reads what models write; `candidates` finds the documents in a text, and `outside` checks that only prose
+//! stands around them; `coerce` converts values to their declared types; `validate` checks the result; `report`
+//! lists every change and error, with the sentences of `words`. `stream` shows a call while it still arrives.
 
 mod arguments;
 mod binder;

@@ -1,7 +1,6 @@
-//! How much is read before it is refused, as data.
+//! Limits on the binder's input and work.
 
-/// Bounds on what the binder reads. Each has a reason in `docs/binder.md`; none can be driven past
-/// by an input.
+/// Bounds on what the binder reads. Each has a reason in `docs/binder.md`; no input can exceed one.
 ///
 /// # Example
 ///
@@ -13,41 +12,39 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest raw text; at most [`Limits::SIZE_HARD_MAX`].
+    /// Maximum length of the raw text; at most [`Limits::SIZE_HARD_MAX`].
     pub raw_bytes_max: usize,
-    /// How deep containers may nest, decoded ones included; at most [`Limits::DEPTH_HARD_MAX`].
+    /// Maximum nesting of containers, decoded ones included; at most [`Limits::DEPTH_HARD_MAX`].
     pub depth_max: usize,
-    /// How many values there may be, those made by coercion included; at most
-    /// [`Limits::SIZE_HARD_MAX`].
+    /// Maximum number of values, those made by coercion included; at most [`Limits::SIZE_HARD_MAX`].
     pub nodes_max: usize,
-    /// How many documents in one text are looked at.
+    /// Maximum number of documents that are tried in one text.
     pub candidates_max: usize,
-    /// How often a text inside the text is decoded.
+    /// Maximum nesting of strings that are decoded inside the text.
     pub decode_nesting_max: usize,
-    /// How far the reader looks ahead to tell a closing quote from an inner one.
+    /// Maximum distance that the reader looks ahead to tell a closing quote from an inner one.
     pub lookahead_bytes_max: usize,
-    /// How often it does so in one text; what needs more is no text that a model wrote.
+    /// Maximum number of such look-aheads in one text; no model writes a text that needs more.
     pub lookaheads_max: usize,
-    /// How many union branches are tried, as a multiple of the number of values.
+    /// Maximum number of union branches that are tried, as a multiple of the number of values.
     pub union_attempts_per_node_max: usize,
-    /// How many issues are listed, the gravest at least; the rest is counted.
+    /// Maximum number of issues that are listed, at least the gravest; the rest is counted.
     pub issues_max: usize,
-    /// How many digits a number may have.
+    /// Maximum number of digits of a number.
     pub number_digits_max: usize,
-    /// How many members an object may have.
+    /// Maximum number of members of an object.
     pub members_max: usize,
 }
 
 impl Limits {
-    /// Validation and coercion go down the tree by recursion, so its depth has an end that no
-    /// setting moves.
+    /// Upper bound of `depth_max`, whatever is configured: validation and coercion recurse down the tree.
     pub const DEPTH_HARD_MAX: usize = 128;
 
-    /// Places in a text and values are counted in 32 bits. Repairs may copy a text several times, so
-    /// that the end no setting moves is well below.
+    /// Upper bound of the sizes, whatever is configured. Offsets and values are counted in 32 bits, and repairs
+    /// may copy a text several times, so that the bound is well below that.
     pub const SIZE_HARD_MAX: usize = 1 << 28;
 
-    /// The value of a limit by the name that a refusal has for it.
+    /// Returns the value of a limit by the name that refusals use.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         Some(match name {
             "raw_bytes_max" => self.raw_bytes(),
@@ -69,7 +66,7 @@ impl Limits {
         self.nodes_max.min(Self::SIZE_HARD_MAX)
     }
 
-    /// The gravest issue is always listed: what may run is decided by it.
+    /// Number of issues to list, at least one: the gravest issue decides what may run, so it is always listed.
     pub(crate) fn issues(&self) -> usize {
         self.issues_max.max(1)
     }

@@ -1,4 +1,4 @@
-//! Numbers as text: the forms that models write, brought to JSON's, never through a float.
+//! Numbers as text: converts the forms that models write to JSON's, never through a float.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,7 +21,7 @@ impl Decimal {
             None => (false, json),
         };
         let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-            // An exponent that no i32 holds is beyond every number we would accept.
+            // An exponent that does not fit an i32 is beyond every acceptable number.
             Some((mantissa, exponent)) => (mantissa, i64::from(exponent.parse::<i32>().ok()?)),
             None => (unsigned, 0),
         };
@@ -53,7 +53,7 @@ impl Decimal {
         })
     }
 
-    /// The digits of an integral number; none where there is a fraction, or more digits than
+    /// Returns the digits of an integral number; `None` if there is a fraction, or more digits than
     /// `digits_max`.
     pub(crate) fn to_integer(&self, digits_max: usize) -> Option<String> {
         let length = usize::try_from(self.scale)
@@ -70,7 +70,7 @@ impl Decimal {
         Some([sign, &self.digits, &zeros].concat())
     }
 
-    /// The number cut towards zero, for parameters that allow it.
+    /// Truncates the number towards zero, for parameters that allow it.
     pub(crate) fn truncated(&self, digits_max: usize) -> Option<String> {
         if self.scale <= 0 {
             return Some("0".to_owned());
@@ -85,13 +85,13 @@ impl Decimal {
         .to_integer(digits_max)
     }
 
-    /// Whether a 64-bit float holds it without becoming infinite.
+    /// True if a 64-bit float holds the number without becoming infinite.
     pub(crate) fn is_finite(json: &str) -> bool {
         json.parse::<f64>().is_ok_and(f64::is_finite)
     }
 
-    /// Whether this is a whole multiple of `step`; both are scaled to integers of 128 bits, and
-    /// where that does not fit they are compared as floats.
+    /// True if the number is a whole multiple of `step`. Both are scaled to 128-bit integers; if they do not
+    /// fit, they are compared as floats.
     pub(crate) fn is_multiple_of(&self, step: &Self) -> bool {
         if self.digits.is_empty() {
             return true;
@@ -106,7 +106,7 @@ impl Decimal {
         }
     }
 
-    /// The power of ten of the last digit.
+    /// Returns the power of ten of the last digit.
     fn lowest_place(&self) -> i64 {
         self.scale - length(&self.digits)
     }
@@ -153,7 +153,7 @@ impl Ord for Decimal {
     }
 }
 
-/// With more zeros than these behind the point, a number is shown with an exponent.
+/// Maximum zeros behind the point before a number is shown with an exponent.
 const ZEROS_MAX: i64 = 8;
 
 impl fmt::Display for Decimal {
@@ -167,7 +167,7 @@ impl fmt::Display for Decimal {
                 let (whole, fraction) = self.digits.split_at(point);
                 write!(f, "{sign}{whole}.{fraction}")
             }
-            // As people write it, up to where the zeros have to be counted.
+            // Plain notation, as long as the zeros need not be counted.
             _ if (-ZEROS_MAX..=0).contains(&self.scale) => {
                 let zeros = "0".repeat(usize::try_from(-self.scale).unwrap_or_default());
                 write!(f, "{sign}0.{zeros}{}", self.digits)
@@ -181,12 +181,12 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// A length that takes part in sums of exponents.
+/// Returns a length as a number for sums of exponents.
 fn length(digits: &str) -> i64 {
     i64::try_from(digits.len()).unwrap_or(i64::MAX)
 }
 
-/// Whether JSON number text is spelt as a whole number.
+/// True if JSON number text is spelt as a whole number.
 pub(crate) fn is_whole(json: &str) -> bool {
     !json.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
@@ -195,7 +195,7 @@ pub(crate) fn is_whole(json: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) json: String,
-    /// Whether thousands separators or a decimal comma were read.
+    /// True if thousands separators or a decimal comma were read.
     pub(crate) grouped: bool,
 }
 
@@ -251,11 +251,11 @@ pub(crate) fn from_token(token: &str) -> Option<String> {
     Some(json)
 }
 
-/// Reads a text that should be a number. Percent signs, currencies, units, fractions and ranges are
-/// refused: dropping them would change what was said.
+/// Reads a string that should be a number. Percent signs, currencies, units, fractions and ranges are refused:
+/// dropping them would change the meaning.
 pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     let text = text.trim();
-    // To people who group with points "1.250" is a thousand and more; to JSON it is one and a bit.
+    // Authors who group with points mean a thousand and more by "1.250"; in JSON it is a bit more than one.
     let unsigned = text.trim_start_matches(['-', '+']);
     if decimal_comma && unsigned.contains('.') && ungroup(unsigned, '.').is_some() {
         return None;
@@ -281,8 +281,8 @@ pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     };
     let whole = ungroup(whole, group)?;
     let json = match fraction {
-        // In a place with decimal commas "1,234" is a decimal to its people and a grouped number
-        // to most models: no safe reading.
+        // In a locale with decimal commas "1,234" is a decimal to people and a grouped number to most models:
+        // no safe reading.
         Some(fraction) if decimal_comma && fraction.len() == 3 && unsigned.len() <= 7 => {
             return None;
         }
@@ -298,7 +298,7 @@ pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     })
 }
 
-/// Whether a text is digits with one comma before the last three: a grouped number, or a decimal.
+/// True if a string is digits with one comma before the last three: a grouped number, or a decimal.
 pub(crate) fn has_one_group(text: &str) -> bool {
     let unsigned = text.trim().trim_start_matches(['-', '+']);
     let Some((whole, group)) = unsigned.split_once(',') else {
@@ -307,7 +307,7 @@ pub(crate) fn has_one_group(text: &str) -> bool {
     whole.len() <= 3 && group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Removes thousands separators where every group has exactly three digits.
+/// Removes thousands separators if every group has exactly three digits.
 fn ungroup(whole: &str, separator: char) -> Option<String> {
     if !whole.contains(separator) {
         return digits(whole).filter(|digits| !digits.is_empty());
@@ -323,7 +323,7 @@ fn ungroup(whole: &str, separator: char) -> Option<String> {
     well_formed.then(|| std::iter::once(first).chain(groups).collect())
 }
 
-/// Digits with single underscores between them, without the underscores.
+/// Removes single underscores between digits.
 fn digits(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let well_formed = bytes.iter().all(|b| b.is_ascii_digit() || *b == b'_')
@@ -346,7 +346,7 @@ mod tests {
         );
     }
 
-    /// B4: a bound is shown as people write it.
+    /// B4: a bound is shown in plain notation.
     #[test]
     fn numbers_are_written_as_people_write_them() {
         for (json, shown) in [
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// B6: a text becomes a number only where it spells exactly one.
+    /// B6: a string becomes a number only if it spells exactly one.
     #[test]
     fn texts_that_are_numbers() {
         for (text, json) in [

@@ -1,5 +1,5 @@
-//! The text around a document. Prose, fences and tags are skipped; structure never is: it is a part
-//! of the call that was not read.
+//! The text around a document. Prose, fences and tags are skipped; structure never is: it is a part of the call
+//! that was not read.
 
 mod tag;
 pub(crate) mod thinking;
@@ -7,7 +7,7 @@ pub(crate) mod thinking;
 use crate::fault::Fault;
 use tag::{Kind, Tag};
 
-/// Where a text stands.
+/// Position of a text relative to the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Before the document.
@@ -18,7 +18,7 @@ pub(crate) enum Side {
     BehindCall,
 }
 
-/// Why a text around a document cannot be skipped, and at which of its bytes.
+/// Reason why a text around a document cannot be skipped, with the byte where it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Fault(usize, Fault),
@@ -26,7 +26,7 @@ pub(crate) enum Trouble {
     Unfinished(usize),
 }
 
-/// Longest `{word}` or `[1]` that is only mentioned.
+/// Maximum length of a `{word}` or `[1]` that counts as a mention.
 const MENTION_BYTES_MAX: usize = 64;
 
 /// Words that continue an expression.
@@ -73,11 +73,11 @@ struct Scanner<'s> {
     side: Side,
     declares: &'s dyn Fn(&str) -> bool,
     at: usize,
-    /// The last double quote.
+    /// Offset of the last double quote.
     quotes: Option<usize>,
     odd_quotes: bool,
     odd_ticks: bool,
-    /// The elements that are open here, each with the byte behind its tag.
+    /// Open elements, each with the byte behind its tag.
     tags: Vec<(Tag<'s>, usize)>,
 }
 
@@ -120,7 +120,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    /// `{docs}`, `[1]`, `[TOOL_CALLS]`: a bracket with a few plain words is only mentioned.
+    /// Skips `{docs}`, `[1]`, `[TOOL_CALLS]`: a bracket with a few plain words is only a mention.
     fn mention(&mut self, open: char) -> Result<(), Trouble> {
         if thinking::opens(self.rest()).is_some() {
             return self.skip_thinking();
@@ -144,7 +144,7 @@ impl<'s> Scanner<'s> {
         if inside.contains(plain) || (self.side != Side::Before && (marker || open == '{')) {
             return self.fault(Fault::Second);
         }
-        // `x[0]` is no remark.
+        // `x[0]` is not a remark.
         let before = self.text.get(..self.at).unwrap_or_default();
         let indexes = before.ends_with(|c: char| c.is_alphanumeric() || "_)]}".contains(c));
         if open == '[' && indexes && !marker && !before.ends_with("[TOOL_CALLS]") {
@@ -154,7 +154,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    /// A word: the name of a call, the name of a parameter, or prose.
+    /// Reads a word: the name of a call, the name of a parameter, or prose.
     fn word(&mut self) -> Result<(), Trouble> {
         let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         let rest = self.rest();
@@ -223,7 +223,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    /// An element that ends before the document must be empty: what is inside it would be lost.
+    /// Checks an element that ends before the document: it must be empty, because its content would be lost.
     fn element_ends(&mut self, tag: Tag<'s>) -> Result<(), Trouble> {
         let Some(open) = self
             .tags
@@ -241,7 +241,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    /// The bytes right behind a document: closers and stops are garbage, anything that continues an
+    /// Checks the bytes right behind a document: closers and full stops are garbage; anything that continues an
     /// expression or closes a string is not.
     fn end_of_document(&mut self) -> Result<(), Trouble> {
         let closers = if self.side == Side::Behind { "}]" } else { "" };
@@ -287,7 +287,7 @@ impl<'s> Scanner<'s> {
         }
         let end = self.text.trim_end();
         if self.side != Side::Before {
-            // It opened before the document ended.
+            // The quote opened before the document ended.
             if end.ends_with(['\'', '’']) {
                 return self.fault(Fault::Quotes);
             }
@@ -299,8 +299,8 @@ impl<'s> Scanner<'s> {
         if end.len() > 1 && end.ends_with(',') {
             return self.fault(Fault::Second);
         }
-        // `<function=name>` must hold the document and nothing else, and one tag may be the name of
-        // the tool: two are elements of a language that nobody has read.
+        // `<function=name>` must hold the document and nothing else. One unknown tag may be the name of the
+        // tool; two are elements of an unknown markup language.
         let (mut unknown, mut called) = (0, None);
         for (tag, behind) in &self.tags {
             unknown += usize::from(!tag.is_wrapper());

@@ -1,10 +1,10 @@
-//! How texts are read that mean different things in different places.
+//! Locale settings for strings that mean different things in different places.
 
 use countersign_contract::Language;
 use jiff::tz::TimeZone;
 
-/// What the request says about its author: numbers and dates are read by it, and issues are written in its
-/// language.
+/// Locale, time zone and language of the request: numbers and dates are read by them, and issues are written in
+/// the language.
 ///
 /// # Example
 ///
@@ -16,24 +16,24 @@ use jiff::tz::TimeZone;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// `None` where nobody knows what a comma means.
+    /// `None` if the locale, and with it the meaning of a comma, is unknown.
     decimal_comma: Option<bool>,
     timezone: Option<TimeZone>,
     language: Language,
 }
 
-/// Languages whose people write a decimal comma; English, Chinese, Japanese and Korean are not here.
+/// Languages with a decimal comma; English, Chinese, Japanese and Korean are not among them.
 const DECIMAL_COMMA: [&str; 33] = [
     "af", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr",
     "hu", "id", "is", "it", "lt", "lv", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sv",
     "tr",
 ];
 
-/// Regions of those languages that write a decimal point.
+/// Regions of those languages with a decimal point.
 const DECIMAL_POINT_REGIONS: [&str; 5] = ["MX", "US", "GT", "PR", "CH"];
 
 impl Reading {
-    /// From a BCP 47 locale and an IANA time zone; what is not known is left out.
+    /// Creates a reading from a BCP 47 locale and an IANA time zone; unknown ones are ignored.
     pub fn new(locale: Option<&str>, timezone: Option<&str>) -> Self {
         let decimal_comma = locale.map(|locale| {
             let mut parts = locale.split(['-', '_']);
@@ -52,22 +52,22 @@ impl Reading {
         }
     }
 
-    /// With issues in another language than that of the locale.
+    /// Sets another language for the issues than that of the locale.
     pub fn speaking(self, language: Language) -> Self {
         Self { language, ..self }
     }
 
-    /// Whether `3,14` is a number here.
+    /// True if `3,14` is a number in this locale.
     pub fn has_decimal_comma(&self) -> bool {
         self.decimal_comma == Some(true)
     }
 
-    /// Whether `1,234` may mean a thousand and more as well as one and a bit: nothing says whose number it is.
+    /// True if `1,234` may be either a grouped number or a decimal, because the locale is unknown.
     pub(crate) fn is_comma_unknown(&self) -> bool {
         self.decimal_comma.is_none()
     }
 
-    /// The language of the issues; of their messages only, never of a code or a value.
+    /// Returns the language of the issues' messages; codes and values have none.
     pub fn language(&self) -> Language {
         self.language
     }

@@ -1,12 +1,12 @@
-//! Trees as JSON text.
+//! Rendering of trees as JSON text.
 
 use serde_json::Value;
 
 use crate::number::Decimal;
 use crate::tree::{Kind, NodeId, Tree};
 
-/// The JSON text of a value, numbers as they were spelt. The depth of a tree is bounded by
-/// [`Limits`](crate::Limits), and so is this recursion.
+/// Writes the JSON text of a value, with numbers as they were spelt. [`Limits`](crate::Limits) bound the depth
+/// of a tree, and thus this recursion.
 pub(crate) fn json(tree: &Tree<'_>, id: NodeId, out: &mut String) {
     match tree.kind(id) {
         Kind::Null => out.push_str("null"),
@@ -39,8 +39,8 @@ pub(crate) fn json(tree: &Tree<'_>, id: NodeId, out: &mut String) {
     }
 }
 
-/// A text that is the same for equal values: keys sorted, numbers by value. For comparing, not for
-/// hashing: that is what canonical JSON is for.
+/// Writes a text that is the same for equal values: keys sorted, numbers by value. It is for comparing, not for
+/// hashing: canonical JSON is for that.
 pub(crate) fn comparable(tree: &Tree<'_>, id: NodeId, out: &mut String) {
     match tree.kind(id) {
         Kind::Number => match Decimal::parse(tree.text(id)) {
@@ -74,7 +74,7 @@ pub(crate) fn comparable(tree: &Tree<'_>, id: NodeId, out: &mut String) {
     }
 }
 
-/// [`comparable`] of a value that is no tree, for the members of an enum.
+/// Same as [`comparable`] for a JSON value, for the members of an enum.
 pub(crate) fn of_value(value: &Value) -> String {
     let text = value.to_string();
     match crate::strict::parse(&text, &crate::Limits::default()) {
@@ -83,12 +83,12 @@ pub(crate) fn of_value(value: &Value) -> String {
             comparable(&document.tree, document.root, &mut out);
             out
         }
-        // Larger than anything that a call could send: nothing equals it.
+        // Larger than anything that a call could send, so nothing equals it.
         Err(_) => text,
     }
 }
 
-/// A text as a JSON string.
+/// Writes a string as a JSON string.
 pub(crate) fn quote(text: &str, out: &mut String) {
     out.push('"');
     if !text

@@ -1,5 +1,5 @@
-//! What happened, for whoever reads it: events become issues with a path, an excerpt of what came,
-//! what it became, what was expected and one sentence.
+//! Reports: turns events into issues with a path, an excerpt, the new value, the expected value and one
+//! sentence.
 
 use countersign_contract::parameter::Sensitivity;
 use countersign_contract::{Issue, IssueCode, Language, Message, Severity};
@@ -13,10 +13,10 @@ use crate::tolerant::SyntaxEvent;
 use crate::tree::{Kind, NodeId, Span, Tree};
 use crate::words::{Say, sentence};
 
-/// The longest excerpt of the raw text.
+/// Maximum length of an excerpt of the raw text, in bytes.
 const EXCERPT_BYTES_MAX: usize = 200;
 
-/// Something about the text as a whole, as facts.
+/// A fact about the text as a whole.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) code: IssueCode,
@@ -40,7 +40,7 @@ impl Finding {
         }
     }
 
-    /// The facts as an issue in a language.
+    /// Turns the facts into an issue in a language.
     pub(crate) fn issue(self, language: Language) -> Issue {
         let message = match self.message {
             Some(message) => message.text(language),
@@ -61,9 +61,9 @@ pub(crate) struct Report<'p> {
     language: Language,
     issues: Vec<Issue>,
     left_out: usize,
-    /// The optional parameters that the tool is told of.
+    /// Optional parameters that are reported to the tool.
     unreadable: Vec<Unreadable>,
-    /// Whether the excerpts may quote the text: not where a declared parameter is sensitive.
+    /// True if excerpts may quote the text: no declared parameter is sensitive.
     quotes: bool,
 }
 
@@ -74,7 +74,8 @@ impl<'p> Report<'p> {
         limits: &'p Limits,
         language: Language,
     ) -> Self {
-        // Syntax events stand anywhere in the text, so one sensitive parameter silences them all.
+        // Syntax events can be anywhere in the text, so one sensitive parameter suppresses the excerpts of all
+        // of them.
         Self {
             raw,
             limits,
@@ -86,8 +87,7 @@ impl<'p> Report<'p> {
         }
     }
 
-    /// Lists a finding; where the list is full, it takes the place of a lesser one. The gravest is
-    /// therefore always listed.
+    /// Lists a finding. If the list is full, it replaces a lesser one, so that the gravest is always listed.
     pub(crate) fn add(&mut self, finding: Finding) {
         if self.makes_room(finding.code.severity()) {
             self.push(finding.issue(self.language));
@@ -101,7 +101,7 @@ impl<'p> Report<'p> {
         self.issues.push(issue);
     }
 
-    /// A refusal always says what was expected, what came and what to send instead.
+    /// Completes a refusal: it always says what was expected, what came and what to send instead.
     fn complete(&self, issue: &mut Issue) {
         let expected = issue
             .expected
@@ -123,7 +123,7 @@ impl<'p> Report<'p> {
         }
     }
 
-    /// Whether an issue of this severity is listed; a lesser one goes if it must.
+    /// True if an issue of this severity can be listed; removes a lesser one if the list is full.
     fn makes_room(&mut self, severity: Severity) -> bool {
         if self.issues.len() < self.limits.issues() {
             return true;
@@ -154,14 +154,14 @@ impl<'p> Report<'p> {
         }
     }
 
-    /// All events of an outcome, in order.
+    /// Adds all events of an outcome, in order.
     pub(crate) fn trail(&mut self, tree: &Tree<'_>, schema: &Schema, trail: &Trail, from: TrailId) {
         trail.visit(from, |path, event| {
             if let Some(unread) = event.unread {
                 let unreadable = self.unreadable(tree, schema, trail, path, unread);
                 self.unreadable.push(unreadable);
             }
-            // Writing an issue takes its whole path, so those that are only counted are not written.
+            // An issue needs its whole path, so events that are only counted get none.
             if !self.makes_room(event.code.severity()) {
                 return;
             }
@@ -178,7 +178,7 @@ impl<'p> Report<'p> {
         });
     }
 
-    /// What the tool is told of a parameter that it does not get.
+    /// Builds the report about a parameter that the tool does not get.
     fn unreadable(
         &self,
         tree: &Tree<'_>,
@@ -214,12 +214,12 @@ impl<'p> Report<'p> {
         }
     }
 
-    /// The parameters that the tool is told of, in the order of the text.
+    /// Returns the parameters that are reported to the tool, in the order of the text.
     pub(crate) fn take_unreadable(&mut self) -> Vec<Unreadable> {
         std::mem::take(&mut self.unreadable)
     }
 
-    /// The issues, refusals first, with a count of those that were left out.
+    /// Returns the issues, refusals first, with a count of those that were left out.
     pub(crate) fn finish(mut self) -> Vec<Issue> {
         self.issues
             .sort_by_key(|issue| issue.severity != Severity::Error);
@@ -271,7 +271,7 @@ impl<'p> Report<'p> {
         issue
     }
 
-    /// The sentence of an event; of a refusal with what was expected and what came.
+    /// Builds the sentence of an event; for a refusal with the expected and the actual value.
     fn message(
         &self,
         tree: &Tree<'_>,
@@ -323,7 +323,7 @@ impl<'p> Report<'p> {
     }
 }
 
-/// The value an event made, unless it is long.
+/// Returns the value that an event made, unless it is long.
 fn shown(tree: &Tree<'_>, node: NodeId) -> Option<Value> {
     match tree.kind(node) {
         Kind::Null => Some(Value::Null),
@@ -344,7 +344,7 @@ fn shown(tree: &Tree<'_>, node: NodeId) -> Option<Value> {
     }
 }
 
-/// The start of a text, cut at a character.
+/// Returns the start of a text, cut at a character boundary.
 fn excerpt(text: &str) -> String {
     if text.len() <= EXCERPT_BYTES_MAX {
         return text.to_owned();
@@ -369,7 +369,7 @@ fn pointer(tree: &Tree<'_>, path: &[Step]) -> String {
 }
 
 impl Schema {
-    /// The highest sensitivity on the way down a path.
+    /// Returns the highest sensitivity along a path.
     fn sensitivity_at(&self, tree: &Tree<'_>, path: &[Step]) -> Sensitivity {
         if !self.has_sensitive() {
             return Sensitivity::Public;
@@ -389,8 +389,8 @@ impl Schema {
             };
             found = found.max(here.map_or(Sensitivity::Public, |id| self.rules(id).sensitivity));
         }
-        // An excerpt of a container quotes what is inside it, and below a union the way is not
-        // known: then what is sensitive anywhere is sensitive here.
+        // An excerpt of a container quotes its content, and below a union the schema is not known: then any
+        // sensitive parameter makes this one sensitive.
         let scalar = here.is_some_and(|id| self.rules(id).is_scalar());
         if scalar {
             found

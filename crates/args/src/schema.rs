@@ -1,4 +1,4 @@
-//! A JSON Schema, prepared: an arena of rules that validation, coercion and the tolerant reader walk.
+//! A compiled JSON Schema: an arena of rules for validation, coercion and the tolerant reader.
 
 mod compile;
 mod keyword;
@@ -39,7 +39,7 @@ impl Types {
     pub(crate) const ANY: Self = Self(127);
     pub(crate) const NEVER: Self = Self(0);
 
-    /// The single types in the order in which a union tries them.
+    /// Single types in the order in which a union tries them.
     pub(crate) const SINGLE: [Self; 7] = [
         Self::NULL,
         Self::BOOLEAN,
@@ -54,7 +54,7 @@ impl Types {
         self.0 & other.0 == other.0 && other.0 != 0
     }
 
-    /// Whether the two have a type in common.
+    /// True if the two have a type in common.
     const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -63,7 +63,7 @@ impl Types {
         Self(self.0 | other.0)
     }
 
-    /// Whether more than one kind of value is meant.
+    /// True if more than one kind of value is allowed.
     pub(crate) const fn is_union(self) -> bool {
         let numbers_as_one = if self.has(Self::NUMBER) {
             self.0 & !Self::FRACTION.0
@@ -73,7 +73,7 @@ impl Types {
         numbers_as_one.count_ones() > 1
     }
 
-    /// As a message names it.
+    /// Describes the types for a message.
     pub(crate) fn describe(self, language: Language) -> String {
         if self == Self::ANY {
             return Say::AnyValue.text(language);
@@ -97,7 +97,7 @@ impl Types {
     }
 }
 
-/// A prepared schema.
+/// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
     rules: Vec<Rules>,
@@ -108,13 +108,13 @@ pub(crate) struct Schema {
     shown: Vec<Shown>,
 }
 
-/// A default or an example: a value that a declaration shows to those who read it.
+/// A default or an example in a declaration.
 #[derive(Debug)]
 pub(crate) struct Shown {
     /// JSON pointer into the schema.
     pub(crate) path: String,
     pub(crate) json: String,
-    /// What it is declared for.
+    /// Schema that it is declared for.
     pub(crate) schema: SchemaId,
 }
 
@@ -127,7 +127,6 @@ impl Schema {
         &self.rules[id as usize]
     }
 
-    /// The declared defaults and examples.
     /// True if a value of this schema may have a member of this name, in any spelling.
     pub(crate) fn knows(&self, id: SchemaId, name: &str) -> bool {
         self.some_object(id, &|object| {
@@ -166,23 +165,23 @@ impl Schema {
         &self.shown
     }
 
-    /// Whether an accepted value may still be worth a remark.
+    /// True if an accepted value may still need an issue.
     pub(crate) fn has_remarks(&self) -> bool {
         self.remarks
     }
 
-    /// Whether one value may meet the same schema more than once.
+    /// True if one value may be checked against the same schema more than once.
     pub(crate) fn has_branches(&self) -> bool {
         self.branches
     }
 
-    /// Whether any parameter says something about a person, or is a secret.
+    /// True if any parameter is personal data or a secret.
     pub(crate) fn has_sensitive(&self) -> bool {
         self.sensitive
     }
 }
 
-/// Everything one schema object asks for.
+/// All rules of one schema object.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) types: Types,
@@ -197,7 +196,8 @@ pub(crate) struct Rules {
     pub(crate) one_of: Vec<SchemaId>,
     pub(crate) not: Option<SchemaId>,
     pub(crate) condition: Option<Condition>,
-    /// Where the node differs from its tool: must the value be of its own type already?
+    /// Overrides the tool's strictness: true if the value must already be of its own type. `None` if the tool
+    /// decides.
     pub(crate) strict: Option<bool>,
     pub(crate) truncate: bool,
     pub(crate) sensitivity: Sensitivity,
@@ -210,19 +210,19 @@ impl Default for Types {
 }
 
 impl Rules {
-    /// Whether other schemas apply to the very same value.
+    /// True if other schemas apply to the same value.
     pub(crate) fn is_composed(&self) -> bool {
         !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
             || self.not.is_some()
             || self.condition.is_some()
     }
 
-    /// Whether only texts, numbers, booleans and null are wanted.
+    /// True if only strings, numbers, booleans and null are allowed.
     pub(crate) fn is_scalar(&self) -> bool {
         !self.is_composed() && !self.types.meets(Types::ARRAY.with(Types::OBJECT))
     }
 
-    /// What is expected here, in words.
+    /// Describes the expected value.
     pub(crate) fn describe(&self, language: Language) -> String {
         if let Some(allowed) = &self.allowed {
             return allowed.expected().text(language);
@@ -252,9 +252,9 @@ pub(crate) struct Condition {
 #[derive(Debug)]
 pub(crate) struct Allowed {
     pub(crate) members: Vec<Member>,
-    /// Folded aliases and the member each stands for.
+    /// Folded aliases, each with the index of its member.
     pub(crate) aliases: Vec<(String, usize)>,
-    /// Whether another spelling is brought to the declared one.
+    /// True if another spelling is changed to the declared one.
     pub(crate) folds: bool,
 }
 
@@ -262,7 +262,7 @@ pub(crate) struct Allowed {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) kind: Kind,
-    /// The text, or the number as it is spelt in the schema.
+    /// The string, or the number as it is spelt in the schema.
     pub(crate) text: String,
     pub(crate) number: Option<Decimal>,
     pub(crate) folded: String,
@@ -321,7 +321,7 @@ impl NumberRules {
     }
 }
 
-/// Bounds on texts.
+/// Bounds on strings.
 #[derive(Debug, Default)]
 pub(crate) struct TextRules {
     pub(crate) min_length: Option<usize>,
@@ -330,7 +330,7 @@ pub(crate) struct TextRules {
     pub(crate) format: Option<Format>,
 }
 
-/// A regular expression and how the schema spelt it.
+/// A regular expression with its source in the schema.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) source: String,
@@ -357,30 +357,30 @@ pub(crate) struct Contains {
 }
 
 impl ListRules {
-    /// The schema of the item at an index.
+    /// Returns the schema of the item at an index.
     pub(crate) fn item(&self, index: usize) -> Option<SchemaId> {
         self.prefix.get(index).copied().or(self.items)
     }
 }
 
-/// What objects are made of.
+/// Rules for objects.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectRules {
     pub(crate) properties: Vec<Property>,
-    /// How many of the properties are required.
+    /// Number of required properties.
     pub(crate) required_count: usize,
-    /// By name, where there are too many to compare one by one.
+    /// Indexes by name, if there are too many properties to compare one by one.
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) patterns: Vec<(Pattern, SchemaId)>,
     pub(crate) additional: Additional,
-    /// Required names that are no declared properties.
+    /// Required names that are not declared properties.
     pub(crate) also_required: Vec<String>,
     pub(crate) names: Option<SchemaId>,
     pub(crate) min_members: usize,
     pub(crate) max_members: Option<usize>,
     pub(crate) dependent_required: Vec<(String, Vec<String>)>,
     pub(crate) dependent_schemas: Vec<(String, SchemaId)>,
-    /// Names that the schemas beside this one declare for the same object.
+    /// Names that other schemas declare for the same object.
     pub(crate) known_beside: Vec<String>,
 }
 
@@ -392,42 +392,44 @@ pub(crate) struct Property {
     pub(crate) schema: SchemaId,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
-    /// Where it differs from the tool's own.
+    /// Overrides the tool's rule; `None` if the tool decides.
     pub(crate) on_optional_error: Option<OnOptionalError>,
 }
 
 impl Property {
-    /// True if the tool gets it as absent, with the error and the text, where it cannot be read.
+    /// True if a value that cannot be read counts as absent and is reported to the tool with its errors and its
+    /// text.
     pub(crate) fn tells(&self, policy: BindPolicy) -> bool {
         let rule = self.on_optional_error.unwrap_or(policy.on_optional_error);
         !self.required && rule == OnOptionalError::Tell
     }
 }
 
-/// What becomes of members that are not declared.
+/// Handling of members that are not declared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Additional {
-    /// Welcome: nothing is declared, or the schema says so in so many words.
+    /// Accepted: nothing is declared, or the schema allows them explicitly.
     #[default]
     Welcome,
-    /// Left to a schema beside this one.
+    /// Decided by another schema for the same object.
     Elsewhere,
-    /// Properties are declared and nothing is said about others: refused or dropped by policy.
+    /// Properties are declared and nothing is said about others: the policy keeps, drops or refuses them.
     Unexpected,
-    /// `additionalProperties: false`: whatever is not declared right here.
+    /// `additionalProperties: false`: members that are not declared in this schema are refused, or dropped by policy.
     Refused,
-    /// `unevaluatedProperties: false`: whatever is not declared here or in a schema beside it.
+    /// `unevaluatedProperties: false`: the same for members that are declared neither here nor in another schema for
+    /// the same object.
     Unevaluated,
-    /// They have a schema.
+    /// Checked against a schema.
     Typed(SchemaId),
 }
 
 impl ObjectRules {
-    /// How many properties are compared one by one before a table is used.
+    /// Maximum number of properties that are compared one by one; above it a table is used.
     const SCAN_MAX: usize = 12;
 
-    /// The property of this very name. `hint` is where it is likely to stand: callers send members
-    /// in the declared order.
+    /// Returns the index of the property with exactly this name. `hint` is its likely index: callers send
+    /// members in the declared order.
     pub(crate) fn position(&self, name: &str, hint: usize) -> Option<usize> {
         if self
             .properties
@@ -450,7 +452,7 @@ impl ObjectRules {
             .and_then(|at| self.properties.get(at))
     }
 
-    /// The schema of a member: declared, by pattern, or additional.
+    /// Returns the schema of a member: declared, by pattern, or additional.
     pub(crate) fn member_schema(&self, name: &str) -> Option<SchemaId> {
         if let Some(property) = self.property(name) {
             return Some(property.schema);
@@ -468,8 +470,8 @@ impl ObjectRules {
         }
     }
 
-    /// Whether a member of this name needs no property of its own here. What JSON Schema calls
-    /// additional is decided by this schema alone, whatever stands beside it.
+    /// True if this schema covers a member of this name. JSON Schema decides about additional members in this
+    /// schema alone, so names that other schemas declare do not count for those keywords.
     pub(crate) fn knows(&self, name: &str) -> bool {
         let alone = matches!(self.additional, Additional::Refused | Additional::Typed(_));
         self.position(name, 0).is_some()
@@ -480,8 +482,8 @@ impl ObjectRules {
             || (!alone && self.known_beside.iter().any(|known| known == name))
     }
 
-    /// The declared property that another spelling of its name means: an alias, or the only one
-    /// that folds to the same.
+    /// Returns the declared property that another spelling of its name means: an alias, or the only one that
+    /// folds to the same.
     pub(crate) fn respelt(&self, name: &str) -> Option<(&Property, bool)> {
         if let Some(property) = self
             .properties

@@ -1,9 +1,8 @@
-//! A call while it still arrives: a push reader that is fed with deltas and shows only what no later
-//! byte can change.
+//! A call while it still arrives: a push parser that takes deltas and shows only what no later byte can change.
 //!
-//! It follows strict JSON. At the first byte that is not, it falls silent: what it has shown stays
-//! true, and [`Stream::finish`] binds the whole text with every repair. A value is shown when the
-//! declaration accepts it as it is; a plain text is shown as far as it has arrived.
+//! It follows strict JSON. At the first byte that is not, it stops showing anything: what it has shown stays
+//! true, and [`Stream::finish`] binds the whole text with every repair. A value is shown when the declaration
+//! accepts it as it is; a plain text is shown as far as it has arrived.
 
 use std::collections::HashSet;
 
@@ -19,11 +18,11 @@ use crate::report::Finding;
 use crate::schema::{Schema, SchemaId, Types};
 use crate::words::Say;
 
-/// The longest path that is shown. Every event carries its path, so that a long name around many
-/// values would be written once for each.
+/// Maximum length of a path that is shown. Every event has its path, so a long name around many values would be
+/// written once for each.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// Something that has become certain.
+/// A part of the call that no later byte can change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamEvent {
     /// A member's name is complete.
@@ -31,18 +30,18 @@ pub enum StreamEvent {
         /// JSON pointer of the member.
         path: String,
     },
-    /// A text has grown.
+    /// A string has grown.
     TextAppended {
-        /// JSON pointer of the text.
+        /// JSON pointer of the string.
         path: String,
-        /// What was added.
+        /// The added part.
         text: String,
     },
     /// A value is complete and the declaration accepts it.
     ValueReady {
         /// JSON pointer of the value.
         path: String,
-        /// Its JSON text.
+        /// JSON text of the value.
         json: String,
     },
     /// A container is closed.
@@ -52,16 +51,16 @@ pub enum StreamEvent {
     },
 }
 
-/// Why a model stopped writing.
+/// Reason why a model stopped writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// It was done.
+    /// The model was done.
     Complete,
-    /// It ran out of tokens: whatever the text looks like, a part of it is missing.
+    /// The model ran out of tokens: whatever the text looks like, a part of it is missing.
     Truncated,
 }
 
-/// The arguments of one call, as they arrive.
+/// The arguments of one call while they arrive.
 ///
 /// # Example
 ///
@@ -90,35 +89,35 @@ pub struct Stream {
     binder: Binder,
     reading: Reading,
     raw: String,
-    /// How much of `raw` has been read.
+    /// Number of bytes of `raw` that have been read.
     at: usize,
     state: State,
     stack: Vec<Frame>,
-    /// The text that is being read, as far as it is decoded.
+    /// The string that is being read, as far as it is decoded.
     text: String,
-    /// JSON of what is certain; containers in it are still open.
+    /// JSON that no later byte can change; its containers are still open.
     shown: String,
     /// Closers of the containers that are open in `shown`, innermost last.
     open: Vec<char>,
-    /// A text that ended where it may still turn out to go on.
+    /// A string that has ended but may still turn out to go on.
     pending: Option<Pending>,
     events: Vec<StreamEvent>,
 }
 
-/// A text that is complete in strict JSON. Where what follows is not strict JSON, its closing quote
-/// may have been an inner one, so it is complete only once a key, an item or a closer follows.
+/// A value that is complete in strict JSON. If what follows is not strict JSON, a string's closing quote may
+/// have been an inner one, so a value is complete only when a key, an item or a closer follows.
 #[derive(Debug)]
 struct Pending {
     json: String,
     key: String,
     path: String,
-    /// Whether the declaration accepts it as it is.
+    /// True if the declaration accepts the value as it is.
     certain: bool,
-    /// Whether it may be shown already as the start of a text.
+    /// True if it may already be shown as the start of a string.
     as_text: bool,
 }
 
-/// What the next byte belongs to.
+/// Grammar position of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before the document.
@@ -132,7 +131,7 @@ enum State {
     Colon,
     /// Inside a key.
     KeyText,
-    /// Inside a text.
+    /// Inside a string.
     Text,
     /// Inside a number or a literal that began at this byte.
     Token(usize),
@@ -140,7 +139,7 @@ enum State {
     AfterValue,
     /// The document is closed; only white space may follow.
     Done,
-    /// The text is not strict JSON, or beyond a limit: nothing more is shown.
+    /// The text is not strict JSON, or is beyond a limit: nothing more is shown.
     Silent,
 }
 
@@ -153,14 +152,14 @@ enum State {
 struct Frame {
     object: bool,
     schema: Option<SchemaId>,
-    /// Whether it stands in what is shown.
+    /// True if the container is in the shown JSON.
     opened: bool,
-    /// Whether more of it may be shown: a list stops at the first item that is not certain.
+    /// True if more of it may be shown: a list stops at the first item that is not certain.
     shown: bool,
-    /// Whether everything of it is shown.
+    /// True if all of it is shown.
     whole: bool,
     count: usize,
-    /// Whether something of it is shown, so that the next needs a comma.
+    /// True if a part of it is shown, so that the next one needs a comma.
     any_shown: bool,
     key: String,
     keys: HashSet<String>,
@@ -192,11 +191,11 @@ impl Binder {
 }
 
 impl Stream {
-    /// Takes the next piece and tells what became certain with it.
+    /// Adds the next piece. Returns the events that became certain with it.
     pub fn push(&mut self, delta: &str) -> Vec<StreamEvent> {
         let most = self.binder.limits().raw_bytes();
         let room = (most + 1).saturating_sub(self.raw.len());
-        // One byte beyond the limit is kept, so that finish() refuses; the rest is not stored.
+        // One byte beyond the limit is kept, so that `finish()` refuses; the rest is not stored.
         let mut end = delta.len().min(room);
         while !delta.is_char_boundary(end) {
             end += 1;
@@ -213,7 +212,7 @@ impl Stream {
         std::mem::take(&mut self.events)
     }
 
-    /// What is certain so far; none before the document has started.
+    /// Returns the part that no later byte can change; `None` before the document has started.
     pub fn snapshot(&self) -> Option<Value> {
         if self.shown.is_empty() {
             return None;
@@ -232,13 +231,13 @@ impl Stream {
         serde_json::from_str(&json).ok()
     }
 
-    /// The raw text so far, byte for byte.
+    /// Returns the raw text so far, byte for byte.
     pub fn raw(&self) -> &str {
         &self.raw
     }
 
-    /// Binds the whole text: the authoritative answer. A text that was cut off is incomplete,
-    /// whatever it looks like.
+    /// Binds the whole text: the authoritative result. A text that was cut off is incomplete, whatever it looks
+    /// like.
     pub fn finish(self, reason: StopReason) -> Bound {
         let mut bound = self.binder.bind_with(&self.raw, &self.reading);
         if reason == StopReason::Truncated && bound.status.is_executable() {
@@ -255,7 +254,7 @@ impl Stream {
         bound
     }
 
-    /// Reads one token or a part of one; false where more bytes are needed.
+    /// Reads one token or a part of one. False if more bytes are needed.
     fn step(&mut self) -> bool {
         match self.state {
             State::Text | State::KeyText => return self.string(),
@@ -310,7 +309,7 @@ impl Stream {
         self.state = state;
     }
 
-    /// The inside of a string, up to its end or to the last byte that is certain.
+    /// Reads the inside of a string, up to its end or to the last certain byte.
     fn string(&mut self) -> bool {
         let added_from = self.text.len();
         loop {
@@ -336,7 +335,7 @@ impl Stream {
                             self.text.push(character);
                             self.at += width;
                         }
-                        // A surrogate pair takes twelve bytes; with fewer it may still be whole.
+                        // A surrogate pair takes twelve bytes; with fewer, the rest may still come.
                         None if escape.len() < 12 => {
                             self.appended(added_from);
                             return false;
@@ -371,7 +370,7 @@ impl Stream {
         if self.state == State::KeyText {
             let key = std::mem::take(&mut self.text);
             match self.stack.last_mut() {
-                // A name that stands there twice has no certain value.
+                // A name that occurs twice has no certain value.
                 Some(frame) if frame.keys.contains(&key) => self.state = State::Silent,
                 Some(frame) => {
                     frame.key.clone_from(&key);
@@ -392,7 +391,7 @@ impl Stream {
         self.state = State::AfterValue;
     }
 
-    /// A number or a literal: certain only once something else follows it.
+    /// Reads a number or a literal: it is certain only when something else follows it.
     fn token(&mut self, start: usize) -> bool {
         let rest = self.raw.get(self.at..).unwrap_or_default();
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.');
@@ -412,7 +411,7 @@ impl Stream {
         true
     }
 
-    /// A number or a literal is complete.
+    /// Ends a number or a literal.
     fn value_ended(&mut self, json: &str) {
         self.pending = Some(self.ready(json.to_owned()));
         self.commit();
@@ -453,7 +452,7 @@ impl Stream {
         self.counted(pending.certain, pending.certain);
     }
 
-    /// One more value of the innermost container, shown or not, and whole or not.
+    /// Counts one more value of the innermost container, shown or not, and complete or not.
     fn counted(&mut self, shown: bool, whole: bool) {
         let Some(frame) = self.stack.last_mut() else {
             return;
@@ -552,8 +551,8 @@ impl Stream {
             .is_some_and(|frame| (byte == b'}') == frame.object)
     }
 
-    /// Whether the value that is being read may be shown at all: its container is, its name is
-    /// declared to the letter, or the container takes any name, and its path is of a usual length.
+    /// True if the value that is being read may be shown: its container is shown, its name is declared exactly
+    /// or the container accepts any name, and its path is not too long.
     fn shows_value(&self) -> bool {
         let Some(frame) = self.stack.last() else {
             return false;
@@ -563,8 +562,7 @@ impl Stream {
             && (!frame.object || self.binder.schema().takes_name(frame.schema, &frame.key))
     }
 
-    /// Whether a text may be shown before it is complete: only where nothing but a text is wanted
-    /// and nothing is asked of it.
+    /// True if a string may be shown before it is complete: strings are allowed, and no other rule applies.
     fn shows_text(&self) -> bool {
         self.shows_value()
             && self.value_schema().is_none_or(|id| {
@@ -576,7 +574,7 @@ impl Stream {
             })
     }
 
-    /// True if the value counts as absent where a later byte of it cannot be read.
+    /// True if the value counts as absent in case a later byte of it cannot be read.
     fn may_vanish(&self) -> bool {
         let frame = self.stack.last().filter(|frame| frame.object);
         let Some((frame, id)) = frame.and_then(|frame| Some((frame, frame.schema?))) else {
@@ -610,7 +608,7 @@ impl Stream {
         }
     }
 
-    /// What stands before the next shown value: a comma, and the key where it is a member.
+    /// Writes what precedes the next shown value: a comma, and the key of a member.
     fn lead_in(&self, key: &str, json: &mut String) {
         let Some(frame) = self.stack.last() else {
             return;
@@ -626,7 +624,7 @@ impl Stream {
 }
 
 impl Schema {
-    /// Whether a member of this very name can stand in an object without being renamed or refused.
+    /// True if an object accepts a member of exactly this name, neither renamed nor refused.
     fn takes_name(&self, id: Option<SchemaId>, name: &str) -> bool {
         let Some(object) = id.and_then(|id| self.rules(id).object.as_ref()) else {
             return true;

@@ -1,7 +1,6 @@
-//! The strict pass: JSON exactly as RFC 8259 has it, in one scan with an explicit stack.
+//! The strict pass: JSON exactly as in RFC 8259, in one scan with an explicit stack.
 //!
-//! Most calls end here. What is not strict JSON is handed to the tolerant reader; what is beyond a
-//! limit is not.
+//! Most calls end here. Text that is not strict JSON goes to the tolerant reader; text beyond a limit does not.
 
 use crate::limits::Limits;
 use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
@@ -11,23 +10,23 @@ use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
 pub(crate) struct Document<'r> {
     pub(crate) tree: Tree<'r>,
     pub(crate) root: NodeId,
-    /// Whether some object has a key twice; strict JSON allows it, we don't.
+    /// True if some object has a key twice; strict JSON allows it, the binder does not.
     pub(crate) duplicates: bool,
 }
 
-/// Why a text is not a document of strict JSON.
+/// Reason why a text is not a document of strict JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It is not JSON at this byte.
+    /// The text is not JSON at this byte.
     NotJson(usize),
-    /// It goes beyond this limit.
+    /// The text exceeds this limit.
     Limit(&'static str),
-    /// It has a name that `serde_json` reads as something else than a name.
+    /// The text has a name that `serde_json` does not read as a name.
     Reserved,
 }
 
-/// `serde_json` gives these names a meaning of its own: a text under one of them would become another
-/// value behind our back, so no call may have them.
+/// True for a name that `serde_json` reserves: a string under it would silently become another value, so no
+/// call may have it.
 pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with("$serde_json::private::")
 }
@@ -49,9 +48,9 @@ pub(crate) fn parse<'r>(raw: &'r str, limits: &Limits) -> Result<Document<'r>, S
     })
 }
 
-/// Reads the container that starts at `start` of a text into a tree, and gives back the byte behind
-/// it. Where the text is not the tree's own, `origin` is the part of the raw text that it was decoded from,
-/// at this depth. A tree that is given back with an error is as it was.
+/// Reads the container that starts at `start` of a text into a tree, and returns the byte behind it. If the
+/// text is not the tree's own, `origin` is the part of the raw text that it was decoded from, at this depth.
+/// After an error the tree is unchanged.
 pub(crate) fn container(
     tree: &mut Tree<'_>,
     text: &str,
@@ -81,7 +80,7 @@ struct Frame {
     object: bool,
 }
 
-/// What stands behind an opening bracket.
+/// Content behind an opening bracket.
 enum Opened {
     Empty(NodeId),
     /// A first value, under this key.
@@ -97,7 +96,7 @@ struct Reader<'t, 'r, 's> {
     bytes: &'s [u8],
     at: usize,
     tree: &'t mut Tree<'r>,
-    /// Set where the text is not the tree's own.
+    /// Set if the text is not the tree's own.
     origin: Option<Span>,
     base_depth: usize,
     limits: &'s Limits,
@@ -143,7 +142,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 self.attach(stack.last_mut(), node, key)?;
                 node
             };
-            // A value ended here: close what ends with it, up to the next comma.
+            // A value ended here: close the containers that end with it, up to the next comma.
             loop {
                 let Some(frame) = stack.last() else {
                     return Ok(done);
@@ -169,7 +168,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// A container opens here: it is empty, or its first value follows.
+    /// Opens a container: it is empty, or its first value follows.
     fn open(&mut self, stack: &mut Vec<Frame>, key: Str) -> Result<Opened, Stop> {
         let object = self.peek() == b'{';
         let kind = if object { Kind::Object } else { Kind::Array };
@@ -193,7 +192,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.next_key(object).map(Opened::First)
     }
 
-    /// The key of the next member; items have none.
+    /// Reads the key of the next member; items have none.
     fn next_key(&mut self, object: bool) -> Result<Str, Stop> {
         if object {
             self.member_key()
@@ -269,7 +268,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Ok(())
     }
 
-    /// A key with its colon; the white space before it is already skipped.
+    /// Reads a key with its colon; the white space before it is already skipped.
     fn member_key(&mut self) -> Result<Str, Stop> {
         if self.peek() != b'"' {
             return self.stop();
@@ -300,7 +299,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// A string from its first escape on; what came before is copied.
+    /// Reads a string from its first escape on; the part before it is copied.
     fn escaped_string(&mut self, start: usize) -> Result<Str, Stop> {
         let mark = self.tree.side_mark();
         let mut from = start;
@@ -328,7 +327,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// A piece of the text: of the raw one it is only pointed to.
+    /// Returns a piece of the text: a reference into the raw text, or a copy of a decoded one.
     fn piece(&mut self, start: usize, end: usize) -> Str {
         if self.origin.is_none() {
             Tree::raw_str(start, end)
@@ -365,7 +364,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Ok(())
     }
 
-    /// A container ends here.
+    /// Ends a container.
     fn end(&mut self, node: NodeId) {
         if self.origin.is_none() {
             self.tree.node_mut(node).span.end = self.at as u32;
@@ -382,7 +381,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// The byte here; 0 at the end, which no rule accepts.
+    /// Returns the byte here; 0 at the end, which no rule accepts.
     fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(0)
     }
@@ -396,7 +395,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 }
 
-/// Whether an object has a key twice: by comparing where it is small, by sorting where it is not.
+/// True if an object has a key twice. Small objects are compared pairwise, others sorted.
 pub(crate) fn has_duplicates(tree: &Tree<'_>, object: NodeId) -> bool {
     if tree.node(object).count <= 12 {
         let mut child = tree.node(object).first;

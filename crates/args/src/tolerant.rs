@@ -1,8 +1,8 @@
-//! The tolerant reader: one pass over what models write, with an explicit stack and a capped
-//! look-ahead, so that it is linear in its input.
+//! The tolerant reader: one pass over text as models write it, with an explicit stack and a capped look-ahead,
+//! so that it is linear in its input.
 //!
-//! It changes nothing about meaning: every liberty it takes is logged as a syntax event. What it
-//! cannot read as a container at all is not plausible and left to the caller.
+//! It does not change the meaning: every repair is logged as a syntax event. Text that cannot be read as a
+//! container at all is reported as implausible and left to the caller.
 
 mod ahead;
 mod bare;
@@ -27,30 +27,30 @@ use quote::Quote;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Read {
     pub(crate) node: NodeId,
-    /// The byte behind it.
+    /// Offset of the byte behind it.
     pub(crate) end: usize,
-    /// Whether it was closed; otherwise the text ended inside it.
+    /// True if it was closed; otherwise the text ended inside it.
     pub(crate) complete: bool,
-    /// Whether a name was read, be it without a value.
+    /// True if a name was read, even without a value.
     pub(crate) named: bool,
 }
 
-/// Why there is no container here.
+/// Reason why there is no container here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRead {
-    /// What stands here is no container; it was looked at up to this byte.
+    /// The text here is not a container; it was examined up to this byte.
     Implausible(usize),
     /// It began as a container and cannot be read on from this byte without guessing.
     Broken(usize, Fault),
-    /// A part was left out on purpose (`...`): there is no whole to read.
+    /// A part was left out on purpose (`...`), so the document is not complete.
     Elided,
-    /// It goes beyond this limit.
+    /// It exceeds this limit.
     Limit(&'static str),
-    /// It has a name that no call may have.
+    /// It has a reserved name.
     Reserved,
 }
 
-/// What the text of a container looks like from outside.
+/// Outer form of a container's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// `{…}` or `[…]`.
@@ -68,14 +68,14 @@ struct Frame {
     last: NodeId,
     closer: Closer,
     schema: Option<SchemaId>,
-    /// Whether a comma stands before what comes next.
+    /// True if a comma stands before the next token.
     comma: bool,
     /// True if the last value is a string without quotes.
     after_bare: bool,
     keys: key::Styles,
 }
 
-/// What ends a container.
+/// Closing token of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closer {
     Brace,
@@ -93,12 +93,12 @@ impl Closer {
     }
 }
 
-/// What comes next.
+/// Next step of the reader.
 enum Step {
     Value(Str),
     Key,
-    /// Whatever may stand behind a value. A step of its own, so that closers without an opener
-    /// do not nest calls.
+    /// Anything that may follow a value. It is a step of its own, so that closers without an opener do not nest
+    /// calls.
     Behind,
     Done(Read),
 }
@@ -115,17 +115,17 @@ pub(crate) struct Reader<'t, 'r, 's> {
     schema: &'s Schema,
     limits: &'s Limits,
     pub(crate) log: &'t mut SyntaxLog,
-    /// Set where `text` is not the raw text but was decoded from this part of it.
+    /// Set if `text` is not the raw text but was decoded from this part of it.
     origin: Option<Span>,
     at: usize,
     stack: Vec<Frame>,
-    /// How deep the text itself already stands inside containers.
+    /// Nesting depth of the text inside containers.
     base_depth: usize,
     white: filler::WhiteCache,
     lookaheads: usize,
-    /// The first place where a choice between two readings would have been a guess.
+    /// First place where a choice between two readings would have been a guess.
     broken: Option<(usize, Fault)>,
-    /// The first quote that was kept inside a string.
+    /// First quote that was kept inside a string.
     inner_quote: Option<usize>,
     /// True if a comma, a colon or a bracket was missing, or there was one too many.
     restructured: bool,
@@ -174,13 +174,13 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// The document stands inside the parentheses of a call.
+    /// Sets that the document stands inside the parentheses of a call.
     pub(crate) fn inside_call(mut self, call: bool) -> Self {
         self.call = call;
         self
     }
 
-    /// The text was decoded from this part of the raw text, at this depth.
+    /// Sets the part of the raw text that the text was decoded from, and its depth.
     pub(crate) fn decoded_from(mut self, origin: Span, base_depth: usize) -> Self {
         self.origin = Some(origin);
         self.base_depth = base_depth;
@@ -224,8 +224,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// A string with a quote inside it, or without quotes, is read only where nothing else was repaired: if
-    /// it ends somewhere else, a comma, a bracket or prose is missing or too many there.
+    /// Checks the result. A string with a quote inside it, or without quotes, is read only if nothing else was
+    /// repaired: if it ends at a wrong place, a comma, a bracket or prose is missing or surplus there.
     fn done(&self, read: Read, shape: Shape) -> Result<Read, NoRead> {
         match self.inner_quote {
             Some(at) if read.complete && (self.restructured || shape == Shape::Members) => {
@@ -241,7 +241,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// Reads the whole text as one value of any kind, for schemas whose root is no object.
+    /// Reads the whole text as one value of any kind, for schemas whose root is not an object.
     pub(crate) fn read_scalar(&mut self) -> Result<Read, NoRead> {
         self.at = 0;
         self.stack.clear();
@@ -267,7 +267,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// What stops a container that has members already is not prose with a brace in it.
+    /// Adjusts the reason for a container that already has members: then it is not prose with a brace in it.
     fn began(&self, stop: NoRead) -> NoRead {
         let empty = self.stack.len() <= 1
             && self
@@ -281,14 +281,14 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// Whether a member of the root object starts here.
+    /// True if a member of the root object starts here.
     pub(crate) fn starts_member(&mut self, at: usize) -> bool {
         let root = Some(self.schema.root);
         self.quoted_key_at(at)
             .is_some_and(|key| self.declares(root, key))
     }
 
-    /// A value starts here.
+    /// Reads the value that starts here.
     fn value(&mut self, key: Str) -> Result<Step, NoRead> {
         self.value_filler();
         let list = self.in_list();
@@ -320,7 +320,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         };
         let node = match node {
             Some(node) => node,
-            // Nothing stands where a value should: a list skips it, a member has no value.
+            // No value stands here: a list skips it, a member has no value.
             None if list => {
                 self.at = self.at.max(start + 1);
                 self.note(IssueCode::StrayText, start, self.at);
@@ -340,7 +340,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Ok(Step::Behind)
     }
 
-    /// Whether the parenthesis here opens a tuple and not a remark in a bare text.
+    /// True if the parenthesis here opens a tuple and not a remark in a bare string.
     fn is_tuple(&mut self) -> bool {
         let inside = self.skip_filler(self.at + 1);
         matches!(
@@ -349,7 +349,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         ) || Quote::at(self.rest(inside)).is_some()
     }
 
-    /// A key stands where an item should: the list was not closed, or the object not opened.
+    /// Handles a key in place of an item: the list was not closed, or the object not opened.
     fn list_ends_before_key(&mut self) -> Result<Step, NoRead> {
         let key = self.quoted_key_at(self.at).unwrap_or_default();
         let parent = self
@@ -371,7 +371,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Ok(Step::Key)
     }
 
-    /// Behind a value: a comma, a closer, or a comma that is missing.
+    /// Reads what follows a value: a comma, a closer, or a member or item without its comma.
     fn after_value(&mut self) -> Step {
         let list = self.in_list();
         self.filler();
@@ -402,7 +402,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// A bracket opens here.
+    /// Opens a container at a bracket.
     fn open(&mut self, key: Str, schema: Option<SchemaId>) -> Result<Step, NoRead> {
         let (kind, closer) = match self.byte() {
             b'{' => (Kind::Object, Closer::Brace),
@@ -444,7 +444,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         })
     }
 
-    /// A closing bracket stands here: it ends the container it fits, and those inside it.
+    /// Handles a closing bracket: it ends the container it fits, and those inside it.
     fn close(&mut self) -> Step {
         let closer = match self.byte() {
             b'}' => Closer::Brace,
@@ -458,8 +458,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             Closer::Bracket | Closer::Tuple | Closer::End => frame.closer == closer,
         };
         let found = self.stack.iter().rposition(ends);
-        // A closer that would end the document although its members go on is one too many, or of
-        // the wrong kind: then it ends the innermost container.
+        // A closer that would end the document although its members go on is surplus, or of the wrong kind:
+        // then it ends the innermost container.
         let innermost = self.stack.len() - 1;
         let goes_on = found.is_none_or(|depth| depth == 0) && self.members_go_on(self.at + 1);
         let depth = match found {
@@ -484,7 +484,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             }
             let Some(frame) = self.stack.pop() else { break };
             self.check_placeholder(&frame, start);
-            // An object that another bracket closes may lack more than its own.
+            // An object that another bracket closes may lack more than its own bracket.
             if frame.closer == Closer::Brace && closer != Closer::Brace {
                 self.breaks(start, Fault::Unreadable);
             }
@@ -502,7 +502,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Step::Behind
     }
 
-    /// `[your name]` where no list is wanted is a placeholder, not a list of one.
+    /// Refuses `[your name]` where no list is wanted: it is a placeholder, not a list of one item.
     fn check_placeholder(&mut self, frame: &Frame, at: usize) {
         let lone = frame.closer.is_list() && frame.after_bare;
         let wanted = frame
@@ -513,7 +513,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// The text ended inside something.
+    /// Ends the read because the text ended inside something.
     fn ended(&self) -> Step {
         let node = self.stack.first().map_or(NONE, |root| root.node);
         Step::Done(Read {
@@ -524,7 +524,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         })
     }
 
-    /// Whether members of the document follow its closer, which ends before this byte.
+    /// True if members of the document follow its closer, which ends before this byte.
     pub(crate) fn members_go_on(&mut self, behind: usize) -> bool {
         let mut next = self.skip_filler(behind);
         let comma = self.byte_at(next) == b',';
@@ -567,12 +567,12 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         Ok(())
     }
 
-    /// Nothing separates what follows from the value before it. Behind a string without quotes that
-    /// is a guess: it may be a part of the string.
+    /// Logs a missing comma. Behind a string without quotes it is a guess: what follows may be a part of the
+    /// string.
     fn missing_comma(&mut self) {
         self.restructure(IssueCode::MissingComma, self.at, self.at);
-        // `"a," "b"`: comma and quote have changed places. A comment may be the rest of a string, and have
-        // the comma in it.
+        // `"a," "b"`: comma and quote are swapped. A comment may be the rest of a string, and contain the
+        // comma.
         let before = self.slice(0, self.at).trim_end();
         let swapped = before.strip_suffix(['"', '\'']);
         if self.commented || swapped.is_some_and(|text| text.ends_with(',')) {
@@ -583,14 +583,14 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// Notes a liberty about what belongs to what.
+    /// Logs a repair of the structure.
     fn restructure(&mut self, code: IssueCode, start: usize, end: usize) {
         self.restructured = true;
         self.note(code, start, end);
     }
 
-    /// Whether every member of a document is declared, or it is a call whose arguments are: where the
-    /// structure was repaired, others may have lost their place.
+    /// True if every member of a document is declared, or it is a call whose arguments are: if the structure
+    /// was repaired, others may have lost their place.
     pub(crate) fn is_one_thing(&self, document: NodeId) -> bool {
         let declared = |node: NodeId| {
             let mut members = self.tree.children(node);
@@ -607,7 +607,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         !self.log.is_new(IssueCode::ValueUnquoted)
     }
 
-    /// Notes that the text is refused; the first reason counts.
+    /// Records that the text is refused; the first reason counts.
     fn breaks(&mut self, at: usize, fault: Fault) {
         self.broken.get_or_insert((at, fault));
     }
@@ -617,7 +617,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.at += 1;
     }
 
-    /// Where something stands in the raw text.
+    /// Returns a range in the raw text.
     fn span(&self, start: usize, end: usize) -> Span {
         self.origin.unwrap_or(Span::new(start, end))
     }
@@ -632,7 +632,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// The JSON pointer of the innermost open container.
+    /// Returns the JSON pointer of the innermost open container.
     fn path(&self) -> String {
         let mut path = String::new();
         for pair in self.stack.windows(2) {
@@ -670,8 +670,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.byte_at(self.at)
     }
 
-    /// The punctuation at a place and its width; the full-width forms of Chinese text are read as
-    /// what they stand for.
+    /// Returns the punctuation at an offset and its width; full-width forms of Chinese text are read as their
+    /// ASCII equivalents.
     fn punctuation(&self, at: usize) -> (u8, usize) {
         match self.rest(at) {
             [0xef, 0xbc, 0x9a, ..] => (b':', 3),
@@ -680,7 +680,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         }
     }
 
-    /// The byte at a place; 0 behind the end.
+    /// Returns the byte at an offset; 0 behind the end.
     fn byte_at(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }
@@ -693,7 +693,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.bytes.get(at..).unwrap_or_default()
     }
 
-    /// A piece of the text; the empty one where the ends do not fit it.
+    /// Returns a piece of the text; an empty one if the range does not fit it.
     fn slice(&self, start: usize, end: usize) -> &'s str {
         self.text.get(start..end).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The arena that a text is read into: flat, so that neither reading nor dropping it recurses.
+//! The arena that a text is read into. It is flat, so that neither reading nor dropping it recurses.
 //!
 //! Numbers keep their text. Strings without escapes point into the raw text, all others into one
 //! side buffer. Children are a linked list through `next`, which lets a changed container share the
@@ -14,7 +14,7 @@ pub(crate) type NodeId = u32;
 /// No node: the end of a list of children, or an empty container.
 pub(crate) const NONE: NodeId = u32::MAX;
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As a message calls it.
+    /// Returns the name of the kind for a message.
     pub(crate) const fn said(self) -> Say {
         match self {
             Self::Null => Say::Null,
@@ -56,7 +56,7 @@ impl Str {
     };
 }
 
-/// Where something stands in the raw text, in bytes.
+/// Byte range in the raw text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -76,22 +76,22 @@ impl Span {
     }
 }
 
-/// One value, and its key where it is a member.
+/// One value, with its key if it is a member.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
-    /// The string's content, or the number's JSON text.
+    /// Content of the string, or JSON text of the number.
     pub(crate) text: Str,
-    /// The member's key.
+    /// Key of the member.
     pub(crate) key: Str,
-    /// The first child of a container.
+    /// First child of a container.
     pub(crate) first: NodeId,
-    /// The next child of the same parent.
+    /// Next child of the same parent.
     pub(crate) next: NodeId,
-    /// How many children.
+    /// Number of children.
     pub(crate) count: u32,
     pub(crate) span: Span,
-    /// As the token was spelt where that differs from `text` (`007`, `1e5`, `True`).
+    /// The token as it was spelt, if that differs from `text` (`007`, `1e5`, `True`).
     pub(crate) spelt: Str,
 }
 
@@ -112,7 +112,7 @@ impl<'r> Tree<'r> {
         }
     }
 
-    /// With room for the texts, all of which the tolerant reader copies.
+    /// Creates a tree with room for the strings, all of which the tolerant reader copies.
     pub(crate) fn for_repair(raw: &'r str) -> Self {
         let nodes = (raw.len() / 16).clamp(16, 1024);
         Self {
@@ -126,7 +126,7 @@ impl<'r> Tree<'r> {
         self.raw
     }
 
-    /// How many nodes there are, for the limits.
+    /// Returns the number of nodes, for the limits.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -160,17 +160,17 @@ impl<'r> Tree<'r> {
         }
     }
 
-    /// The content of a text or a number.
+    /// Returns the content of a string or a number.
     pub(crate) fn text(&self, id: NodeId) -> &str {
         self.str(self.node(id).text)
     }
 
-    /// The member's key.
+    /// Returns the member's key.
     pub(crate) fn key(&self, id: NodeId) -> &str {
         self.str(self.node(id).key)
     }
 
-    /// The token as it was spelt.
+    /// Returns the token as it was spelt.
     pub(crate) fn spelt(&self, id: NodeId) -> &str {
         let node = self.node(id);
         if node.spelt == Str::EMPTY {
@@ -180,7 +180,7 @@ impl<'r> Tree<'r> {
         }
     }
 
-    /// A piece of the raw text.
+    /// Returns a piece of the raw text.
     pub(crate) const fn raw_str(start: usize, end: usize) -> Str {
         Str {
             start: start as u32,
@@ -189,7 +189,7 @@ impl<'r> Tree<'r> {
         }
     }
 
-    /// Where the side buffer ends now; a text that is built there starts here.
+    /// Returns the end of the side buffer, where a string that is built there starts.
     pub(crate) fn side_mark(&self) -> usize {
         self.side.len()
     }
@@ -198,7 +198,7 @@ impl<'r> Tree<'r> {
         &mut self.side
     }
 
-    /// What was written to the side buffer since the mark.
+    /// Returns the string that was written to the side buffer since the mark.
     pub(crate) fn side_since(&self, mark: usize) -> Str {
         Str {
             start: mark as u32,
@@ -207,18 +207,18 @@ impl<'r> Tree<'r> {
         }
     }
 
-    /// The present size, to come back to.
+    /// Returns the present size, for [`Self::reset`].
     pub(crate) fn mark(&self) -> (usize, usize) {
         (self.nodes.len(), self.side.len())
     }
 
-    /// Forgets what was added since the mark.
+    /// Removes everything that was added since the mark.
     pub(crate) fn reset(&mut self, (nodes, side): (usize, usize)) {
         self.nodes.truncate(nodes);
         self.side.truncate(side);
     }
 
-    /// Copies a text into the side buffer.
+    /// Copies a string into the side buffer.
     pub(crate) fn intern(&mut self, text: &str) -> Str {
         let mark = self.side_mark();
         self.side.push_str(text);
@@ -240,7 +240,7 @@ impl<'r> Tree<'r> {
         id
     }
 
-    /// A second node with the same content and children, free to join another parent.
+    /// Copies a node: the same content and children, free to join another parent.
     pub(crate) fn copy(&mut self, id: NodeId) -> NodeId {
         let mut node = *self.node(id);
         node.next = NONE;
@@ -249,7 +249,7 @@ impl<'r> Tree<'r> {
         copy
     }
 
-    /// The children of a container.
+    /// Returns the children of a container.
     pub(crate) fn children(&self, id: NodeId) -> Children<'_, 'r> {
         Children {
             tree: self,
@@ -257,7 +257,7 @@ impl<'r> Tree<'r> {
         }
     }
 
-    /// The member of an object with this very key.
+    /// Returns the member of an object with exactly this key.
     pub(crate) fn member(&self, object: NodeId, key: &str) -> Option<NodeId> {
         if self.kind(object) != Kind::Object {
             return None;
@@ -265,7 +265,7 @@ impl<'r> Tree<'r> {
         self.children(object).find(|child| self.key(*child) == key)
     }
 
-    /// A container of the given children, which must be free to join it.
+    /// Creates a container of the given children, which must be free to join it.
     pub(crate) fn container(&mut self, kind: Kind, span: Span, children: &[NodeId]) -> NodeId {
         let id = self.push(kind, Str::EMPTY, span);
         let mut last = NONE;
@@ -275,7 +275,7 @@ impl<'r> Tree<'r> {
         id
     }
 
-    /// Adds a child behind the last one, which it then is; gives back how many there are.
+    /// Adds a child behind the last one and makes it the last. Returns the number of children.
     pub(crate) fn append(&mut self, parent: NodeId, last: &mut NodeId, child: NodeId) -> usize {
         if *last == NONE {
             self.node_mut(parent).first = child;

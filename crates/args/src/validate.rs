@@ -1,4 +1,4 @@
-//! Whether a value is what the schema asks for, as it is. Nothing is changed here.
+//! Validation: checks that a schema accepts a value as it is. Nothing is changed here.
 //!
 //! The recursion goes down the tree, whose depth is bounded by [`Limits`](crate::Limits), and
 //! through schemas that apply to the same value, whose cycles are refused when a schema is prepared.
@@ -14,8 +14,8 @@ use crate::schema::{
 use crate::tree::{Kind, NONE, NodeId, Tree};
 use crate::words::Say;
 
-/// Answers that were given before, for schemas with branches: without it, branches inside branches
-/// would take time exponential in their depth. Empty, and so free, for all others.
+/// Cached results for schemas with branches: without them, nested branches would take time exponential in their
+/// depth. It is empty, and so free, for all other schemas.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(RefCell<HashMap<(NodeId, SchemaId, bool), bool>>);
 
@@ -25,15 +25,15 @@ pub(crate) struct Validator<'v, 'r> {
     pub(crate) tree: &'v Tree<'r>,
     pub(crate) schema: &'v Schema,
     pub(crate) memo: &'v Memo,
-    /// Whether a member that nothing is said about is welcome.
+    /// True if an undeclared member is accepted when the schema does not mention it.
     pub(crate) keeps_unknown: bool,
-    /// Whether `3.0` is an integer, as JSON Schema has it. A call is asked to spell it `3`; what is
-    /// only tested (`not`, `if`, `contains`) is taken by its value.
+    /// True if `3.0` is an integer, as in JSON Schema. A call must spell it `3`; schemas that only test (`not`,
+    /// `if`, `contains`) compare by value.
     pub(crate) by_value: bool,
 }
 
 impl Validator<'_, '_> {
-    /// Whether the schema accepts the value.
+    /// True if the schema accepts the value.
     pub(crate) fn accepts(self, node: NodeId, id: SchemaId) -> bool {
         let rules = self.schema.rules(id);
         if !rules.is_composed() {
@@ -50,7 +50,7 @@ impl Validator<'_, '_> {
         answer
     }
 
-    /// Whether the value is accepted, the schemas that apply beside these rules left aside.
+    /// True if these rules accept the value, without the other schemas that apply to it.
     pub(crate) fn accepts_own(self, rules: &Rules, node: NodeId) -> bool {
         let tree = self.tree;
         let own = type_of(tree, node);
@@ -101,7 +101,7 @@ impl Validator<'_, '_> {
                 .all(|(i, item)| rules.item(i).is_none_or(|id| self.accepts(item, id)))
     }
 
-    /// The rule about the list as a whole that it breaks, in words.
+    /// Returns the rule about a list as a whole that it breaks.
     pub(crate) fn broken_list_rule(self, rules: &ListRules, node: NodeId) -> Option<Say> {
         let count = self.tree.node(node).count as usize;
         if count < rules.min_items {
@@ -152,7 +152,7 @@ impl Validator<'_, '_> {
                 if !self.accepts(child, property.schema) {
                     return false;
                 }
-                // Keys are unique here: an object with one twice never gets this far.
+                // Keys are unique here: an object with duplicates is refused before.
                 missing = missing.saturating_sub(usize::from(property.required));
                 if !rules.patterns.is_empty() && !self.accepts_patterns(rules, child) {
                     return false;
@@ -184,7 +184,7 @@ impl Validator<'_, '_> {
         }
         match rules.additional {
             Additional::Welcome | Additional::Elsewhere => true,
-            // Another spelling of a declared name that is absent is meant to be that name.
+            // Another spelling of a declared name that is absent is taken for that name.
             Additional::Unexpected => {
                 let meant = rules.respelt(name);
                 let absent = |name: &str| self.tree.member(node, name).is_none();
@@ -195,8 +195,7 @@ impl Validator<'_, '_> {
         }
     }
 
-    /// The rule about the object as a whole that it breaks, in words; members are checked
-    /// elsewhere.
+    /// Returns the rule about an object as a whole that it breaks; members are checked elsewhere.
     pub(crate) fn broken_object_rule(self, rules: &ObjectRules, node: NodeId) -> Option<Say> {
         let count = self.tree.node(node).count as usize;
         if count < rules.min_members {
@@ -243,7 +242,7 @@ impl Validator<'_, '_> {
         None
     }
 
-    /// Whether a schema that is only tested accepts the value.
+    /// True if a schema that only tests accepts the value.
     fn tests(self, node: NodeId, id: SchemaId) -> bool {
         Self {
             by_value: true,
@@ -252,7 +251,7 @@ impl Validator<'_, '_> {
         .accepts(node, id)
     }
 
-    /// The schemas that apply to the same value.
+    /// True if the schemas that apply to the same value accept it.
     fn accepts_parts(self, rules: &Rules, node: NodeId) -> bool {
         let fits = |id: &SchemaId| self.accepts(node, *id);
         if !rules.all_of.iter().all(fits) {
@@ -278,14 +277,14 @@ impl Validator<'_, '_> {
     }
 }
 
-/// Whether a number spelt with a fraction or an exponent is a whole one, and whole ones are wanted.
+/// True if integers are wanted and a number spelt with a fraction or an exponent is integral.
 fn is_integral(tree: &Tree<'_>, wanted: Types, own: Types, node: NodeId) -> bool {
     own == Types::FRACTION
         && wanted.has(Types::INTEGER)
         && Decimal::parse(tree.text(node)).is_some_and(|number| number.to_integer(400).is_some())
 }
 
-/// Whether a name is what `propertyNames` asks for.
+/// True if `propertyNames` accepts a name.
 fn fits_name(rules: &Rules, name: &str) -> bool {
     rules.types.has(Types::TEXT)
         && rules
@@ -298,7 +297,7 @@ fn fits_name(rules: &Rules, name: &str) -> bool {
             .is_none_or(|a| a.members.iter().any(|m| m.text == name))
 }
 
-/// Whether a 64-bit float can hold it; only an exponent or very many digits make it worth a look.
+/// True if a 64-bit float can hold the number; it is only parsed if it has an exponent or very many digits.
 fn is_finite(json: &str) -> bool {
     let large = json.len() > 300 || json.bytes().any(|byte| matches!(byte, b'e' | b'E'));
     !large || Decimal::is_finite(json)
@@ -313,7 +312,7 @@ fn has_equal_items(tree: &Tree<'_>, node: NodeId) -> bool {
     })
 }
 
-/// The type of a value; numbers by their spelling.
+/// Returns the type of a value; numbers by their spelling.
 pub(crate) fn type_of(tree: &Tree<'_>, node: NodeId) -> Types {
     match tree.kind(node) {
         Kind::Null => Types::NULL,
@@ -326,7 +325,7 @@ pub(crate) fn type_of(tree: &Tree<'_>, node: NodeId) -> Types {
     }
 }
 
-/// Whether the value is one of the allowed ones.
+/// True if the value is one of the allowed ones.
 pub(crate) fn is_allowed(tree: &Tree<'_>, allowed: &Allowed, node: NodeId) -> bool {
     let kind = tree.kind(node);
     match kind {
@@ -355,7 +354,7 @@ pub(crate) fn is_allowed(tree: &Tree<'_>, allowed: &Allowed, node: NodeId) -> bo
     }
 }
 
-/// The bound that a number breaks, in words.
+/// Returns the bound that a number breaks.
 pub(crate) fn broken_bound(rules: &NumberRules, json: &str) -> Option<Say> {
     let Some(number) = Decimal::parse(json) else {
         return Some(Say::SmallerExponent);
@@ -395,7 +394,7 @@ pub(crate) fn broken_bound(rules: &NumberRules, json: &str) -> Option<Say> {
     }
 }
 
-/// The rule that a text breaks, in words.
+/// Returns the rule that a string breaks.
 pub(crate) fn broken_text_rule(rules: &TextRules, text: &str) -> Option<Say> {
     if rules.min_length.is_some() || rules.max_length.is_some() {
         let length = text.chars().count();

@@ -1,5 +1,5 @@
-//! What the binder says to people: one table a language, `en` and `zh`, with the same keys in the same
-//! order. Everything else in this crate holds facts; they become sentences here.
+//! The binder's messages to people: one table for each language, `en` and `zh`, with the same keys in the same
+//! order. Everything else in this crate holds facts, which become sentences here.
 
 use countersign_contract::{IssueCode, Language};
 
@@ -10,7 +10,7 @@ pub(crate) use en::Say;
 
 countersign_contract::message! { Say }
 
-/// One sentence a code, without the particulars.
+/// Returns the sentence of a code, without the particulars.
 pub(crate) const fn sentence(code: IssueCode, language: Language) -> &'static str {
     match language {
         Language::English => en::sentence(code),
@@ -33,7 +33,7 @@ mod tests {
         }
     }
 
-    /// Every sentence is there in both languages, with the same parameters.
+    /// Every sentence exists in both languages, with the same parameters.
     #[test]
     fn the_tables_are_whole() {
         assert_eq!(faults(&en::samples()), Vec::<String>::new());

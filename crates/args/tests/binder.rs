@@ -1,4 +1,4 @@
-//! What the binder makes of a text, case by case: status, value, and every change with its place.
+//! The binder case by case: status, value, and every change with its place.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use countersign_contract::{
 };
 use serde_json::{Value, json};
 
-/// `status value [CODE path, …]`, the form in which expectations are written here.
+/// Formats a result as `status value [CODE path, …]`, the form of the expectations here.
 fn shown(bound: &Bound) -> String {
     let status = serde_json::to_value(bound.status).unwrap();
     let value = bound
@@ -39,13 +39,13 @@ fn check(schema: &Value, raw: &str, expected: &str) {
     assert_eq!(shown(&binder.bind(raw)), expected, "{raw}");
 }
 
-/// One parameter `v`, bound from a whole text.
+/// Checks one parameter `v`, bound from a whole text.
 #[track_caller]
 fn check_parameter(parameter: Parameter, raw: &str, expected: &str) {
     assert_eq!(shown(&binder_of([parameter]).bind(raw)), expected, "{raw}");
 }
 
-/// One parameter `v`, bound from a JSON value.
+/// Checks one parameter `v`, bound from a JSON value.
 #[track_caller]
 fn check_kind(parameter: Parameter, value: &str, expected: &str) {
     check_parameter(parameter, &format!("{{\"v\":{value}}}"), expected);
@@ -73,7 +73,7 @@ fn object() -> Value {
     })
 }
 
-/// B6: what JSON and the declaration accept is not touched, to the byte.
+/// B6: text that is JSON and that the declaration accepts is not changed, to the byte.
 #[test]
 fn exact_texts_stay_as_they_are() {
     for raw in [
@@ -113,7 +113,8 @@ fn booleans() {
     assert_eq!(issues[0].message, "number coerced to boolean");
 }
 
-/// B6: a text is never promoted, and another literal is kept as its own text.
+/// B6: a string is never converted to another type, and another literal is kept as a string in its own
+/// spelling.
 #[test]
 fn texts() {
     for (value, expected) in [
@@ -160,7 +161,7 @@ fn integers() {
     check_kind(cut(), "-3.7", r#"repaired {"v":-3} [INTEGER_TRUNCATED /v]"#);
 }
 
-/// A value that is no object is read as a whole, or not at all.
+/// A value that is not an object is read as a whole, or not at all.
 #[test]
 fn roots_that_are_no_objects() {
     for (schema, raw, expected) in [
@@ -261,8 +262,8 @@ fn the_other_kinds() {
     }
 }
 
-/// B5: another spelling of a member is brought to the declared one; a violation is an error with
-/// the nearest member.
+/// B5: another spelling of a member is changed to the declared one; a violation is an error with the nearest
+/// member.
 #[test]
 fn enum_tokens() {
     let token = || Parameter::one_of("v", ["Civil", "Wi-Fi"], "");
@@ -367,7 +368,7 @@ fn absent_null_and_empty() {
     }
 }
 
-/// What models write instead of JSON.
+/// Common mistakes of models in JSON are repaired.
 #[test]
 fn syntax_is_repaired() {
     for (raw, expected) in [
@@ -480,7 +481,7 @@ fn refusals() {
     ] {
         check(&object(), raw, expected);
     }
-    // The same twice is one.
+    // Two equal documents count as one.
     check(
         &object(),
         r#"{"city": "a"} {"city": "a"}"#,
@@ -493,7 +494,7 @@ fn refusals() {
     );
 }
 
-/// Texts that were once bound to a value nobody meant: now each is read as it was meant, or refused.
+/// Texts that were once bound to a value that was not meant: now each is read as it was meant, or refused.
 #[test]
 fn no_guess_is_run() {
     let schema = json!({
@@ -599,7 +600,7 @@ fn no_guess_is_run() {
     }
 }
 
-/// However much was changed, the reason of a refusal is listed, and a policy sees every change.
+/// However much was changed, the reason of a refusal is listed, and the policy sees every change.
 #[test]
 fn no_reason_is_left_out() {
     let schema = json!({
@@ -663,7 +664,7 @@ fn every_refusal_is_complete() {
     }
 }
 
-/// A place in a text inside the text is told as a place in the raw one, at a character.
+/// A place inside a decoded string is reported as a place in the raw text, at a character boundary.
 #[test]
 fn places_lie_in_the_raw_text() {
     let long = format!("{{\"city\": \"a\", {}", "é".repeat(200));
@@ -717,7 +718,7 @@ fn a_refusal_can_be_acted_on() {
     );
 }
 
-/// B9: where nothing is taken, the refusal says so instead of listing no names.
+/// B9: if a schema accepts no names, the refusal says so instead of listing none.
 #[test]
 fn what_takes_nothing_says_so() {
     let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
@@ -766,7 +767,7 @@ fn incomplete_texts() {
     }
 }
 
-/// B8: without a declaration the text is only parsed, and says so.
+/// B8: without a declaration the text is only parsed, with an issue that says so.
 #[test]
 fn undeclared_tools() {
     let bound = Binder::undeclared().bind("{a: 'x', b: [1, 2,]}");
@@ -835,13 +836,13 @@ fn policies() {
     ] {
         assert_eq!(shown(&binder.bind(raw)), expected, "{raw}");
     }
-    // What is inside something strict is strict too, and nothing around it is taken off.
+    // Everything inside a strict value is strict too, and nothing around it is unwrapped.
     let declared = binder_of([v(ValueKind::Integer).strict()]);
     for raw in ["[5]", "[[5]]", r#"{"v":5}"#, r#""5""#] {
         let bound = declared.bind(&format!("{{\"v\": {raw}}}"));
         assert_eq!(bound.status, BindStatus::Refused, "{raw}");
     }
-    // Money, ids and phone numbers: their own type or nothing.
+    // Money, ids and phone numbers: their own type, or a refusal.
     check_kind(
         v(ValueKind::String).strict(),
         "12.50",
@@ -849,7 +850,7 @@ fn policies() {
     );
 }
 
-/// `locale` and `timezone` decide what texts mean that mean different things in different places.
+/// `locale` and `timezone` decide the meaning of strings that mean different things in different places.
 #[test]
 fn readings() {
     let schema = json!({
@@ -876,7 +877,7 @@ fn readings() {
     assert_eq!(bound.arguments.unwrap().as_json(), r#"{"n":1234}"#);
 }
 
-/// A21: what is sensitive is never quoted, neither in a change nor in a refusal.
+/// A21: sensitive values are never quoted, neither in a change nor in a refusal.
 #[test]
 fn sensitive_values_are_not_quoted() {
     let secret = v(ValueKind::Integer).sensitivity(Sensitivity::Secret);

@@ -1,5 +1,5 @@
-//! Two laws over generated texts and generated damage: no byte of a string becomes a member, and what
-//! is not wholly read is not run. Cases that people can read are in `whole.rs`.
+//! Two laws over generated texts and generated damage: no byte of a string becomes a member, and a text that is
+//! not read completely is not run. Cases that people can read are in `whole.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-/// How many texts each law is tried on.
+/// Number of texts that each law is tried on.
 const CASES: u32 = 2_000;
 
-/// Everything is optional, so nothing but the reading itself can refuse a text.
+/// Everything is optional, so only the reading itself can refuse a text.
 fn binders() -> [Binder; 2] {
     let schema = json!({
         "type": "object",
@@ -201,7 +201,7 @@ fn write_string(text: &str, style: Style, out: &mut Vec<Token>) {
     out.push(Token::Quote(quote));
 }
 
-/// What happens to a document on its way.
+/// Damage to a document in transit.
 #[derive(Debug, Clone)]
 enum Damage {
     /// A mark, a quote or an escape is lost.
@@ -212,9 +212,9 @@ enum Damage {
     EscapeTwice(Index),
     /// Both quotes of a string are lost.
     Unquote(Index),
-    /// A quote or a mark comes in, or stands there twice.
+    /// A quote or a mark is inserted or doubled.
     Insert(Index, char),
-    /// A quote becomes another one.
+    /// A quote is replaced by another one.
     Requote(Index, char),
     /// The end is lost.
     Cut(Index),
@@ -238,7 +238,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// The strings of a document: the places of their two quotes.
+/// Returns the strings of a document: the positions of their two quotes.
 fn strings(tokens: &[Token]) -> Vec<(usize, usize)> {
     let quotes: Vec<usize> = (0..tokens.len())
         .filter(|i| matches!(tokens[*i], Token::Quote(_)))
@@ -249,7 +249,7 @@ fn strings(tokens: &[Token]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// A place of one of the tokens that fit.
+/// Returns the position of one of the tokens that fit.
 fn place(tokens: &[Token], at: Index, fits: impl Fn(&Token) -> bool) -> Option<usize> {
     let places: Vec<usize> = (0..tokens.len()).filter(|i| fits(&tokens[*i])).collect();
     (!places.is_empty()).then(|| *at.get(&places))
@@ -298,7 +298,7 @@ fn apply(tokens: &mut Vec<Token>, damage: &Damage) {
             }
         }
         Damage::Insert(at, '"' | '\'') => {
-            // Another quote than those of a string is a part of that string.
+            // A quote of another kind than the string's own is a part of that string.
             let own = tokens.iter().find(|token| matches!(token, Token::Quote(_)));
             let quote = own.cloned().unwrap_or(Token::Quote('"'));
             tokens.insert(at.index(tokens.len() + 1), quote);
@@ -317,7 +317,7 @@ fn apply(tokens: &mut Vec<Token>, damage: &Damage) {
         }
         Damage::Cut(at) => tokens.truncate(at.index(tokens.len() + 1)),
         Damage::Behead(at) => {
-            // What begins with a member may as well lack no more than its brace.
+            // A text that begins with a member may lack only its brace.
             if let Some(i) = place(tokens, *at, |token| matches!(token, Token::Inside(_))) {
                 tokens.drain(..i);
             }
@@ -325,8 +325,8 @@ fn apply(tokens: &mut Vec<Token>, damage: &Damage) {
     }
 }
 
-/// Applies all damage that can be seen together. A text that lost its beginning may be a call of its own
-/// after any more damage, and a quote that is lost here and comes in there has only moved.
+/// Applies all damage that can be detected together. A text that lost its beginning may be a call of its own
+/// after further damage, and a quote that is lost at one place and inserted at another has only moved.
 fn damaged(tokens: &mut Vec<Token>, damage: &[Damage]) {
     let beheaded = |damage: &&Damage| matches!(damage, Damage::Behead(_));
     if let Some(damage) = damage.iter().find(beheaded) {
@@ -344,7 +344,7 @@ fn damaged(tokens: &mut Vec<Token>, damage: &[Damage]) {
         lost += quotes(tokens).saturating_sub(quotes(&after));
         lost += 2 * usize::from(matches!(damage, Damage::Requote(..)));
         gained += 2 * quotes(&after).saturating_sub(quotes(tokens));
-        // One quote that is not escaped closes a string, a second one opens the next.
+        // One unescaped quote closes a string, a second one opens the next.
         gained += match escapes(tokens).saturating_sub(escapes(&after)) {
             0 => 0,
             1 => 2,
@@ -393,7 +393,7 @@ const AROUND: [(&str, &str); 12] = [
     ("[", "]"),
 ];
 
-/// A document and what stands around it.
+/// Writes a document with the text around it.
 fn written(value: &Value, style: Style, around: (&'static str, &'static str)) -> Vec<Token> {
     let mut tokens = vec![Token::White(around.0)];
     write(value, style, &mut tokens);
@@ -414,7 +414,7 @@ fn style() -> impl Strategy<Value = Style> {
     )
 }
 
-/// True if the text is JSON, with or without something around it.
+/// True if the text is JSON, with or without text around it.
 fn is_still_json(text: &str) -> bool {
     let text = text
         .get(text.find('{').unwrap_or_default()..)
@@ -427,7 +427,7 @@ fn is_still_json(text: &str) -> bool {
             .contains(['"', '{'])
 }
 
-/// What runs of a text under each way to treat unknown names.
+/// Returns the arguments that run, for each policy about unknown names.
 fn runs(text: &str) -> Vec<Value> {
     let bound = binders().map(|binder| binder.bind(text));
     let ran = bound.iter().filter(|bound| bound.is_executable());
@@ -483,8 +483,8 @@ const PROSE: [&str; 4] = ["", " ", "\n", "\nThen:\n"];
 proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// B6: whatever happened to a text on its way, what runs is what was meant. Texts that are still
-    /// JSON are left out: nobody can see damage in them.
+    /// B6: whatever the damage, only the meant arguments run. Texts that are still JSON are left out: their
+    /// damage cannot be seen.
     #[test]
     fn no_byte_of_a_string_becomes_a_member(
         meant in arguments(),
@@ -503,20 +503,21 @@ proptest! {
         }
     }
 
-    /// What was not damaged is read, so the law above has something to check.
+    /// Undamaged texts are read, so that the law above has something to check.
     #[test]
     fn what_is_whole_is_read(
         meant in arguments(),
         style in style(),
         around in select(&AROUND[..]),
     ) {
-        // A single double quote in single quotes may be the other end of a string.
+        // A lone double quote in single quotes may be the other end of a string.
         let meant: Value = serde_json::from_str(&meant.to_string().replace("27\\\"", "27")).unwrap();
         let text = text_of(&written(&meant, style, around));
         prop_assert_eq!(runs(&text), vec![meant.clone(), meant], "{}", text);
     }
 
-    /// B6: what is not wholly read is not run: structure around a document is never skipped as prose.
+    /// B6: a text that is not read completely is not run: structure around a document is never skipped as
+    /// prose.
     #[test]
     fn structure_around_a_document_is_never_prose(
         meant in arguments(),
@@ -528,7 +529,7 @@ proptest! {
     ) {
         let document = text_of(&written(&meant, style, ("", "")));
         prop_assume!(document.len() > 2);
-        // Twice the same is one document.
+        // Two equal documents count as one.
         prop_assume!(meant != json!({ "force": true }));
         let before = if side == 1 { "" } else { before };
         let behind = if side == 0 { "" } else { behind };

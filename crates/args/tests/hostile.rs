@@ -1,5 +1,5 @@
-//! Texts that are made to be expensive: work is counted, as look-aheads, allocated bytes or frames
-//! of the stack, and never timed.
+//! Texts that are made to be expensive: work is counted in look-aheads, allocated bytes or stack frames, never
+//! timed.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -19,14 +19,14 @@ fn two_texts() -> Value {
     })
 }
 
-/// Binds a text and says how many bytes were allocated for each of its own.
+/// Binds a text and returns the allocated bytes for each byte of it.
 fn bytes_per_byte(binder: &Binder, raw: &str) -> (Bound, u64) {
     let mut bound = None;
     let measured = allocation_counter::measure(|| bound = Some(binder.bind(raw)));
     (bound.unwrap(), measured.bytes_total / raw.len() as u64)
 }
 
-/// Closers that nothing opened are skipped one by one: a small stack is enough for many.
+/// Closers without an opener are skipped one by one: a small stack is enough for many.
 #[test]
 fn closers_do_not_nest() {
     let run = || {
@@ -39,8 +39,8 @@ fn closers_do_not_nest() {
     small.spawn(run).unwrap().join().unwrap();
 }
 
-/// A comma that was written as an escape belongs to its text. The reader must neither go back to
-/// another comma, which would read the member again and again, nor take the text apart at one.
+/// A comma that was written as an escape belongs to its string. The reader must neither go back to another
+/// comma, which would read the member again and again, nor split the string at one.
 #[test]
 fn an_escaped_comma_separates_nothing() {
     for raw in [
@@ -54,7 +54,7 @@ fn an_escaped_comma_separates_nothing() {
     }
 }
 
-/// One look ahead answers for a whole run of white space.
+/// One look-ahead serves a whole run of white space.
 #[test]
 fn white_space_in_a_list_is_looked_over_once() {
     let limits = Limits {
@@ -66,7 +66,7 @@ fn white_space_in_a_list_is_looked_over_once() {
     assert_eq!(binder.bind(&raw).status, BindStatus::Repaired);
 }
 
-/// No number in the limits makes arithmetic overflow.
+/// No value of a limit makes arithmetic overflow.
 #[test]
 fn limits_may_be_anything() {
     let schema = json!({ "type": "object", "properties": {
@@ -95,8 +95,8 @@ fn limits_may_be_anything() {
     }
 }
 
-/// The gravest issue is listed whatever stands before it, so the policy cannot be passed by in a
-/// crowd, and a refusal always says why.
+/// The gravest issue is listed however many stand before it, so that a crowd cannot hide it from the policy,
+/// and a refusal always has its reason.
 #[test]
 fn the_gravest_issue_is_always_listed() {
     let item = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
@@ -116,7 +116,7 @@ fn the_gravest_issue_is_always_listed() {
         let binder = Binder::from_schema(&schema, policy)
             .unwrap()
             .with_limits(limits);
-        // A name in another spelling goes further than a type does.
+        // A name in another spelling is a graver change than a type.
         let bound = binder.bind(&format!(r#"{{"l": [{crowd}{{"N": 1}}]}}"#));
         assert_eq!(bound.status, BindStatus::Refused);
         assert_eq!(bound.issues[0].code, IssueCode::PolicyExceeded);
@@ -139,7 +139,7 @@ fn a_long_name_is_not_written_for_every_issue() {
     assert!(per_byte < 300, "{per_byte} bytes a byte");
 }
 
-/// Finding the path of a name that stands twice writes that path alone.
+/// Finding the path of a duplicate name writes only that path.
 #[test]
 fn a_long_name_is_not_written_for_every_container() {
     let name = "k".repeat(20_000);
@@ -151,7 +151,7 @@ fn a_long_name_is_not_written_for_every_container() {
     assert!(per_byte < 300, "{per_byte} bytes a byte");
 }
 
-/// What lies under a long name is not shown while it arrives: every event carries its path.
+/// Values under a long name are not shown while they arrive: every event has its path.
 #[test]
 fn a_long_name_is_not_streamed_for_every_value() {
     let name = "k".repeat(20_000);
@@ -173,7 +173,7 @@ fn a_long_name_is_not_streamed_for_every_value() {
     assert_eq!(paths, ["/first", "/first", "/last", "/last"]);
 }
 
-/// Near names are looked for a bounded number of times; what is refused is refused all the same.
+/// Similar names are searched a bounded number of times; the refusals stay the same.
 #[test]
 fn suggestions_have_an_end() {
     let names: Vec<String> = (0..200)

@@ -1,4 +1,4 @@
-//! What holds for every text: proptest looks for one for which it does not.
+//! Laws for every text: proptest searches for counterexamples.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -8,7 +8,7 @@ use countersign_contract::{BindStatus, Severity};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// A schema with a bit of everything, all of it optional.
+/// A schema with something of everything, all of it optional.
 fn binder() -> Binder {
     let schema = json!({
         "type": "object",
@@ -73,7 +73,7 @@ fn accepted() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Whether `part` can grow into `whole` by adding at its ends only.
+/// True if `part` can grow into `whole` by adding only at its ends.
 fn grows_into(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => part
@@ -90,7 +90,7 @@ fn grows_into(part: &Value, whole: &Value) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// B6: every JSON object is exact where nothing is declared about it, and stays what it was.
+    /// B6: every JSON object is exact if nothing is declared about it, and stays unchanged.
     #[test]
     fn json_is_exact_without_rules(value in any_json()) {
         let raw = json!({ "v": value }).to_string();
@@ -101,8 +101,8 @@ proptest! {
         prop_assert_eq!(arguments.as_json(), raw);
     }
 
-    /// Whatever comes, the answer is well formed: a refusal has a reason and no arguments, what may
-    /// run has no error, exact has no issue, and spans lie inside the text.
+    /// Every answer is well formed: a refusal has a reason and no arguments, arguments that may run have no
+    /// error, exact ones have no issue, and spans lie inside the text.
     #[test]
     fn every_text_gets_a_well_formed_answer(raw in r#"[{}\[\]:,"'a-f0-9 \\./#*()=`<>\n-]{0,60}"#) {
         let bound = binder().bind(&raw);
@@ -120,7 +120,7 @@ proptest! {
         }
     }
 
-    /// What may run is exact when it is bound again: nothing is repaired twice.
+    /// Binding is idempotent: arguments that may run are exact when they are bound again.
     #[test]
     fn binding_is_idempotent(raw in r#"\{(("(text|count|flag)"|text|ratio|tags): ?("[a-z ,]{0,6}"|'[a-z]{0,5}'|[0-9]{1,2}|[0-9]\.[0-9]|true|None|\[1,"2"\]), ?){0,3}\}"#) {
         let binder = binder();
@@ -144,8 +144,7 @@ proptest! {
         prop_assert!(!bound.is_executable(), "{} {:?}", &raw[..cut], bound);
     }
 
-    /// While a call arrives, what is shown only grows into what it is in the end, wherever the
-    /// pieces are cut.
+    /// While a call arrives, the shown part only grows into the final one, wherever the pieces are cut.
     #[test]
     fn a_stream_shows_nothing_that_changes(
         value in accepted(),

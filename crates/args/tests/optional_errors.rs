@@ -1,5 +1,5 @@
-//! B9: what becomes of an optional parameter that cannot be read. A call is refused, unless the declaration says
-//! `tell`: then the parameter counts as absent, and the tool gets its errors and its text.
+//! B9: optional parameters that cannot be read. A call is refused, unless the declaration says `tell`: then the
+//! parameter counts as absent, and the tool gets its errors and its text.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -19,7 +19,7 @@ const TELL: BindPolicy = BindPolicy {
     on_optional_error: OnOptionalError::Tell,
 };
 
-/// A required text, and optional members of every shape.
+/// A required string, and optional members of every shape.
 fn properties() -> Value {
     json!({
         "city": { "type": "string" },
@@ -91,7 +91,7 @@ fn every_kind_of_error_is_told_with_its_text() {
         ),
         ("area", "{\"y\": 2}", "MISSING_REQUIRED /area/x"),
     ] {
-        // In an object of its own, an optional member is told of before the object is.
+        // An optional member of an inner object is reported before that object is.
         let expected = if codes.ends_with("/area/y") {
             format!(
                 r#"repaired {{"city":"Rome","area":{{"x":1}}}} [OPTIONAL_UNREADABLE /area/y] {{/area/y: "north" ({codes})}}"#
@@ -103,7 +103,7 @@ fn every_kind_of_error_is_told_with_its_text() {
         };
         let raw = format!(r#"{{"city": "Rome", "{member}": {text}}}"#);
         check(&trip(), TELL, &raw, &expected);
-        // Sloppy text around it changes nothing about it.
+        // Sloppy text around it makes no difference.
         let raw = format!("Sure! ```json\n{{\"city\": \"Rome\", \"{member}\": {text},}}\n```");
         let bound = Binder::from_schema(&trip(), TELL).unwrap().bind(&raw);
         assert_eq!(bound.status, BindStatus::Repaired, "{raw}");
@@ -120,7 +120,7 @@ fn a_text_within_a_text_is_told_as_the_json_it_holds() {
     check(&trip(), TELL, raw, told);
 }
 
-/// B9: never for a required parameter; and what is not an error in one parameter is still refused.
+/// B9: never for a required parameter; and errors that are not about one parameter are still refused.
 #[test]
 fn everything_else_is_refused_as_before() {
     for (raw, expected) in [
@@ -147,7 +147,7 @@ fn everything_else_is_refused_as_before() {
         .unwrap()
         .bind(r#"{"city": "Rome", "days": "so"#);
     assert_eq!(bound.status, BindStatus::Incomplete);
-    // The rules about the whole object have the last word.
+    // The rules about the whole object are still checked.
     for rule in [
         json!({"minProperties": 2}),
         json!({"dependentRequired": {"city": ["days"]}}),
@@ -165,7 +165,7 @@ fn everything_else_is_refused_as_before() {
     }
 }
 
-/// A parameter decides for itself, whatever its tool says; a required one cannot.
+/// A parameter can override its tool's rule; a required one cannot.
 #[test]
 fn a_parameter_may_differ_from_its_tool() {
     let raw = r#"{"city": "Rome", "days": "soon", "unit": "kelvin"}"#;
@@ -192,7 +192,7 @@ fn a_parameter_may_differ_from_its_tool() {
     }
 }
 
-/// Declaring it is the permission: how far repairs may go is another question.
+/// The declaration is the permission: the limit on repairs does not apply.
 #[test]
 fn it_does_not_count_against_the_furthest_change() {
     let raw = r#"{"city": "Rome", "days": "soon"}"#;
@@ -212,7 +212,7 @@ fn it_does_not_count_against_the_furthest_change() {
     }
 }
 
-/// A21: the warning says no more than any other about a parameter that is sensitive; the tool gets the text.
+/// A21: the warning about a sensitive parameter says no more than any other; only the tool gets the text.
 #[test]
 fn a_sensitive_text_is_for_the_tool_alone() {
     let born = Parameter::new("born", ValueKind::Timestamp, "")
@@ -261,7 +261,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Takes out the member at a path of the bound value. The binder unwraps a list of one object where an object is
+/// Removes the member at a path of the bound value. The binder unwraps a list of one object if an object is
 /// declared, so that the sent value may have lists on the way that the path does not name.
 fn take(mut sent: &mut Value, path: &str) -> Option<Value> {
     let mut names = path.split('/').skip(1).peekable();
@@ -286,8 +286,8 @@ fn a_member_of_an_unwrapped_object_is_told() {
 }
 
 proptest! {
-    /// B9: whatever stands in an optional parameter, the call runs, and without what could not be read it is bound to
-    /// the same arguments. What was shown while it arrived is never taken back.
+    /// B9: whatever an optional parameter contains, the call runs, and is bound to the same arguments as
+    /// without the unreadable part. What was shown while it arrived is never taken back.
     #[test]
     fn what_is_told_is_as_if_it_had_not_been_sent(
         name in prop::sample::select(vec!["days", "unit", "tags", "area"]),

@@ -1,4 +1,4 @@
-//! Which schemas cannot be bound against: each is refused when it is prepared, with the place.
+//! Schemas that cannot be used: each is refused when it is compiled, with the place.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -7,7 +7,7 @@ use countersign_contract::BindStatus;
 use countersign_contract::tool::BindPolicy;
 use serde_json::{Value, json};
 
-/// The place and a part of the message.
+/// Checks the place and a part of the message.
 #[track_caller]
 fn check_refused(schema: &Value, path: &str, message: &str) {
     let error = Binder::from_schema(schema, BindPolicy::default()).unwrap_err();
@@ -69,7 +69,7 @@ fn what_cannot_be_checked_is_refused() {
     }
 }
 
-/// The root's pointer is empty; people are told that it is the root.
+/// The root's pointer is empty; messages call it the root.
 #[test]
 fn the_root_has_a_name() {
     let error = Binder::from_schema(&json!([]), BindPolicy::default()).unwrap_err();
@@ -79,7 +79,7 @@ fn the_root_has_a_name() {
     );
 }
 
-/// A value that is shown is checked on request only: somebody else's schema may show a wrong one.
+/// Defaults and examples are checked only on request: a third party's schema may show a wrong one.
 #[test]
 fn shown_values_are_checked_on_request() {
     for (schema, path) in [
@@ -97,7 +97,7 @@ fn shown_values_are_checked_on_request() {
     assert_eq!(binder.check_shown(), Ok(()));
 }
 
-/// Formats are rules here, not annotations; one that is not known is an annotation.
+/// Known formats are rules here, not annotations; an unknown one is an annotation.
 #[test]
 fn formats_are_asserted() {
     for (format, status) in [

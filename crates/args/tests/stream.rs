@@ -1,4 +1,4 @@
-//! A call while it arrives: which events come when, and what is withheld until it is certain.
+//! A call while it arrives: the order of events, and what is withheld until it is certain.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -21,7 +21,7 @@ fn binder() -> Binder {
     Binder::from_schema(&schema, BindPolicy::default()).unwrap()
 }
 
-/// What is shown after each piece.
+/// Checks the shown value after each piece.
 #[track_caller]
 fn check(pieces: &[&str], expected: &[Value]) {
     let mut stream = binder().stream();
@@ -71,7 +71,7 @@ fn half_an_escape_is_not_shown() {
     );
 }
 
-/// What will be converted, renamed or refused is not shown as it stands.
+/// A value that will be converted, renamed or refused is not shown as it is.
 #[test]
 fn only_what_the_declaration_accepts_is_shown() {
     check(
@@ -97,7 +97,7 @@ fn only_what_the_declaration_accepts_is_shown() {
     );
 }
 
-/// At the first byte that is not strict JSON the stream falls silent; the end decides.
+/// At the first byte that is not strict JSON the stream shows nothing more; `finish` decides.
 #[test]
 fn repairs_are_left_to_the_end() {
     let raw = r#"{"city": "Los "Angeles," CA", "days": 1}"#;
@@ -150,7 +150,7 @@ fn events_tell_what_became_certain() {
     );
 }
 
-/// A text that was cut off by a token limit is incomplete, however whole it looks.
+/// A text that was cut off by a token limit is incomplete, even if it looks complete.
 #[test]
 fn a_truncated_call_never_runs() {
     let mut stream = binder().stream();

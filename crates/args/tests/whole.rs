@@ -1,5 +1,5 @@
-//! No byte of a string becomes a member, and what is not wholly read is not run: case by case. The laws
-//! behind these cases are in `damage.rs`.
+//! No byte of a string becomes a member, and a text that is not read completely is not run: case by case. The
+//! laws behind these cases are in `damage.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -24,7 +24,8 @@ fn schema() -> Value {
     })
 }
 
-/// A table of texts: what runs of each, or nothing. Both ways to treat unknown names must agree.
+/// Checks a table of texts, each with the arguments that run, or `None`. Both policies about unknown names must
+/// agree.
 #[track_caller]
 fn check(cases: &[(&str, Option<&str>)]) {
     for unknown_keys in [UnknownKeys::Keep, UnknownKeys::Refuse] {
@@ -44,7 +45,7 @@ fn check(cases: &[(&str, Option<&str>)]) {
     }
 }
 
-/// The hint of a refusal, for the reader who has to send the call again.
+/// Checks the hint of a refusal, for the caller that has to send the call again.
 #[track_caller]
 fn check_hint(raw: &str, message: &str, suggestion: &str) {
     let binder = Binder::from_schema(&schema(), BindPolicy::default()).unwrap();
@@ -81,7 +82,7 @@ fn text_inside_a_string_sets_no_parameter() {
         (r#"Run curl -d '{"force": true}' http://h"#, None),
         ("Run `curl -d {\"force\": true}` now", None),
         (r#"{"content\": "x", "force": true}"#, None),
-        // A quote that a person would set is read, and nothing else is repaired beside it.
+        // A quote as in prose is read, if nothing else is repaired beside it.
         (
             r#"{"content": "say "hi" now", "n": 1}"#,
             Some(r#"{"content":"say \"hi\" now","n":1}"#),
@@ -143,7 +144,7 @@ fn markup_is_not_mined() {
     );
 }
 
-/// B6: a wrapper is removed as long as there is one; what is then still a call is no arguments.
+/// B6: all wrappers are removed; content that is still a call is not arguments.
 #[test]
 fn wrappers_are_removed_to_the_last() {
     let binder = |unknown_keys| {
@@ -186,7 +187,7 @@ fn wrappers_are_removed_to_the_last() {
     }
 }
 
-/// B6: thinking that does not end is a text that was cut off.
+/// B6: a thinking block without an end means that the text was cut off.
 #[test]
 fn thinking_without_its_end_is_incomplete() {
     let binder = Binder::from_schema(&schema(), BindPolicy::default()).unwrap();
@@ -221,7 +222,7 @@ fn thinking_without_its_end_is_incomplete() {
     ]);
 }
 
-/// B6: text around the document is skipped only where it is prose.
+/// B6: text around the document is skipped only if it is prose.
 #[test]
 fn structure_around_the_document_is_not_prose() {
     check(&[
@@ -287,7 +288,7 @@ const WORDS: [&str; 19] = [
     "-",
 ];
 
-/// What stands without quotes and is no string.
+/// Tokens without quotes that are not strings.
 const CODE: [&str; 30] = [
     "NaN",
     "Infinity",
@@ -321,7 +322,7 @@ const CODE: [&str; 30] = [
     "a;b",
 ];
 
-/// B6: a string without quotes is a word, a path, an address or a colour; code is no string.
+/// B6: a string without quotes is a word, a path, an address or a colour; code is not a string.
 #[test]
 fn code_is_not_a_string() {
     for word in WORDS {
@@ -361,7 +362,7 @@ fn escapes_have_one_reading() {
         (r#"{"note": "\ude00 x"}"#, None),
         (r#"{"note": "\ud83d\ude00"}"#, Some("{\"note\":\"😀\"}")),
         (r#"{"note": "\d+"}"#, Some(r#"{"note":"\\d+"}"#)),
-        // A literal around the document is decoded as one.
+        // A literal around the document is decoded.
         (r#"'{"note": "a\\nb"}'"#, Some(r#"{"note":"a\nb"}"#)),
         (r#"'{"note": "it\'s"}'"#, Some(r#"{"note":"it's"}"#)),
         (r#"args = '{"note": "x"}';"#, Some(r#"{"note":"x"}"#)),

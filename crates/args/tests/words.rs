@@ -1,5 +1,4 @@
-//! What the binder says, in the language of the caller's locale. Codes, places and values never change with
-//! it.
+//! The binder's messages in the language of the caller's locale. Codes, places and values do not depend on it.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -38,7 +37,7 @@ fn line(issue: &Issue) -> String {
     format!("{code} {}: {message} | {suggestion}\n", issue.path)
 }
 
-/// Every text below once, each with its issues.
+/// Binds every text below once and lists their issues.
 fn said(locale: Option<&str>) -> String {
     let texts = [
         r#"{"city": "Rome", "dayz": 1}"#,
@@ -176,7 +175,7 @@ fn in_chinese() {
     assert_eq!(said(Some("zh-CN")), said(Some("zh-Hant-TW")));
 }
 
-/// A12: the language changes no code, no place and no value, only what people read.
+/// A12: the language changes no code, no place and no value, only the messages.
 #[test]
 fn only_the_sentences_change() {
     let plain = |bound: Bound| {
@@ -202,7 +201,7 @@ fn only_the_sentences_change() {
     }
 }
 
-/// What arrives piece by piece, and what a tool does not allow, is told in the same language.
+/// Streams and policies report in the same language too.
 #[test]
 fn streams_and_policies_speak_too() {
     let strict = BindPolicy {

@@ -1,4 +1,4 @@
-//! What a call costs besides its tool: a tool that does nothing, everything in memory.
+//! The cost of a call besides its tool: a tool that does nothing, everything in memory.
 //!
 //! `cargo run --release -p countersign --example overhead`
 

@@ -1,4 +1,4 @@
-//! Both ways between a tool and an old-style handler, so that they live side by side while a program
+//! Adapters between a tool and an old-style handler, in both directions, so that they live side by side while a program
 //! migrates (B13). `docs/from-old-handlers.md` goes through it step by step.
 
 use std::sync::Arc;
@@ -43,26 +43,26 @@ impl<H: Handler + ?Sized> Handler for Arc<H> {
     }
 }
 
-/// What a handler is given.
+/// Request to a handler.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerRequest<'a> {
-    /// Who asks, and until when.
+    /// The context: caller and deadline.
     pub context: &'a CallContext,
     /// The arguments as JSON text.
     pub arguments: &'a str,
 }
 
-/// How a handler says that it ended.
+/// Outcome that a handler reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum HandlerStatus {
-    /// It did what it was asked.
+    /// It succeeded.
     #[default]
     Success,
-    /// It did not; the output says why.
+    /// It failed; the output gives the reason.
     Failed,
 }
 
-/// What a handler answers: how it ended, its output, and what there is to know besides.
+/// Result of a handler: outcome, output, metadata and warnings.
 ///
 /// # Example
 ///
@@ -77,23 +77,23 @@ pub enum HandlerStatus {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HandlerResult {
-    /// How it ended.
+    /// The outcome.
     pub status: HandlerStatus,
-    /// What it answers; where it failed, why.
+    /// The output; if it failed, the reason.
     pub output: Value,
-    /// Names and values of its own. [`TTL_SECONDS`] and [`SOURCES`] mean the same on both sides of an adapter.
+    /// Metadata of its own. [`TTL_SECONDS`] and [`SOURCES`] mean the same on both sides of an adapter.
     pub metadata: Map<String, Value>,
-    /// What the caller should know: what the binder changed, and the tool's own remarks.
+    /// Warnings for the caller: the binder's changes, and the tool's own remarks.
     pub warnings: Vec<Warning>,
 }
 
-/// The metadata that says for how many seconds the output may be relied on (A8).
+/// Name of the metadata for the time in seconds in which the output may be relied on (A8).
 pub const TTL_SECONDS: &str = "ttl_seconds";
 
-/// The metadata that lists what the output rests on (A9), as in the evidence of a reply.
+/// Name of the metadata for the sources of the output (A9), as in the evidence of a reply.
 pub const SOURCES: &str = "sources";
 
-/// The remark that carries the rest of a handler's metadata, as JSON.
+/// Code of the remark that carries the rest of a handler's metadata, as JSON.
 const METADATA: &str = "METADATA";
 
 impl HandlerResult {
@@ -114,7 +114,7 @@ impl HandlerResult {
         }
     }
 
-    /// Adds a name and a value.
+    /// Adds an entry of metadata.
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
@@ -127,7 +127,7 @@ impl HandlerResult {
         self
     }
 
-    /// The answer of a tool, with what it said through its context.
+    /// The result of a tool, with the notes of its context.
     fn of(reply: Reply, notes: Notes, declared_ttl: Option<u32>, issues: Vec<Issue>) -> Self {
         let mut result = Self::success(reply.data);
         let ttl_seconds = reply.ttl_seconds.or(notes.ttl_seconds).or(declared_ttl);
@@ -179,7 +179,7 @@ impl HandlerResult {
     }
 }
 
-/// A member that can be read as what it stands for; any other stays where it is.
+/// Takes out a member if it can be read as this type; any other stays.
 fn take<T: DeserializeOwned>(metadata: &mut Map<String, Value>, name: &str) -> Option<T> {
     let value = T::deserialize(metadata.get(name)?).ok()?;
     metadata.remove(name);
@@ -203,18 +203,18 @@ fn remark(warning: &Warning) -> (String, String) {
     (warning.code().to_owned(), message.clone())
 }
 
-/// A handler failed.
+/// The error of a handler.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{body}")]
 pub struct HandlerError {
-    /// What the caller is told.
+    /// The body for the caller.
     pub body: Box<ErrorBody>,
-    /// What the caller should know besides.
+    /// Warnings for the caller.
     pub warnings: Vec<Warning>,
 }
 
 impl HandlerError {
-    /// A handler knows no codes; what it says is its own failure.
+    /// The handler's own failure, with this message: a handler has no codes.
     pub fn new(message: impl Into<Wording>) -> Self {
         let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
         Self::from(body)
@@ -230,7 +230,7 @@ impl From<ErrorBody> for HandlerError {
     }
 }
 
-/// For programs that know results only: the message is the output, code and details are metadata.
+/// For programs that only have results: the message is the output, code and details are metadata.
 impl From<HandlerError> for HandlerResult {
     fn from(error: HandlerError) -> Self {
         let details = serde_json::to_value(&error.body.details).unwrap_or_default();

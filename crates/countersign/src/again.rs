@@ -1,4 +1,5 @@
-//! The argument `again`: a model says with it that it means a write once more, where a repeat would get the first answer.
+//! The argument `again`: by it a model says that it means a write once more, because a repeat would get the first
+//! answer.
 //! The list of tools shows it (`dialect/tools.rs`), step 4 takes it away (`executor/unkeyed.rs`), and no tool gets it.
 
 use countersign_args::Binder;
@@ -21,7 +22,7 @@ pub(crate) fn add_to(spec: &ToolSpec, schema: &mut Value) {
     add(spec, schema, shown);
 }
 
-/// A binder that knows the argument, in every form that a model gives it; none for a tool that does not have it.
+/// A binder that accepts the argument, in every form that a model gives it; `None` for a tool that does not have it.
 pub(crate) fn binder(spec: &ToolSpec) -> Option<Binder> {
     let mut schema = spec.input.json_schema();
     let scalar = json!({ "type": ["boolean", "integer", "string", "null"] });
@@ -29,13 +30,13 @@ pub(crate) fn binder(spec: &ToolSpec) -> Option<Binder> {
     Binder::from_schema(&schema, spec.behaviour.binding).ok()
 }
 
-/// The number after the one that a call had: a second time, where it had none.
+/// The number after the one that a call had; 2 if it had none.
 pub(crate) fn next(again: Option<&str>) -> u64 {
     let number = again.and_then(|text| text.trim_matches('"').parse::<u64>().ok());
     number.map_or(2, |number| number.saturating_add(1)).max(2)
 }
 
-/// Only a tool that writes, leaves keys to its callers and has no parameter of that name gets the argument.
+/// Adds the argument, if the tool writes, leaves keys to its callers and has no parameter of that name.
 fn add(spec: &ToolSpec, schema: &mut Value, argument: Value) -> Option<()> {
     let is_free = spec.behaviour.idempotency.key == KeyRule::Optional;
     let properties = schema.get_mut("properties")?.as_object_mut()?;

@@ -1,8 +1,8 @@
-//! A tool's name in front of a provider, whose names may be shorter and have no dots.
+//! A tool's name for providers, whose names may be shorter and have no dots.
 
 use countersign_contract::ToolName;
 
-/// The longest name that every provider takes.
+/// Maximum length of a name that every provider accepts.
 pub const ALIAS_LENGTH_MAX: usize = 48;
 
 /// The provider's name of a tool: `^[A-Za-z][A-Za-z0-9_-]{0,47}$`.
@@ -63,7 +63,7 @@ pub fn in_text(text: &str, is_tool: impl Fn(&str) -> bool) -> String {
     written
 }
 
-/// FNV-1a folded to 32 bits: names are no secret, they only have to stay apart.
+/// FNV-1a folded to 32 bits: names are not secret, they only have to stay apart.
 fn checksum(text: &str) -> u32 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,9 +1,8 @@
-//! Whether the user has confirmed a call (A13).
+//! Approvals: a user's confirmation of a call (A13).
 //!
-//! A confirmation is a document in the store. It counts for exactly one call: this principal, this user,
-//! this tool as it is declared, these bound arguments (or declared [terms](crate::contract::tool::Terms)),
-//! this revision of the policy, once, and not for long. Whoever keeps the store keeps the questions: a
-//! restart loses none.
+//! A confirmation is a document in the store. It counts for exactly one call: this principal, this user, this tool as
+//! it is declared, these bound arguments (or declared [terms](crate::contract::tool::Terms)), this revision of the
+//! policy, once, and not for long. The questions are stored, so a restart loses none.
 //!
 //! ```text
 //!            approve                 commit of the effect, or durably before it
@@ -14,10 +13,10 @@
 //!     └──────────────────────────────────┘
 //! ```
 //!
-//! # Single use, and what a crash leaves behind
+//! # Single use, and the state after a crash
 //!
-//! An approval is used by writing its document with the version that was read, so of two calls that race
-//! for it one wins on every store. When that happens depends on where the effect is:
+//! An approval is used by writing its document with the version that was read, so of two calls that race for it one
+//! wins on every store. The moment of the use depends on the place of the effect:
 //!
 //! - **In the store** (`Effect::Write`, and reads that have to be confirmed): the use is part of the
 //!   commit of the effect. There is no moment at which one is there without the other. A call that loses
@@ -29,20 +28,21 @@
 //!     is bound to this very key and goes on as the tool's recovery says. Any other call is asked about.
 //!   - A failure without an effect releases the key; the approval stays bound to it and good for a retry
 //!     until it expires.
-//!   - Without a key the use is final: after a crash or a failure the user is asked again. That is the
-//!     safe side: nobody can tell whether the first one had its effect.
+//!   - Without a key the use is final: after a crash or a failure the user is asked again. That is the safe side,
+//!     because the first call may have had its effect.
 //!
-//! An answer and its record are one commit, and so are a question and its record: no answer counts of which
-//! there is no evidence.
+//! An answer and its record are one commit, and so are a question and its record: an answer without evidence does not
+//! count.
 //!
-//! # What a person sees
+//! # The display for the approver
 //!
-//! Before a question is asked, the tool says in its own words what the call would do ([`Tool::question`](crate::Tool::question)), and where it can
-//! simulate, what it would answer. Both are kept with the question, sealed, as a [`Display`]. An answer may name the digest of what
-//! was rendered; then it counts for that rendering only, and its record says so.
+//! Before a question is asked, the tool says in its own words what the call would do
+//! ([`Tool::question`](crate::Tool::question)), and, if it can simulate, what it would answer. Both are stored with the
+//! question, sealed, as a [`Display`]. An answer may name the digest of what was rendered; then it counts for that
+//! rendering only, and its record says so.
 //!
-//! Whether something has expired is decided by the clock of the process that asks; processes of one store
-//! should agree about the time to within seconds. Single use does not depend on any clock.
+//! Expiry is decided by the clock of the process that asks; processes of one store should agree about the time to
+//! within seconds. Single use does not depend on any clock.
 
 use std::time::Duration;
 
@@ -77,85 +77,86 @@ pub(crate) use stored::pointers;
 pub use stored::{COLLECTION, Limits, StoredApprovals};
 pub(crate) use terms::agreed;
 
-/// What a person is asked to confirm.
+/// A call that a person is asked to confirm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confirm {
-    /// The call that asks.
+    /// Request id of the call.
     pub request_id: RequestId,
     /// True if the caller chose that id.
     pub is_id_chosen: bool,
-    /// For how long the evidence of the call is kept, and so is what the person was shown.
+    /// Retention of the call's evidence, and so of what the person was shown.
     pub retention: Retention,
-    /// Who triggered it.
+    /// The actor who triggered the call.
     pub actor: Actor,
-    /// Whose credential proved it.
+    /// The actor whose credential proved the call.
     pub principal: Actor,
-    /// Who has to confirm.
+    /// The user who has to confirm.
     pub user_id: String,
-    /// What is to be called.
+    /// The tool to call.
     pub tool: ToolName,
     /// The tool's name for people.
     pub title: Option<String>,
-    /// What the tool does.
+    /// Description of the tool.
     pub description: String,
     /// The tool's own version.
     pub tool_version: String,
     /// Digest of the tool's declaration.
     pub definition: Digest,
-    /// What has to stay exactly as it is: all arguments, or the declared terms.
+    /// Digest of what has to stay exactly as it is: all arguments, or the declared terms.
     pub exact: Digest,
-    /// The same without the currency and the time zone of the request: what a no holds for.
+    /// The same without the currency and the time zone of the request: a denial counts for this.
     pub matter: Digest,
-    /// What may fall and not rise, where the tool declares it.
+    /// The amount that may fall and not rise, if the tool declares one.
     pub ceiling: Option<ApprovedAmount>,
-    /// The conversation that asks, where the call names one: a no holds all its questions about the tool back for a while.
+    /// The session of the call, if it names one: after a denial, its questions about the tool are refused for a while.
     pub session_id: Option<String>,
-    /// The currency of the request, where it names one.
+    /// The currency of the request, if it names one.
     pub currency: Option<String>,
-    /// The time zone of the request, where it names one.
+    /// The time zone of the request, if it names one.
     pub timezone: Option<String>,
-    /// The arguments that the tool would be given, defaults included, without declared secrets. Who may answer sees them.
+    /// The arguments that the tool would be given, defaults included, without declared secrets. Approvers see them.
     pub arguments: Value,
-    /// The same with every sensitive value replaced, for everybody else.
+    /// The same with every sensitive value replaced, for all other readers.
     pub arguments_redacted: Value,
-    /// Which revision of the policy let the call come so far.
+    /// Revision of the policy that allowed the call.
     pub policy_revision: String,
-    /// The call's key, where it has one.
+    /// The call's key, if it has one.
     pub key: Option<KeyDigest>,
-    /// Whether a call with this key may have had its effect already.
+    /// True if a call with this key may have had its effect already.
     pub is_resumed: bool,
-    /// What the answer may make smaller.
+    /// Parameters that the approver may make smaller.
     pub narrowable: Vec<Narrowing>,
-    /// What else a person is shown. None until it is prepared: an approver who would ask answers [`Unasked`](Answer::Unasked) then.
+    /// The rest of the display. `None` until it is prepared: an approver who would ask answers
+    /// [`Unasked`](Answer::Unasked) then.
     pub display: Option<Display>,
-    /// True if two different approvers have to say yes.
+    /// True if two different approvers have to approve.
     pub four_eyes: bool,
-    /// For how long the question can be answered, and the answer be used, where the policy says so.
+    /// Validity of the question and of its answer, if the policy sets one.
     pub valid_for: Option<Duration>,
-    /// For how long nothing new is asked after a no, where the policy says so.
+    /// Time after a denial in which nothing new is asked, if the policy sets one.
     pub cool_down: Option<Duration>,
-    /// How long the caller waits for the answer.
+    /// Time for which the caller waits for the answer.
     pub wait: Duration,
 }
 
-/// Asks the user, or looks up what the user has answered.
+/// Asks the user, or looks up the user's earlier answer.
 pub trait Approver: Send + Sync + 'static {
     /// Answers at once, or waits for a person as long as the caller does.
     fn ask<'a>(&'a self, confirm: &'a Confirm) -> BoxFuture<'a, Result<Answer, Unavailable>>;
 
-    /// What [`ask`](Approver::ask) would answer, without asking anybody. A call that would be asked about is
-    /// simulated first where it can be, so that nobody is asked about one that cannot succeed; a dry run says what
-    /// it found.
+    /// Predicts the answer of [`ask`](Approver::ask), without asking the user. A call that would be asked about is
+    /// simulated first if the tool can simulate, so that the user is not asked about a call that cannot succeed; a dry
+    /// run reports the prediction.
     fn foresee<'a>(&'a self, _: &'a Confirm) -> BoxFuture<'a, Result<Foreseen, Unavailable>> {
         Box::pin(std::future::ready(Ok(Foreseen::Unknown)))
     }
 }
 
-/// What a question would be answered. Closed.
+/// Predicted answer to a question. Closed.
 #[derive(Debug)]
 pub enum Foreseen {
-    /// The user has confirmed this call already.
-    Approved,
+    /// The user has confirmed this call already; the permit states what the call may do, and is not used up.
+    Approved(Permit),
     /// The question is open.
     Pending,
     /// The user would be asked now.
@@ -166,48 +167,49 @@ pub enum Foreseen {
     Unknown,
 }
 
-/// What became of the question.
+/// Answer to a question.
 #[derive(Debug)]
 pub enum Answer {
     /// The user has confirmed exactly this call.
     Approved(Permit),
     /// The user has not answered yet.
     Pending {
-        /// Under which the answer is given.
+        /// Id under which the answer is given.
         approval_id: String,
-        /// Until when.
+        /// End of the question's validity.
         expires_at: Timestamp,
-        /// Why an earlier question about this call, or its answer, does not count, where there was one.
+        /// Reason why an earlier question about this call, or its answer, does not count, if there was one.
         because: Option<Because>,
-        /// How many approvers have said yes, of how many.
+        /// Number of approvers who have approved, and the number that is required.
         approvers: (u8, u8),
     },
-    /// The user would be asked now, and what there is to show has to be prepared first.
+    /// The user would be asked now, and the display has to be prepared first.
     Unasked,
     /// The user has declined.
     Denied {
-        /// Under which it was asked.
+        /// Id of the question.
         approval_id: String,
-        /// Until when the same call is refused.
+        /// End of the time in which the same call is refused.
         until: Timestamp,
     },
-    /// The user has declined another call of this tool in this session a moment ago, and is asked nothing new about it for a while.
+    /// The user has just denied another call of this tool in this session, and is asked nothing new about it for a
+    /// while.
     Cooling {
-        /// Under which it was asked.
+        /// Id of the denied question.
         approval_id: String,
-        /// When something new may be asked.
+        /// End of the cool-down, when something new may be asked.
         until: Timestamp,
     },
     /// The user has too many open questions already.
     TooMany {
-        /// How many there may be.
+        /// Maximum number of open questions.
         pending_max: usize,
-        /// When the first of them is over.
+        /// Delay until the first of them expires.
         retry_after_ms: u64,
     },
 }
 
-/// Why an earlier question, or its answer, does not count for a call. Closed.
+/// Reasons why an earlier question, or its answer, does not count for a call. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Because {
     /// It was given for other arguments.
@@ -218,7 +220,7 @@ pub enum Because {
     Expired,
     /// Another call has used it.
     Used,
-    /// It was given to somebody else.
+    /// It was given to another principal.
     OtherPrincipal,
     /// The policy has changed since.
     PolicyChanged,
@@ -241,21 +243,21 @@ impl Because {
     }
 }
 
-/// The right to make one call; what is left to do is to use it up.
+/// The right to make one call, once.
 #[derive(Debug)]
 pub struct Permit(Option<Box<Ticket>>);
 
-/// An approval that is still to be used.
+/// An approval that is not used yet.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) link: Option<Link>,
-    /// What whoever answered has made smaller.
+    /// Parameters that the approvers have made smaller.
     pub(crate) cuts: Vec<Cut>,
-    /// Writes the approval as used; none where it is bound to this very call already.
+    /// The write that marks the approval as used; `None` if it is bound to this very call already.
     pub(crate) using: Option<Using>,
 }
 
-/// The document of an approval, as it becomes used.
+/// The document of an approval, as used.
 #[derive(Debug)]
 pub(crate) struct Using {
     pub(crate) read: DocumentRead,
@@ -264,7 +266,7 @@ pub(crate) struct Using {
 }
 
 impl Permit {
-    /// A permit that the approver has used up itself: for those who keep their approvals elsewhere.
+    /// A permit that the approver has used up itself: for approvers that store their approvals elsewhere.
     pub const fn used() -> Self {
         Self(None)
     }

@@ -1,7 +1,8 @@
-//! What operators and auditors do with the log: look, open, prove, export, hold, erase, resolve, verify.
+//! The archive: operations of operators and auditors on the log (look, open, prove, export, hold, erase, resolve,
+//! verify).
 //!
-//! Whatever shows or changes something personal needs a scope of its own and a reason, and leaves a
-//! record. Opening leaves it *before* anything is shown: no record, no plaintext.
+//! Every operation that shows or changes something personal needs a scope of its own and a reason, and leaves a record.
+//! Opening leaves it *before* anything is shown: no record, no plaintext.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredR
 use crate::vault::Vault;
 
 mod act;
+mod again;
 mod belongings;
 mod content;
 mod denied;
@@ -24,25 +26,34 @@ mod erase;
 mod export;
 pub(crate) mod growth;
 mod locate;
+mod manner;
 mod open;
 mod proof;
 mod published;
 mod reason;
+mod recording;
 mod resolve;
 pub mod verify;
+mod words;
 
+pub use again::Answered;
 pub use belongings::Belongings;
 pub use content::{Content, Tampering};
 pub use erase::Erasure;
 pub use export::Export;
 pub use growth::NotGrown;
 pub use locate::KnownThing;
+pub use manner::Manner;
 pub use open::Opened;
 pub use proof::{Proof, Standing};
+pub use recording::{LeftOut, Recorded, RecordedCalls};
 pub use resolve::{Resolution, Resolved};
 
-/// How many users are looked at in one go for a request id that a caller chose.
-const USERS_AT_ONCE: usize = 256;
+/// Number of users whose keys are tried in one batch, for a request id that a caller chose.
+const USERS_AT_ONCE: usize = 250;
+
+/// Maximum number of users that are searched for an id whose user is not known: each costs opening a key.
+const USERS_MAX: usize = 1_000;
 
 /// Grants opening payloads.
 pub const SCOPE_OPEN: &str = "evidence:open";
@@ -53,74 +64,83 @@ pub const SCOPE_ERASE: &str = "evidence:erase";
 /// Grants placing and lifting holds.
 pub const SCOPE_HOLD: &str = "evidence:hold";
 
-/// Grants saying what became of a call that is in doubt.
+/// Grants stating the outcome of a call that is in doubt.
 pub const SCOPE_RESOLVE: &str = "claims:resolve";
 
-/// Why the archive did not do what it was asked.
+/// Errors of the archive.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// The credential is not enough.
+    /// The caller's credential lacks a scope.
     #[error("the credential does not grant {scope:?}")]
     MissingScope {
-        /// What it would have to grant.
+        /// The scope that is required.
         scope: &'static str,
     },
-    /// Nobody does this without saying why.
+    /// No reason was given. Operations on personal data require one.
     #[error("a reason is needed: at least one visible character")]
     NoReason,
-    /// An act about a user needs one.
+    /// No user id was given. An operation about a user needs one.
     #[error("a user id is needed")]
     NoUser,
-    /// Nothing is known of such a user.
+    /// The store has nothing of this user. Usually the id is mistyped, or the user was erased.
     #[error("the store has nothing of a user {user_id:?}")]
     UnknownUser {
-        /// Whom somebody meant.
+        /// The user id that was given.
         user_id: String,
     },
-    /// There is no such record.
+    /// There is no such record. Usually the id is mistyped, or belongs to another log.
     #[error("there is no record {id}")]
     NoRecord {
         /// Its name.
         id: SnapshotId,
     },
-    /// Something was changed since it was written.
+    /// A record was changed in the store after it was written.
     #[error("the record {id} was tampered with: {what}")]
     Tampered {
         /// Its name.
         id: SnapshotId,
-        /// What differs.
+        /// The difference.
         what: Tampering,
     },
-    /// A proof needs a signature.
+    /// The log has no signed checkpoint yet, which a proof needs.
     #[error("the log has no signed checkpoint yet")]
     NoCheckpoint,
-    /// The record waits for the tree, or for the next signature.
+    /// The record is not in the tree yet, or waits for the next signature. A retry after a second usually succeeds.
     #[error("the record {id} is not under a signed checkpoint yet; ask again in a second")]
     NotSignedYet {
         /// Its name.
         id: SnapshotId,
     },
-    /// The newest checkpoint is none of this log.
+    /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
     #[error("the newest checkpoint in the store does not hold: {0}")]
     Checkpoint(#[from] CheckpointError),
-    /// What somebody kept is no checkpoint of this log.
+    /// The checkpoint that the auditor kept is not one of this log.
     #[error("the checkpoint that was kept does not hold: {0}")]
     Held(#[source] CheckpointError),
-    /// The tree is not what was signed.
+    /// The tree does not continue the checkpoint that was signed: the log was rolled back, rewritten or damaged.
     #[error(transparent)]
     NotGrown(#[from] NotGrown),
-    /// Too much at once.
+    /// More records were requested than one operation may have.
     #[error("{found} records are too many at once: at most {limit}")]
     TooMany {
-        /// How many it would be.
+        /// Number of records that were requested.
         found: usize,
-        /// How many there may be.
+        /// Maximum number of records.
         limit: usize,
     },
-    /// What the operator gave cannot be an answer.
+    /// The id does not show which user it belongs to, and there are too many users to search all of them: name the
+    /// user.
+    #[error(
+        "{name:?} is not among the ids of the gateway or of the first {USERS_MAX} users; more are not looked through"
+    )]
+    NameTheUser {
+        /// The id that was searched for.
+        name: String,
+    },
+    /// The answer that the operator gave has no canonical JSON form.
     #[error("the answer has no canonical form: {0}")]
     NotCanonical(#[from] countersign_contract::canonical::Error),
 }
@@ -138,18 +158,18 @@ pub struct Archive {
     belongings: Vec<Arc<dyn Belongings>>,
 }
 
-/// A record as it is kept, without what is sealed.
+/// A record as it is stored, without its sealed payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
     /// Its row.
     pub row: LogRow,
     /// The record itself.
     pub record: EvidenceRecord,
-    /// Its place in the tree; none while it waits for it.
+    /// Its place in the tree; `None` while it waits for integration.
     pub index: Option<u64>,
-    /// Whether its sealed payload is still kept.
+    /// True if its sealed payload is still stored.
     pub has_payload: bool,
-    /// What proves it.
+    /// The state of its proof.
     pub standing: Standing,
 }
 
@@ -175,7 +195,7 @@ impl Archive {
         }
     }
 
-    /// One record, with what proves it. Nothing is opened.
+    /// One record, with the state of its proof. Nothing is opened.
     pub async fn show(&self, id: &SnapshotId) -> Result<Shown, Error> {
         let stored = self.stored(id).await?;
         let record = self.record_of_user(&stored).await?;
@@ -189,13 +209,14 @@ impl Archive {
         })
     }
 
-    /// Records by what they can be found by, newest first.
+    /// Lists records that match a filter, newest first.
     pub async fn list(&self, query: &LogQuery) -> Result<Vec<LogRow>, Error> {
         Ok(self.store.records(query).await?)
     }
 
-    /// The records of a call, newest first, by the id that the gateway made or the caller chose. An id that a caller
-    /// chose is kept as a digest under the user's key, so without a user every user is asked for.
+    /// The records of a call, newest first, by the id that the gateway made or the caller chose. An id that the gateway
+    /// made is found at once. An id that a caller chose is stored as a digest under the user's key, so without a user
+    /// it is searched for user by user; with more than a thousand users that fails with [`Error::NameTheUser`].
     pub async fn of_request(
         &self,
         request_id: &RequestId,
@@ -212,11 +233,20 @@ impl Archive {
         };
         let made = query(request_id.clone(), user_id);
         let mut rows = self.store.records(&made).await?;
+        if user_id.is_none() && !rows.is_empty() {
+            return Ok(rows);
+        }
         let mut users = match user_id {
             Some(user_id) => vec![user_id.to_owned()],
             None => self.store.users("", USERS_AT_ONCE).await?,
         };
+        let mut asked = 0;
         while let Some(last) = users.last().cloned() {
+            if asked >= USERS_MAX {
+                let name = request_id.to_string();
+                return Err(Error::NameTheUser { name });
+            }
+            asked += users.len();
             for user in &users {
                 let Some(keys) = self.vault.existing_key(user).await? else {
                     continue;
@@ -239,8 +269,8 @@ impl Archive {
         Ok(self.store.claims(query).await?)
     }
 
-    /// The record in a leaf, which has to be about the user that its row names. Where the user's key is gone
-    /// or cannot be had, nobody can tell.
+    /// The record in a leaf, which has to be about the user that its row names. This cannot be checked if the user's
+    /// key is gone or cannot be opened.
     async fn record_of_user(&self, stored: &StoredRecord) -> Result<EvidenceRecord, Error> {
         let record = record_of(stored)?;
         let is_erased = stored.row.user_id.is_empty();

@@ -1,4 +1,4 @@
-//! From a Rust struct to declared parameters.
+//! Declared parameters from a Rust struct.
 //!
 //! [`ToolArgs`] is a whole argument object, [`ArgType`] the type of one field (`Option`, lists and
 //! maps included), [`ArgValue`] one value in it. `#[derive(ToolArgs)]` joins the three.
@@ -31,7 +31,7 @@ pub trait ToolArgs: DeserializeOwned + Send {
     ///
     /// # Errors
     ///
-    /// Where the text is not what [`Self::parameters`] declares; the binder has made sure of that.
+    /// If the text is not what [`Self::parameters`] declares; the binder prevents that.
     fn from_json(json: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(json)
     }
@@ -79,22 +79,22 @@ impl ToolArgs for () {
     note = "for a newtype of your own, implement `countersign::ArgValue`"
 )]
 pub trait ArgValue {
-    /// What kind of value it is.
+    /// Kind of the value.
     const KIND: ValueKind;
 
-    /// The smallest and the largest whole number, where the type is narrower than its kind.
+    /// The smallest and the largest whole number, if the type is narrower than its kind.
     const RANGE: Option<(i128, i128)> = None;
 
-    /// The members of an enum, as they stand on the wire.
+    /// The members of an enum, as spelled on the wire.
     const MEMBERS: &'static [&'static str] = &[];
 
-    /// How deep objects nest: an object is one deeper than the deepest of its fields.
+    /// Nesting depth of objects: an object is one deeper than the deepest of its fields.
     ///
     /// A struct that contains itself has no depth, so it fails to compile here instead of declaring
     /// parameters without end.
     const DEPTH: usize = 0;
 
-    /// Adds what the type itself says: fields, members, bounds that [`Self::RANGE`] cannot express.
+    /// Adds the type's own facts: fields, members, bounds that [`Self::RANGE`] cannot express.
     fn describe(parameter: Parameter) -> Parameter {
         parameter
     }
@@ -116,7 +116,7 @@ pub trait ArgType {
     /// The value inside.
     type Item: ArgValue;
 
-    /// How many of it.
+    /// Cardinality of the value.
     const CARDINALITY: Cardinality;
 
     /// The parameter that a field of this type declares.

@@ -1,5 +1,4 @@
-//! Whether a principal may call a tool. One decision for two questions: what is listed is what may
-//! be called.
+//! Authorization of a principal to call a tool. One decision for listing and calling: what is listed may be called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use crate::principal::Principal;
 use crate::unavailable::Unavailable;
 use crate::words::Say;
 
-/// The policy. It sees the principal and the tool, never the arguments, so that a listing and a call
-/// cannot be answered differently.
+/// The policy. It sees the principal and the tool, never the arguments, so that a list and a call cannot be answered
+/// differently.
 pub trait Authorizer: Send + Sync + 'static {
-    /// Decides.
+    /// Decides for one principal and one tool.
     fn decide<'a>(
         &'a self,
         principal: &'a Principal,
@@ -24,34 +23,33 @@ pub trait Authorizer: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Decision, Unavailable>>;
 }
 
-/// What a policy decided, and which revision of it.
+/// Decision of a policy, and its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether the call may go on.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Which policy said so; it is part of the record and of the log.
+    /// Revision of the policy; it is part of the record and of the log.
     pub policy_revision: Arc<str>,
-    /// Whether the user has to confirm the call, whatever the tool declares (A13).
+    /// True if the user has to confirm the call, whatever the tool declares (A13).
     pub must_confirm: bool,
-    /// For how long an approval of the call can be given and used; as the executor is set up where it
-    /// says nothing.
+    /// Validity of an approval of the call; `None` for the executor's setting.
     pub approval_valid_for: Option<Duration>,
     /// True if two different approvers have to confirm the call.
     pub four_eyes: bool,
-    /// For how long nothing new is asked about the tool in a session after the user has declined; as the executor is set up where it
-    /// says nothing, and not at all where it is zero.
+    /// Cool-down about the tool in a session after the user has denied a call; `None` for the executor's setting, zero
+    /// for none.
     pub cool_down: Option<Duration>,
-    /// The rule for a write that comes without a key; the executor's own where it says nothing.
+    /// The rule for a write without a key; `None` for the executor's own.
     pub unkeyed_writes: Option<UnkeyedWrites>,
-    /// The time within which a repeat counts as the same call; [`DERIVE_WINDOW`] where it says nothing.
+    /// The time within which a repeat counts as the same call; `None` for [`DERIVE_WINDOW`].
     pub unkeyed_window: Option<Duration>,
 }
 
-/// The usual window of [`UnkeyedWrites::Derive`]: longer than clients wait for an answer.
+/// The default window of [`UnkeyedWrites::Derive`]: longer than clients wait for an answer.
 pub const DERIVE_WINDOW: Duration = Duration::from_mins(2);
 
-/// The rule for a write that comes without a key (A5). Where the policy says nothing, a model's call has a key
-/// [derived](UnkeyedWrites::Derive), and a program's call is [allowed](UnkeyedWrites::Allow).
+/// The rule for a write without a key (A5). If the policy has none, a key is [derived](UnkeyedWrites::Derive) for a
+/// model's call, and a program's call is [allowed](UnkeyedWrites::Allow).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnkeyedWrites {
@@ -63,38 +61,38 @@ pub enum UnkeyedWrites {
     Allow,
 }
 
-/// The three answers of a policy.
+/// The three verdicts of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may.
+    /// The call is allowed.
     Allow,
     /// A credential, or a stronger one, is needed first.
     Unauthorized {
-        /// What to do.
+        /// The next step for the caller.
         hint: Wording,
     },
-    /// It may not.
+    /// The call is forbidden.
     Forbid {
-        /// What to do.
+        /// The next step for the caller.
         hint: Wording,
     },
 }
 
 impl Decision {
-    /// Whether the call may go on.
+    /// True if the call is allowed.
     pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allow
     }
 }
 
-/// Everybody may call everything: for tests, samples and a newcomer's first minutes.
+/// A policy that allows everything: for tests, samples and a newcomer's first minutes.
 #[derive(Debug)]
 pub struct AllowAll {
     revision: Arc<str>,
 }
 
 impl AllowAll {
-    /// The policy without rules.
+    /// A policy that allows everything.
     pub fn new() -> Self {
         Self {
             revision: "allow-all".into(),
@@ -128,8 +126,8 @@ impl Authorizer for AllowAll {
     }
 }
 
-/// An allow-list: a tool may be called by whoever holds one of its scopes. What is not on the list
-/// may be called by nobody.
+/// An allow-list: a caller with one of a tool's scopes may call the tool. A tool that is not on the list is denied to
+/// all callers.
 ///
 /// # Example
 ///
@@ -157,7 +155,7 @@ impl Rules {
         }
     }
 
-    /// Whoever holds the scope may call the tool.
+    /// Allows callers with this scope to call the tool.
     pub fn allow(mut self, tool: ToolName, scope: impl Into<String>) -> Self {
         self.scopes.entry(tool).or_default().insert(scope.into());
         self
@@ -179,7 +177,7 @@ impl Rules {
     }
 }
 
-/// The hint of a tool that one of these scopes grants.
+/// The hint for a tool that one of these scopes grants.
 pub fn use_scope(scopes: &[&str]) -> Wording {
     match scopes {
         [scope] => Say::UseScope {

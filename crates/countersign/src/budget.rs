@@ -1,12 +1,11 @@
 //! Budgets of money: named pots that tools draw on, one currency each.
 //!
-//! A [`Budget`] says how much may be spent in which window and by whom, and how the amount of a call is
-//! found. What was spent is in the store ([`Pots`](crate::ledger::Pots)), so it is the same for all
-//! processes that share one. The executor sets the amount aside before the tool runs, and spends it or
-//! gives it back with the commit of the call.
+//! A [`Budget`] names the limit, the window and the scope, and the place of the amount in a call. The spent amounts are
+//! in the store ([`Pots`](crate::ledger::Pots)), so they are the same for all processes that share one. The executor
+//! reserves the amount before the tool runs, and spends it or gives it back with the commit of the call.
 //!
-//! Whatever cannot be counted is refused: a call without a readable amount, in another currency than the
-//! pot's, or without the session that a pot belongs to.
+//! A call that cannot be counted is refused: one without a readable amount, in another currency than the pot's, or
+//! without the session that a pot belongs to.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub use money::{Currency, InvalidMoney, Money};
 
 use crate::pattern::ToolPattern;
 
-/// A pot, and who draws on it.
+/// A pot, and the tools that draw on it.
 ///
 /// # Example
 ///
@@ -49,23 +48,23 @@ use crate::pattern::ToolPattern;
 pub struct Budget {
     /// Its name, for people. The same name, currency and window are the same pot.
     pub name: String,
-    /// Whose money it is.
+    /// Scope of the budget.
     pub scope: BudgetScope,
-    /// What may be spent. It may change at any time; what was spent stays spent.
+    /// Maximum amount in a window. It may change at any time; spent amounts stay spent.
     pub limit: Money,
-    /// The only one that it takes. Another one is another pot.
+    /// Its only currency. Another currency is another pot.
     pub currency: Currency,
-    /// In which time; once and for all where there is none. Windows begin at multiples of their length
-    /// since 1970, so a day begins at midnight UTC. Another one is another pot.
+    /// Length of the window; `None` if there is only one, which never ends. Windows begin at multiples of their length
+    /// since 1970, so a day begins at midnight UTC. Another length is another pot.
     pub window: Option<Duration>,
-    /// Which tools draw on it. The first that matches counts.
+    /// Tools that draw on it. The first that matches counts.
     pub tools: Vec<ToolAmount>,
 }
 
-/// Who shares a pot. Closed.
+/// The callers that share a pot. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BudgetScope {
-    /// Everybody.
+    /// All callers share one.
     Global,
     /// Each user has one.
     User,
@@ -75,26 +74,26 @@ pub enum BudgetScope {
     Session,
 }
 
-/// Where the amount of a call is found.
+/// The place of the amount in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolAmount {
-    /// Of which tools.
+    /// The tools that this applies to.
     pub tools: ToolPattern,
     /// JSON pointer to the amount in the bound arguments: a number, or a text that is one.
     pub amount: String,
-    /// JSON pointer to its currency. Where there is none, amounts are in the currency of the pot, unless
-    /// the envelope of the call names another one, which is refused.
+    /// JSON pointer to its currency. If `None`, amounts are in the currency of the pot, unless the envelope of the call
+    /// names another one, which is refused.
     pub currency: Option<String>,
-    /// JSON pointer to what was really spent, in the data of the answer; it counts, be it less or more
-    /// than what was set aside. Where it cannot be read, what was set aside counts.
+    /// JSON pointer to the amount that was really spent, in the data of the answer; it counts, even if it is less or
+    /// more than what was reserved. If it cannot be read, the reserved amount counts.
     pub spent: Option<String>,
-    /// How amounts are written.
+    /// Unit of amounts.
     pub unit: Unit,
-    /// Whether money goes out or comes back.
+    /// Direction of the money.
     pub direction: Direction,
 }
 
-/// How amounts are written.
+/// Unit of amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// `12.50` is twelve and a half euros.
@@ -103,17 +102,17 @@ pub enum Unit {
     Minor,
 }
 
-/// Whether money goes out or comes back.
+/// Direction of the money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The call spends.
     Spend,
-    /// The call refunds: it needs a key, so that it is credited once, and no pot gets fuller than it was.
+    /// The call refunds: it needs a key, so that it is credited once; a refund never raises a pot above its limit.
     Refund,
 }
 
 impl ToolAmount {
-    /// Tools that spend what the pointer names, in the currency of the pot.
+    /// Tools that spend the amount under this pointer, in the currency of the pot.
     pub fn spends(tools: ToolPattern, amount: impl Into<String>) -> Self {
         Self {
             tools,
@@ -125,7 +124,7 @@ impl ToolAmount {
         }
     }
 
-    /// Tools that refund it.
+    /// Tools that refund the amount under this pointer.
     pub fn refunds(tools: ToolPattern, amount: impl Into<String>) -> Self {
         Self {
             direction: Direction::Refund,
@@ -134,10 +133,10 @@ impl ToolAmount {
     }
 }
 
-/// A set of budgets cannot be used.
+/// Errors of a set of budgets that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBudgets {
-    /// Two budgets would share a pot.
+    /// Two budgets have the same name, so they would share a pot.
     #[error("there are two budgets named {name:?}")]
     Duplicate {
         /// Their name.
@@ -149,7 +148,7 @@ pub enum InvalidBudgets {
         /// The name.
         name: String,
     },
-    /// A pointer is none.
+    /// A JSON pointer is invalid: it does not start with `/`.
     #[error("{pointer:?} of the budget {name:?} is no JSON pointer: it starts with /")]
     Pointer {
         /// The budget.
@@ -165,17 +164,17 @@ pub enum InvalidBudgets {
     },
 }
 
-/// The longest name of a budget.
+/// Maximum length of a budget name.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The budgets that hold. They can be exchanged while calls are made; what was spent is in the store and
-/// stays, as long as name, scope, currency and window are the same.
+/// The budgets in force. They can be replaced while calls are made; spent amounts are in the store and stay, as long as
+/// name, scope, currency and window are the same.
 pub struct Budgets {
     current: ArcSwap<Vec<Budget>>,
 }
 
 impl Budgets {
-    /// These ones.
+    /// A set of these budgets.
     pub fn new(budgets: Vec<Budget>) -> Result<Self, InvalidBudgets> {
         check(&budgets)?;
         Ok(Self {
@@ -183,14 +182,14 @@ impl Budgets {
         })
     }
 
-    /// Others from now on; the old ones stay where the new ones cannot be used.
+    /// Replaces the budgets; the old ones stay in force if the new ones are invalid.
     pub fn replace(&self, budgets: Vec<Budget>) -> Result<(), InvalidBudgets> {
         check(&budgets)?;
         self.current.store(Arc::new(budgets));
         Ok(())
     }
 
-    /// Whether any of them is about this tool; nothing is allocated.
+    /// True if a budget covers this tool; allocates nothing.
     pub(crate) fn covers(&self, tool: &ToolName) -> bool {
         let budgets = self.current.load();
         budgets.iter().any(|budget| budget.tool(tool).is_some())
@@ -202,7 +201,7 @@ impl Budgets {
 }
 
 impl Default for Budgets {
-    /// None.
+    /// No budgets.
     fn default() -> Self {
         Self {
             current: ArcSwap::from_pointee(Vec::new()),

@@ -1,4 +1,4 @@
-//! Cancellation: one side says stop, the executor and the tool hear it.
+//! Cancellation: a caller cancels, the executor and the tool are notified.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -54,7 +54,7 @@ impl Cancellation {
         }
     }
 
-    /// The outcome of some work; none where the switch is thrown first, and then the work is given up.
+    /// Result of some work; `None` if the switch is thrown first, and then the work is dropped.
     pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut thrown = pin!(self.cancelled());
@@ -65,7 +65,7 @@ impl Cancellation {
         .await
     }
 
-    /// Whether it has been thrown.
+    /// True if it has been thrown.
     pub fn is_cancelled(&self) -> bool {
         self.switch
             .as_ref()

@@ -1,4 +1,4 @@
-//! Which tools there are: an immutable snapshot that readers never wait for (B11, B14).
+//! The catalog of tools: an immutable snapshot that readers never wait for (B11, B14).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,8 +25,8 @@ pub use select::{Unmatched, select};
 /// A set of tools. Clones share it.
 ///
 /// A look-up reads the current snapshot and allocates nothing. [`add`](Catalog::add),
-/// [`replace`](Catalog::replace) and [`remove`](Catalog::remove) build the next snapshot and swap it
-/// in at once: a call that has found its tool keeps it, whatever happens to the catalog.
+/// [`replace`](Catalog::replace), [`remove`](Catalog::remove) and [`renew`](Catalog::renew) build the next snapshot and
+/// swap it in at once: a call that has found its tool keeps it, whatever happens to the catalog.
 ///
 /// # Example
 ///
@@ -51,16 +51,16 @@ struct Shared {
     current: ArcSwap<Snapshot>,
     /// Held while the next snapshot is built, so that two changes do not lose each other.
     changing: Mutex<()>,
-    /// The current revision, for those who wait for the next one.
+    /// The current revision, for callers that wait for the next one.
     revisions: watch::Sender<u64>,
 }
 
 #[derive(Clone, Default)]
 struct Snapshot {
     revision: u64,
-    /// By canonical name and by alias.
+    /// Tools by canonical name and by alias.
     names: HashMap<Arc<str>, Arc<Entry>>,
-    /// By canonical name, in order.
+    /// Tools in the order of their canonical names.
     ordered: Vec<Arc<Entry>>,
 }
 
@@ -70,27 +70,28 @@ pub struct Entry {
     alias: Arc<str>,
     digest: Digest,
     pub(crate) binder: Binder,
-    /// The binder that also knows the argument `again`; made when a call has it first.
+    /// The binder that also accepts the argument `again`; made for the first call that has it.
     pub(crate) again: OnceLock<Option<Binder>>,
     pub(crate) defaults: Defaults,
     pub(crate) redaction: Redaction,
-    /// The log says once that a tool has no declaration (B8).
+    /// Used once to log that a tool has no declaration (B8).
     pub(crate) warned: Once,
 }
 
-/// A tool cannot be registered, or is not there.
+/// Errors of registering or finding a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The name is not well formed.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// A tool of this name is there already.
+    /// A tool of this name is registered already.
     #[error("the tool {name} is registered already; replace it or choose another name")]
     Duplicate {
         /// The name.
         name: ToolName,
     },
-    /// The provider's name of the tool is already that of another.
+    /// The alias of the tool is already that of another. Usually their names differ only in characters that aliases do
+    /// not have.
     #[error(
         "the tool {name} has the provider name {alias:?}, which is that of {other}; rename one of them"
     )]
@@ -99,15 +100,15 @@ pub enum Error {
         name: ToolName,
         /// Its provider name.
         alias: String,
-        /// Whose it is.
+        /// The tool that has the alias.
         other: ToolName,
     },
-    /// The declaration cannot be bound against.
+    /// The declaration's schema cannot be prepared for binding.
     #[error("the tool {name} cannot be registered: {source}")]
     Schema {
         /// The tool.
         name: ToolName,
-        /// Where and why.
+        /// The place, and the reason.
         source: SchemaError,
     },
     /// The declaration has no canonical form, so it has no digest.
@@ -115,7 +116,7 @@ pub enum Error {
     Canonical {
         /// The tool.
         name: ToolName,
-        /// Where and why.
+        /// The place, and the reason.
         source: canonical::Error,
     },
     /// The tool takes money. A person pays; an agent never does (A13).
@@ -136,42 +137,42 @@ pub enum Error {
         /// The tool.
         name: ToolName,
     },
-    /// The terms that a user is to agree to cannot be found in any arguments.
+    /// The terms that a user is to agree to have an invalid JSON pointer.
     #[error("the terms of {name} name {pointer:?}, which is not a JSON pointer")]
     Terms {
         /// The tool.
         name: ToolName,
-        /// What is wrong.
+        /// The invalid pointer.
         pointer: String,
     },
-    /// The fields that a key is derived from cannot be found in any arguments.
+    /// The fields that a key is derived from have an invalid JSON pointer.
     #[error("the key fields of {name} name {pointer:?}, which is not a JSON pointer")]
     KeyFields {
         /// The tool.
         name: ToolName,
-        /// The text that is no pointer.
+        /// The invalid pointer.
         pointer: String,
     },
-    /// What approvers may make smaller is beside terms, points nowhere, or is inside something else that may be made smaller.
+    /// A narrowing that the tool declares is beside terms, has an invalid pointer, or is inside another narrowing.
     #[error(
         "{name} lets approvers narrow {pointer:?}, which is not a JSON pointer of its own, or is beside terms"
     )]
     Narrowing {
         /// The tool.
         name: ToolName,
-        /// What is wrong.
+        /// The invalid pointer.
         pointer: String,
     },
-    /// No such tool.
+    /// There is no tool of this name.
     #[error("there is no tool {name:?}")]
     Unknown {
-        /// The name as it was asked for.
+        /// The name that was asked for.
         name: String,
     },
 }
 
 impl Catalog {
-    /// Gathers the tools that are known at start-up.
+    /// A builder for the tools that are known at start-up.
     pub fn builder() -> CatalogBuilder {
         CatalogBuilder { tools: Vec::new() }
     }
@@ -200,34 +201,51 @@ impl Catalog {
             .collect()
     }
 
-    /// Rises with every change.
+    /// The revision, which rises with every change.
     pub fn revision(&self) -> u64 {
         self.shared.current.load().revision
     }
 
-    /// The revision, for those who wait for the next one.
+    /// Watches the revision, for callers that wait for the next one.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.shared.revisions.subscribe()
     }
 
     /// Adds a tool while calls are running.
     pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
-        let entry = Entry::new(tool)?;
+        let entry = Arc::new(Entry::new(tool)?);
         self.change(|next| next.insert(entry))
     }
 
-    /// Puts a tool in the place of the one of the same name.
+    /// Replaces the tool of the same name.
     pub fn replace(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
-        let entry = Entry::new(tool)?;
+        let entry = Arc::new(Entry::new(tool)?);
         self.change(|next| {
             next.take_out(entry.name().as_str())?;
             next.insert(entry)
         })
     }
 
-    /// Takes a tool out; calls that have found it finish with it.
+    /// Removes a tool; calls that have found it finish with it.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         self.change(|next| next.take_out(name))
+    }
+
+    /// Replaces all tools by these, at once. Tools that are the very same keep what was prepared for them; if one of
+    /// them is refused, nothing changes.
+    pub fn renew(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), Error> {
+        self.change(|next| {
+            let before = std::mem::take(next);
+            next.revision = before.revision;
+            for tool in tools {
+                let known = before.names.get(tool.spec().name.as_str());
+                match known.filter(|entry| Arc::ptr_eq(&entry.tool, &tool)) {
+                    Some(entry) => next.insert(entry.clone())?,
+                    None => next.insert(Arc::new(Entry::new(tool)?))?,
+                }
+            }
+            Ok(())
+        })
     }
 
     fn change(&self, edit: impl FnOnce(&mut Snapshot) -> Result<(), Error>) -> Result<(), Error> {
@@ -254,25 +272,25 @@ impl fmt::Debug for Catalog {
     }
 }
 
-/// Gathers tools; what is wrong with one of them is said by [`build`](CatalogBuilder::build).
+/// Builder for a [`Catalog`]; [`build`](CatalogBuilder::build) reports the first error.
 pub struct CatalogBuilder {
     tools: Vec<Result<Arc<dyn DynTool>, InvalidId>>,
 }
 
 impl CatalogBuilder {
-    /// A typed tool.
+    /// Adds a typed tool.
     pub fn tool<T: Tool>(mut self, tool: T) -> Self {
         self.tools.push(tool::erase(tool));
         self
     }
 
-    /// An erased tool, from a manifest for instance.
+    /// Adds an erased tool, from a manifest for instance.
     pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(Ok(tool));
         self
     }
 
-    /// An old-style handler without a declaration, under this name (B13).
+    /// Adds an old-style handler without a declaration, under this name (B13).
     pub fn handler(mut self, name: &str, handler: impl Handler) -> Self {
         let tool = ToolName::new(name)
             .map(|name| Arc::new(HandlerTool::undeclared(name, handler)) as Arc<dyn DynTool>);
@@ -280,14 +298,14 @@ impl CatalogBuilder {
         self
     }
 
-    /// The catalog, or the first thing that is wrong.
+    /// Builds the catalog, or answers the first error.
     pub fn build(self) -> Result<Catalog, Error> {
         let mut snapshot = Snapshot {
             revision: 1,
             ..Snapshot::default()
         };
         for tool in self.tools {
-            snapshot.insert(Entry::new(tool?)?)?;
+            snapshot.insert(Arc::new(Entry::new(tool?)?))?;
         }
         Ok(Catalog {
             shared: Arc::new(Shared {
@@ -341,7 +359,7 @@ impl Entry {
         &self.spec().name
     }
 
-    /// The name in front of a provider.
+    /// The tool's name for providers.
     pub fn alias(&self) -> &str {
         &self.alias
     }
@@ -362,8 +380,8 @@ impl Entry {
     }
 }
 
-/// Refuses a declaration of what approvers may make smaller that cannot be kept: one beside terms, which are an agreement about less than the
-/// arguments, one that points nowhere, or into what another one makes smaller.
+/// Refuses an invalid declaration of narrowings: one beside terms, which are an agreement about less than the
+/// arguments, one with an invalid pointer, or one inside another.
 fn check_narrowing(spec: &ToolSpec) -> Result<(), Error> {
     let all = &spec.behaviour.narrowing;
     let has_terms = matches!(spec.behaviour.confirmation, Confirmation::Terms(_));
@@ -386,7 +404,7 @@ fn check_narrowing(spec: &ToolSpec) -> Result<(), Error> {
     }
 }
 
-/// A pointer that never points anywhere would bind nothing.
+/// Refuses terms with an invalid pointer, which would bind nothing.
 fn check_terms(spec: &ToolSpec) -> Result<(), Error> {
     let Terms { exact, ceiling } = match &spec.behaviour.confirmation {
         Confirmation::Never | Confirmation::Always => return Ok(()),
@@ -405,7 +423,7 @@ fn check_terms(spec: &ToolSpec) -> Result<(), Error> {
     }
 }
 
-/// A field that never points anywhere would make a key of nothing.
+/// Refuses key fields with an invalid pointer, which would derive a key from nothing.
 fn check_key_fields(spec: &ToolSpec) -> Result<(), Error> {
     let mut fields = spec.behaviour.idempotency.fields.iter();
     match fields.find(|pointer| !pointer.starts_with('/')) {
@@ -424,8 +442,7 @@ impl fmt::Debug for Entry {
 }
 
 impl Snapshot {
-    fn insert(&mut self, entry: Entry) -> Result<(), Error> {
-        let entry = Arc::new(entry);
+    fn insert(&mut self, entry: Arc<Entry>) -> Result<(), Error> {
         let name = entry.name();
         let of_name = self.names.get(name.as_str());
         if of_name.is_some_and(|other| other.name() == name) {

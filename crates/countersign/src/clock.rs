@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Where the executor takes its time from.
+/// The executor's source of time.
 pub trait Clock: Send + Sync + 'static {
     /// The time of day, for records and windows of validity.
     fn now(&self) -> Timestamp;

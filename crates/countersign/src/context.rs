@@ -1,4 +1,4 @@
-//! What a running call knows: who asked, on whose behalf, until when, and what to carry on.
+//! The context of a running call: caller, user, deadline, trace, state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,32 +25,32 @@ use crate::text::TextReader;
 use crate::tool::ToolError;
 use crate::words::Say;
 
-/// The request envelope after everything that was missing has been filled in.
+/// The request envelope with all missing members filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Unique along the whole chain (A2).
+    /// Request id, unique along the whole chain (A2).
     pub request_id: RequestId,
-    /// Who triggered the call; agrees with the credential (A3).
+    /// The actor who triggered the call; agrees with the credential (A3).
     pub actor: Actor,
-    /// On whose behalf.
+    /// The user on whose behalf it runs.
     pub user_id: String,
     /// The conversation or visit.
     pub session_id: Option<String>,
-    /// BCP 47.
+    /// Locale, BCP 47.
     pub locale: Option<String>,
-    /// ISO 4217.
+    /// Currency, ISO 4217.
     pub currency: Option<String>,
-    /// IANA.
+    /// Time zone, IANA.
     pub timezone: Option<String>,
     /// The application in front of the user.
     pub client: Option<Client>,
-    /// Show what would happen, change nothing (A4).
+    /// True for a dry run: show what would happen, change nothing (A4).
     pub dry_run: bool,
-    /// Makes a write happen at most once for this user, tool and key (A5).
+    /// Idempotency key: a write happens at most once for this user, tool and key (A5).
     pub idempotency_key: Option<String>,
 }
 
-/// What a tool is given besides its arguments.
+/// The context that a tool is given besides its arguments.
 ///
 /// # Example
 ///
@@ -74,7 +74,7 @@ pub struct CallContext {
     pub(crate) cancellation: Cancellation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// In the clock's monotonic time.
+    /// Deadline, in the clock's monotonic time.
     pub(crate) deadline: Duration,
     pub(crate) notes: Mutex<Notes>,
     pub(crate) state: State,
@@ -87,19 +87,19 @@ pub struct CallContext {
     pub(crate) caller_token: Option<BearerToken>,
 }
 
-/// How many earlier calls one call may link: all of them are in its record, which is bounded.
+/// Maximum number of earlier calls that one call may link: all of them are in its record, which is bounded.
 pub const LINKS_MAX: usize = 128;
 
-/// What a tool said besides its data.
+/// Notes of a tool besides its data.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) remarks: Vec<(String, String)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) ttl_seconds: Option<u32>,
-    /// Name and version of each rule set that was asked for.
+    /// Name and version of each rule set that was used.
     pub(crate) rules: Vec<(String, String)>,
     pub(crate) links: Vec<Link>,
-    /// Name and versions of the rule sets of the answers that it rests on.
+    /// Names and versions of the rule sets of the answers that it rests on.
     pub(crate) inherited: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -117,7 +117,7 @@ impl Notes {
     }
 }
 
-/// How much had been said at a moment.
+/// Number of notes at a moment.
 pub(crate) struct Said {
     remarks: usize,
     sources: usize,
@@ -180,23 +180,23 @@ impl CallContext {
         &self.request.request_id
     }
 
-    /// On whose behalf the call runs; state is kept by it.
+    /// The user on whose behalf the call runs; state is kept by it.
     pub fn user_id(&self) -> &str {
         &self.request.user_id
     }
 
-    /// The language of messages for the caller. Errors and remarks that come as a
-    /// [`Wording`] in both languages are told in it without further ado.
+    /// The language of messages for the caller. Errors and remarks that are a [`Wording`] in both languages are shown
+    /// in it automatically.
     pub fn language(&self) -> Language {
         Language::of(self.request.locale.as_deref())
     }
 
-    /// Whether nothing may be changed (A4).
+    /// True if nothing may be changed (A4).
     pub fn is_dry_run(&self) -> bool {
         self.request.dry_run
     }
 
-    /// What the embedding program handed in with the call (B12).
+    /// The value of this type that the embedding program added to the call (B12).
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.extensions.get()
     }
@@ -206,7 +206,7 @@ impl CallContext {
         &self.raw
     }
 
-    /// What the binder changed in them.
+    /// The binder's changes to them.
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }
@@ -255,12 +255,12 @@ impl CallContext {
         self.frozen_at.unwrap_or_else(|| self.clock.now())
     }
 
-    /// How much time is left until the deadline.
+    /// Time until the deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_sub(self.clock.monotonic())
     }
 
-    /// When the executor stops waiting.
+    /// The deadline, at which the executor stops waiting.
     pub fn deadline(&self) -> Timestamp {
         jiff::SignedDuration::try_from(self.remaining())
             .ok()
@@ -268,23 +268,23 @@ impl CallContext {
             .unwrap_or(Timestamp::MAX)
     }
 
-    /// The switch that the caller may throw.
+    /// The switch by which the caller cancels the call.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }
 
-    /// What the tool keeps, as one unit of work with this call.
+    /// The tool's state, as one unit of work with this call.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Texts that belong to nobody, and that the tool searches.
+    /// Texts that belong to no user, and that the tool searches.
     pub fn texts(&self) -> TextReader<'_> {
         self.state.texts()
     }
 
-    /// A new name for something that the tool keeps, such as `cart_` and sixteen letters and digits. Nobody can
-    /// guess one; short, because models have to copy it.
+    /// A new id for something that the tool stores, such as `cart_` and sixteen letters and digits. It cannot be
+    /// guessed; it is short, because models have to copy it.
     pub fn new_id(&self, prefix: &str) -> String {
         // Without letters that are mistaken for others.
         const SYMBOLS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -307,8 +307,8 @@ impl CallContext {
         self.downstream_key.as_deref()
     }
 
-    /// The token that proved the caller, for a tool that exchanges it for one of its own (RFC 8693); `None` if the caller
-    /// was proved in another way. It is never handed on as it is.
+    /// The token that proved the caller, for a tool that exchanges it for one of its own (RFC 8693); `None` if the
+    /// caller was proved in another way. It must never be passed on unchanged.
     pub fn caller_token(&self) -> Option<&BearerToken> {
         self.caller_token.as_ref()
     }
@@ -341,15 +341,15 @@ impl CallContext {
         Ok(set)
     }
 
-    /// Every version of a rule set that is loaded, in no order: what recorded calls can be computed again with.
-    /// None of them becomes part of the record, because the answer does not rest on them.
+    /// Every loaded version of a rule set, in no order: recorded calls can be computed again with these. None of them
+    /// becomes part of the record, because the answer does not rest on them.
     pub fn rule_versions(&self, name: &str) -> Vec<Arc<RuleSet>> {
         self.rules.versions(name)
     }
 
-    /// Looks at an earlier call of the same user, by the `snapshot_id` of its reply. It becomes a link of this
-    /// call's record, as something that was looked at. The answer comes with it, and the end of its window; a
-    /// record of another user is answered exactly like a missing one.
+    /// Looks at an earlier call of the same user, by the `snapshot_id` of its reply. This call's record links it as
+    /// looked at. The result has its answer, and the end of its window; a record of another user is answered exactly
+    /// like a missing one.
     pub async fn link(&self, snapshot_id: &SnapshotId) -> Result<Linked, ToolError> {
         let (linked, link) = self.state.linked(snapshot_id, self.user_id()).await?;
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -364,9 +364,9 @@ impl CallContext {
         Ok(linked)
     }
 
-    /// Rests this call on an answer that it has looked at: the record says so, and that the answer was fresh
-    /// now, by this gateway's clock, and until when (A8). The rule sets of that answer become part of the record
-    /// (A15). An answer whose window is over is refused; one without a window does not expire.
+    /// Rests this call on an answer that it has looked at: the record says so, and that the answer was fresh now, by
+    /// this gateway's clock, and until when (A8). The rule sets of that answer become part of the record (A15). An
+    /// answer whose window is over is refused; one without a window does not expire.
     ///
     /// A call that fails rests on nothing: its record then says that it only looked.
     pub fn rest_on(&self, linked: &Linked) -> Result<(), Stale> {
@@ -391,21 +391,21 @@ impl CallContext {
         Ok(())
     }
 
-    /// Tells the caller something although the call worked: a code of the tool's own, one sentence.
+    /// Adds a remark for the caller of a successful call: a code of the tool's own, one sentence.
     pub fn remark(&self, code: impl Into<String>, message: impl Into<Wording>) {
         let message = message.into().in_language(self.language());
         self.note(|notes| notes.remarks.push((code.into(), message.into())));
     }
 
-    /// Tells the caller how far the call has come, where the caller asked for it: `done` of `total`, and
-    /// what is being done. Reports that do not rise are left out, and none of them is kept.
+    /// Reports progress, if the caller asked for it: `done` of `total`, and the current step. Reports that do not rise
+    /// are dropped, and none is stored.
     pub fn progress(&self, done: f64, total: Option<f64>, message: impl Into<String>) {
         if let Some(sink) = self.extension::<ProgressSink>() {
             sink.report(done, total, Some(message.into()));
         }
     }
 
-    /// Names something that the answer rests on: a rule set, a document, a rate table.
+    /// Adds a source of the answer: a rule set, a document, a rate table.
     pub fn source(&self, source: Source) {
         self.note(|notes| notes.sources.push(source));
     }
@@ -419,7 +419,7 @@ impl CallContext {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Marks what was said so far; the window of validity is put aside.
+    /// Marks the notes so far; the window of validity is put aside.
     pub(crate) fn said(&self) -> Said {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         Said {
@@ -429,7 +429,7 @@ impl CallContext {
         }
     }
 
-    /// Takes out what was said since then. Rules and links stay: they belong to the record of the call.
+    /// Takes out the notes since then. Rules and links stay: they belong to the record of the call.
     pub(crate) fn take_since(&self, before: &Said) -> Notes {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let (remarks, sources) = (notes.remarks.len(), notes.sources.len());

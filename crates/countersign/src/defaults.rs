@@ -18,9 +18,9 @@ pub(crate) struct Defaults {
     members: BTreeMap<String, String>,
     /// Objects inside, by name.
     inside: BTreeMap<String, Defaults>,
-    /// What each item of a list has.
+    /// Defaults of each item of a list.
     items: Option<Box<Defaults>>,
-    /// What each value of a map has.
+    /// Defaults of each value of a map.
     values: Option<Box<Defaults>>,
 }
 
@@ -37,7 +37,7 @@ impl Defaults {
         collect(schema, schema, &mut Vec::new())
     }
 
-    /// The arguments with the defaults of absent members; none where nothing is absent.
+    /// The arguments with the defaults of absent members; `None` if nothing is absent.
     ///
     /// An object that is itself absent stays absent: its members have nowhere to go.
     pub(crate) fn fill(&self, arguments: &Arguments) -> Option<Arguments> {
@@ -97,7 +97,7 @@ static NONE: Defaults = Defaults {
     values: None,
 };
 
-/// Writes a list or an object again where one of its parts has something to fill in.
+/// Writes a list or an object again if one of its parts has defaults to fill in.
 fn rewrite<'a>(
     open: char,
     close: char,

@@ -1,12 +1,11 @@
-//! Acts that somebody was denied: opening what is sealed, managing keys. Each leaves a record, and nobody can fill the
-//! log with them.
+//! Denied acts: opening sealed payloads, managing keys. Each leaves a record, and no caller can fill the log with them.
 //!
 //! The first denial of an actor, target and reason is a record at once. The same within [`INTERVAL`] is counted, and the
 //! count is one more record when the interval is over. An actor who tries many targets gets one count for the rest of
 //! them.
 //!
-//! A record belongs to nobody and names a person by subject: those who see all records see it, and an erased user is
-//! not named by it.
+//! A record belongs to no user and names a person by subject: readers of all records see it, and an erased user is not
+//! named by it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,16 +22,16 @@ use crate::principal::{Credential, Principal};
 use crate::scribe::{Act, Draft};
 use crate::vault::Vault;
 
-/// For how long repeats are counted instead of recorded.
+/// Interval in which repeats are counted instead of recorded.
 pub const INTERVAL: Duration = Duration::from_mins(10);
 
-/// How many targets of one actor have a record of their own within an interval.
+/// Maximum number of targets of one actor with a record of their own within an interval.
 const TARGETS_MAX: usize = 16;
 
-/// How many counts are kept; whoever comes after that is counted without a name.
+/// Maximum number of counts; further actors are counted without a name.
 const COUNTS_MAX: usize = 10_000;
 
-/// Writes down what was denied. One for each edge of a process; clones share the counts.
+/// Records denied acts. One for each edge of a process; clones share the counts.
 #[derive(Clone)]
 pub struct Denials {
     parts: Arc<Parts>,
@@ -46,33 +45,33 @@ struct Parts {
     counts: Mutex<HashMap<Denial, Count>>,
 }
 
-/// Something that somebody was denied.
+/// A denied act.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Denial {
-    /// Who; none for all that are counted together.
+    /// The denied caller; `None` for all that are counted together.
     by: Option<Denied>,
-    /// What they wanted to do, such as `open`.
+    /// The act, such as `open`.
     event: &'static str,
-    /// What it was about: a name that we made, and that there is.
+    /// The target: an existing id that the gateway made.
     target: Option<String>,
-    /// Why not, in a closed word.
+    /// The reason, from a closed list.
     reason: &'static str,
 }
 
-/// Somebody who was denied something.
+/// A denied caller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Denied {
     actor: Actor,
     user_id: String,
-    /// The API key, where it was one.
+    /// Id of the API key, if it was one.
     key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Count {
-    /// When the record was written, in monotonic time.
+    /// Time of the record, in monotonic time.
     since: Duration,
-    /// How often it happened since then.
+    /// Number of repeats since then.
     repeats: u64,
 }
 
@@ -96,8 +95,8 @@ impl Denial {
         }
     }
 
-    /// Names what it was about. It has to be there and to have a name that we made: a name that a caller makes up
-    /// does not belong into a record.
+    /// Names the target. It has to exist and to have an id that the gateway made: a name that a caller makes up does
+    /// not belong in a record.
     pub fn about(mut self, target: impl Into<String>) -> Self {
         self.target = Some(target.into());
         self
@@ -105,7 +104,7 @@ impl Denial {
 }
 
 impl Denials {
-    /// Records in this store.
+    /// A recorder for this store.
     pub fn new(
         store: Arc<dyn Store>,
         vault: Arc<Vault>,
@@ -124,8 +123,8 @@ impl Denials {
         }
     }
 
-    /// Notes a denial. Its record is durable when this answers, unless it is counted with an earlier one. One that
-    /// cannot be kept now is counted, too, and the log says so: the answer stays no.
+    /// Records a denial. Its record is durable when this answers, unless it is counted with an earlier one. If it
+    /// cannot be stored now, it is counted, too, and the log says so: the act stays denied.
     pub async fn note(&self, denial: Denial) {
         for (denial, count) in self.parts.count(denial) {
             self.parts.keep(&denial, count).await;
@@ -150,7 +149,7 @@ impl Denials {
 }
 
 impl Parts {
-    /// What is to be written now: this denial where it is the first of its kind, and the count of those before it.
+    /// The records to write now: this denial if it is the first of its kind, and the count of those before it.
     fn count(&self, denial: Denial) -> Vec<(Denial, u64)> {
         let now = self.clock.monotonic();
         let mut counts = self.counts();
@@ -175,7 +174,7 @@ impl Parts {
         }
     }
 
-    /// Takes the counts that are at least so old. What never happened again is forgotten.
+    /// Takes the counts that are at least this old. Counts without a repeat are dropped.
     fn due(&self, age: Duration) -> Vec<(Denial, u64)> {
         let now = self.clock.monotonic();
         let mut due = Vec::new();
@@ -235,7 +234,7 @@ impl Parts {
 }
 
 impl Denial {
-    /// What the record says besides who it was.
+    /// The members of the record besides the caller.
     fn told(&self, count: u64) -> Value {
         let mut about = Map::new();
         about.insert("event".to_owned(), self.event.into());
@@ -254,8 +253,8 @@ impl Denial {
     }
 }
 
-/// The denial as it is counted: by itself, or together with others where one actor has too many targets, or too many
-/// actors come at once.
+/// The denial as it is counted: by itself, or together with others if one actor has too many targets, or if there are
+/// too many actors.
 fn folded(mut denial: Denial, counts: &HashMap<Denial, Count>, now: Duration) -> Denial {
     if counts.contains_key(&denial) {
         return denial;

@@ -6,7 +6,8 @@ use countersign_contract::tool::Effect;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A set of effects, on the wire a list such as `["read"]`. It has at least one: who may do nothing needs no credential.
+/// A set of effects, on the wire a list such as `["read"]`. It has at least one: a caller that may do nothing needs no
+/// credential.
 ///
 /// # Example
 ///
@@ -27,7 +28,7 @@ impl Effects {
     /// Every effect: no bound.
     pub const ALL: Self = Self(0b111);
 
-    /// These effects; none where there are none.
+    /// The set of these effects; `None` if there are none.
     pub fn of(effects: impl IntoIterator<Item = Effect>) -> Option<Self> {
         let bits = effects
             .into_iter()
@@ -45,6 +46,12 @@ impl Effects {
         self.0 & !other.0 == 0
     }
 
+    /// The effects that are in both sets. There may be none: then nothing may be called.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Its members, in the order of their weight.
     pub fn iter(self) -> impl Iterator<Item = Effect> {
         Effect::ALL
@@ -59,7 +66,7 @@ impl Default for Effects {
     }
 }
 
-/// `read, write`.
+/// Written as `read, write`.
 impl fmt::Display for Effects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, effect) in self.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! A typed map: what the embedding program hands to its tools (B12, the call's environment).
+//! A typed map of values that the embedding program gives to its tools (B12, the call's environment).
 
 use std::any::{Any, TypeId};
 use std::fmt;
 
-/// At most one value a type; empty ones cost nothing.
+/// A map with at most one value a type; an empty one costs nothing.
 ///
 /// # Example
 ///
@@ -23,12 +23,12 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// Nothing in it.
+    /// An empty map.
     pub const fn new() -> Self {
         Self { values: Vec::new() }
     }
 
-    /// Puts a value in and gives back the one of the same type that it replaces.
+    /// Inserts a value, and returns the one of the same type that it replaces.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<T> {
         let id = TypeId::of::<T>();
         let old = self.values.iter().position(|(other, _)| *other == id);
@@ -46,7 +46,7 @@ impl Extensions {
 }
 
 impl fmt::Debug for Extensions {
-    /// Only how many: a value may hold a credential.
+    /// Shows only the number of values: a value may hold a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Extensions({})", self.values.len())
     }

@@ -1,4 +1,4 @@
-//! What a conversation keeps of a call, and shows to the model again (B16).
+//! History: the calls that a conversation keeps and shows to the model again (B16).
 
 use countersign_args::Arguments;
 use countersign_contract::{Issue, IssueCode, Language, ReplyEnvelope, Warning};
@@ -33,12 +33,12 @@ pub struct HistoryEntry {
     /// nothing (B8). `None` if the tool has a declaration, or if no arguments were found in the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parsed: Option<Arguments>,
-    /// What came of it.
+    /// The reply.
     pub reply: ReplyEnvelope,
 }
 
 impl HistoryEntry {
-    /// Joins a question with its answer.
+    /// Joins a call with its reply.
     pub fn new(
         call_id: impl Into<String>,
         tool: impl Into<String>,
@@ -59,18 +59,18 @@ impl HistoryEntry {
         entry
     }
 
-    /// Whether the model has to do something about it.
+    /// True if the call failed, so that the model has to react.
     pub fn is_error(&self) -> bool {
         !self.reply.ok
     }
 
-    /// What the model reads: the data and what there is to know about it, or the error and what to
-    /// do about it. Every dialect that sends one text sends this one.
+    /// The text for the model: the data and the notes about it, or the error and the next step. Every dialect that
+    /// sends one text sends this one.
     pub fn content(&self) -> String {
         text::whole(&self.reply)
     }
 
-    /// What the binder changed, or why it refused (B19).
+    /// The binder's changes, or the issues for which it refused (B19).
     pub fn issues(&self) -> impl Iterator<Item = &Issue> {
         let refused = self.reply.error.iter().flat_map(|e| &e.details.issues);
         let changed = self

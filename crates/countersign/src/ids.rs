@@ -10,24 +10,24 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock};
 
-/// Where the executor takes its ids from.
+/// The executor's source of ids.
 pub trait IdSource: Send + Sync + 'static {
-    /// For a call that came without one.
+    /// An id for a call that came without one.
     fn request_id(&self) -> RequestId;
 
-    /// For the evidence of a call.
+    /// An id for the evidence of a call.
     fn snapshot_id(&self) -> SnapshotId;
 
-    /// For a question that a person has to answer.
+    /// An id for a question that a person has to answer.
     fn approval_id(&self) -> String;
 
-    /// For a call that came without a trace; never zero.
+    /// An id for a call that came without a trace; never zero.
     fn trace_id(&self) -> u128;
 
-    /// For a hop of a trace; never zero.
+    /// An id for a hop of a trace; never zero.
     fn span_id(&self) -> u64;
 
-    /// Fills keys, salts and nonces: nobody may be able to guess these, and none may repeat.
+    /// Fills keys, salts and nonces: they must not be guessable, and must not repeat.
     fn fill(&self, bytes: &mut [u8]);
 }
 
@@ -97,8 +97,8 @@ impl IdSource for RandomIds {
     }
 }
 
-/// Ids that count from one: the same run gives the same ids. Keys and salts count too, so what is sealed
-/// with them is not secret; for tests and replay only.
+/// Ids that count from one: the same run gives the same ids. Keys and salts count too, so data that is sealed with them
+/// is not secret; for tests and replay only.
 #[derive(Debug, Default)]
 pub struct SequentialIds {
     requests: AtomicU64,
@@ -157,7 +157,7 @@ fn with_uuid(template: &mut [u8], uuid: Uuid) -> &str {
     std::str::from_utf8(template).expect("the template and a UUID are ASCII")
 }
 
-/// How much randomness is drawn at once.
+/// Number of random bytes that are drawn at once.
 const BATCH: usize = 2048;
 
 struct Batch {
@@ -171,7 +171,7 @@ thread_local! {
 
 /// # Panics
 ///
-/// Where the system has no randomness: ids that may repeat are worse than no service.
+/// If the system has no randomness: ids that may repeat are worse than no service.
 fn random<const N: usize>() -> [u8; N] {
     RANDOM.with_borrow_mut(|batch| {
         if batch.bytes.len() - batch.used < N {

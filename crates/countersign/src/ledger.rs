@@ -1,13 +1,13 @@
-//! What a store keeps, and the promises that it keeps: claims, documents, the log, the users' keys, the
-//! installation, pots of money, how often something was done lately, and texts that are searched.
+//! The store's traits: claims, documents, the log, the users' keys, the installation, pots of money, rate limits, and
+//! texts that are searched.
 //!
-//! One trait a concern, so that each can be read alone; one type implements all of them, because effect,
-//! claim and record are one commit ([`Claims::commit`]). A store sees no personal data in the clear:
-//! bodies, replies and payloads arrive sealed, keys and fingerprints as digests under the user's own key.
-//! What it must be able to find things by is all that is readable: user, tool, time, code.
+//! One trait a concern, so that each can be read alone; one type implements all of them, because effect, claim and
+//! record are one commit ([`Claims::commit`]). A store sees no personal data in the clear: bodies, replies and payloads
+//! arrive sealed, keys and fingerprints as digests under the user's own key. Only the columns that it searches by are
+//! readable: user, tool, time, code.
 //!
-//! Only the store's own clock decides about leases and retention. Nothing in these traits takes the
-//! present as an argument, so no caller's clock can hand a claim to two owners.
+//! Only the store's own clock decides about leases and retention. Nothing in these traits takes the current time as an
+//! argument, so no caller's clock can give a claim to two owners.
 
 use std::fmt;
 
@@ -33,10 +33,10 @@ pub use claims::{
 };
 pub use documents::{
     DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, OPEN_INDEX,
-    Scan, ShapeRead, StoredDocument,
+    OpenDocument, OpenPlace, Scan, ShapeRead, StoredDocument,
 };
 pub use installation::{Binding, Installation, Installations, NotOurs, Traces};
-pub use keyring::{Keyring, WrappedKey};
+pub use keyring::{Keyring, LostKeyFn, WrappedKey};
 pub use log::{
     Durability, Entry, Erased, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow, Sequencing,
     StoredRecord,
@@ -66,38 +66,40 @@ impl<T: Claims + Documents + Log + Keyring + Installations + Pots + Paces + Text
 {
 }
 
-/// The store did not do what it was asked.
+/// Errors of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It could not answer; whether it has committed is not known.
+    /// The store could not answer; it may or may not have committed. Usually the disk or the database cannot be
+    /// reached.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// It takes no more writes before there is room again; reading and verifying go on.
+    /// The disk is nearly full: the store accepts no more writes until there is room again; reading and verifying go
+    /// on.
     #[error(
         "the disk has {free_bytes} bytes left, {needed_bytes} are kept free; nothing is written"
     )]
     DiskLow {
-        /// What is left.
+        /// Free bytes on the disk.
         free_bytes: u64,
-        /// What has to stay free.
+        /// Bytes that must stay free.
         needed_bytes: u64,
     },
-    /// No further key fits.
+    /// A bounded store has no room for another key.
     #[error("the store holds {limit} keys and takes no more")]
     Full {
-        /// How many it holds.
+        /// Number of keys that it holds at most.
         limit: usize,
     },
-    /// Something that was stored cannot be read back: the store was changed by somebody else.
+    /// Something that was stored cannot be read back: another program has changed the store, or it is damaged.
     #[error("{what} in the store is damaged")]
     Damaged {
-        /// What it is, by its name.
+        /// Name of what is damaged.
         what: String,
     },
-    /// A hold forbids it.
+    /// A legal hold forbids the change.
     #[error("the records of this user are under a hold: {reason}")]
     UnderHold {
-        /// Why, in the words of whoever placed it.
+        /// Reason for the hold, in the words of the operator who placed it.
         reason: String,
     },
     /// A second checkpoint of one size with another root: two histories of one log.

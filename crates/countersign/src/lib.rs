@@ -3,17 +3,17 @@
 //!
 //! Read the modules in this order:
 //!
-//! 1. [`tool`]: what people write; [`args`]: how its parameters are declared;
-//! 2. [`context`]: what a running call knows; [`state`]: what it keeps; [`text`]: what it searches;
-//!    [`progress`]: how it tells how far it has come;
-//! 3. [`catalog`]: which tools there are; [`alias`]: their names in front of a provider;
+//! 1. [`tool`]: the trait that tool authors implement; [`args`]: the declaration of its parameters;
+//! 2. [`context`]: the context of a running call; [`state`]: the tool's state; [`text`]: full-text search;
+//!    [`progress`]: progress reports;
+//! 3. [`catalog`]: the registered tools; [`alias`]: their names for providers;
 //! 4. [`executor`]: the life of a call, one function on one screen;
-//! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: what the
-//!    executor is given, each with an implementation in memory; [`observe`]: who is told of calls;
-//! 6. [`dialect`]: the same tools in front of every provider; [`session`] and [`history`]: a model's
-//!    calls from its words to what the conversation keeps of them;
-//! 7. [`sequencer`]: who signs the log; [`archive`]: what operators and auditors do with it;
-//! 8. [`adapter`], [`redact`], [`sample`], [`seat`]: what surrounds it.
+//! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: the parts that the
+//!    executor is given, each with an implementation in memory; [`observe`]: observers of answered calls;
+//! 6. [`dialect`]: the same tools in every provider's format; [`session`] and [`history`]: a model's
+//!    calls, from its message to the history of the conversation;
+//! 7. [`sequencer`]: the signer of the log; [`archive`]: the operations of operators and auditors on it;
+//! 8. [`adapter`], [`redact`], [`sample`], [`seat`]: helpers around it.
 //!
 //! # Example
 //!
@@ -95,6 +95,7 @@ pub mod context;
 mod defaults;
 pub mod denials;
 pub mod dialect;
+pub mod dialogue;
 pub mod effects;
 pub mod executor;
 pub mod extensions;
@@ -104,12 +105,14 @@ pub mod ledger;
 pub mod limit;
 pub mod newest;
 pub mod observe;
+pub mod offer;
 mod output;
 pub mod pattern;
 mod payload;
 pub mod principal;
 pub mod progress;
 pub mod realm;
+pub mod recording;
 pub mod redact;
 pub mod replay;
 pub mod retention;
@@ -143,7 +146,7 @@ pub use tool::{DryRun, DynTool, Question, Reconciled, Reply, Tool, ToolError};
 /// A boxed future that may be sent between threads: what object-safe traits return.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What generated code refers to; not for use by hand.
+/// Re-exports for generated code; not for use by hand.
 #[doc(hidden)]
 pub mod __private {
     pub use countersign_contract as contract;

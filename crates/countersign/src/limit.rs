@@ -1,10 +1,9 @@
-//! How many calls may be made: a pace for each user, agent, session and tool ([`Limits`]), and an end to
-//! a model that repeats itself ([`Breaker`]).
+//! Rate limits for each user, agent, session and tool ([`Limits`]), and a breaker for a model that repeats itself
+//! ([`Breaker`]).
 //!
-//! Both count in this process, unless they are told to count in the store: behind several replicas each
-//! process counts for itself, so that what passes in all is up to as many times the limit as there are
-//! replicas. A [shared](Rate::shared) count holds for all processes that share a store, and costs a question
-//! to it for each call.
+//! Both count in this process by default: with several replicas each process counts for itself, so that up to as many
+//! times the limit can pass as there are replicas. A [shared](Rate::shared) count is valid for all processes that share
+//! a store, and costs one request to the store for each call.
 
 use std::time::Duration;
 
@@ -27,9 +26,9 @@ pub use left::Left;
 pub use rate::Rate;
 pub use rules::{Counted, LimitRules, Limits, ToolLimit};
 
-/// Lets a call in, or says when to come back.
+/// Admits a call, or says when to retry.
 pub trait Limiter: Send + Sync + 'static {
-    /// Counts one call. `paces` is the store of the executor, for what all processes count together.
+    /// Counts one call. `paces` is the executor's store, for limits that all processes count together.
     fn admit<'a>(
         &'a self,
         attempt: &'a Attempt<'a>,
@@ -37,46 +36,45 @@ pub trait Limiter: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Admission, Unavailable>>;
 }
 
-/// A call that wants in.
+/// A call that asks for admission.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// On whose behalf.
+    /// The user on whose behalf it runs.
     pub user_id: &'a str,
-    /// The key of that user: what is counted for them in a store is named by it, and by nothing that can be
-    /// guessed.
+    /// The key of that user: counts for the user in a store are named by it, and by nothing that can be guessed.
     pub keys: &'a UserKey,
-    /// Who makes it, as the call says. Whoever may act for others can name anybody here.
+    /// The actor that the call names. A caller that may act for others can name any actor here.
     pub actor: &'a Actor,
-    /// Who makes it, as was proved: the limit for an agent counts this one.
+    /// The actor that was proved: the limit for an agent counts this one.
     pub proved_actor: &'a Actor,
-    /// In which conversation, where that is known.
+    /// The session, if it is known.
     pub session_id: Option<&'a str>,
-    /// Which tool.
+    /// The tool.
     pub tool: &'a ToolName,
-    /// This moment of the clock's monotonic time.
+    /// The current monotonic time.
     pub now: Duration,
 }
 
-/// What a limiter answers.
+/// Answer of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Come in.
+    /// The call is admitted.
     Admitted,
-    /// A limit is used up. Nothing was counted, by this limit or any other.
+    /// A limit is reached. Nothing was counted, by this limit or any other.
     Limited {
-        /// Which one; the one that takes longest where there are several.
+        /// The limit that was reached; the one with the longest wait if there are several.
         limit: LimitName,
-        /// When the same call would be let in.
+        /// Time until the same call would be admitted.
         retry_after_ms: u64,
     },
 }
 
-/// What a limit counts the calls of. Closed.
+/// The limits, by what they count. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitName {
     /// All calls for a user.
     User,
-    /// All calls of an agent, for whomever.
+    /// All calls of an agent, for any user.
     Agent,
     /// All calls of a session.
     Session,
@@ -96,7 +94,7 @@ impl LimitName {
     }
 }
 
-/// No limit.
+/// A limiter without any limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlimited;
 

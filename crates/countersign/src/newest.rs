@@ -1,5 +1,6 @@
-//! The newest checkpoint of the log, and whether signing goes on. Every reply that names evidence carries the checkpoint, so
-//! that every caller holds one: cutting the log's tail, or telling two stories, then needs all of them to forget.
+//! The newest checkpoint of the log, and the state of signing. Every reply with evidence carries the checkpoint, so
+//! that every caller holds one: an operator who cuts the log's tail, or shows two histories, is then detected by any
+//! caller who kept one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,55 +9,56 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use countersign_contract::envelope::CheckpointRef;
 
-/// For how long calls are answered while nothing can be signed.
+/// Time for which calls are answered while nothing can be signed.
 pub const SIGNING_GRACE: Duration = Duration::from_mins(1);
 
-/// Set by whoever signs checkpoints, read by every call. Clones share it.
+/// A shared cell: set by the process that signs checkpoints, read by every call. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct NewestCheckpoint(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     newest: ArcSwapOption<CheckpointRef>,
-    /// When signing last worked, in milliseconds of the monotonic clock and one more; 0 where nobody signs.
+    /// Time of the last successful signing, in milliseconds of the monotonic clock plus one; 0 if this process does not
+    /// sign.
     worked_at: AtomicU64,
     is_stopped: AtomicBool,
 }
 
 impl NewestCheckpoint {
-    /// None yet.
+    /// A cell without a checkpoint.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on this one.
+    /// Sets the newest checkpoint.
     pub fn set(&self, checkpoint: CheckpointRef) {
         self.0.newest.store(Some(Arc::new(checkpoint)));
     }
 
-    /// The newest one.
+    /// The newest checkpoint; `None` if there is none yet.
     pub fn get(&self) -> Option<CheckpointRef> {
         self.0.newest.load().as_deref().cloned()
     }
 
-    /// Everything that was committed is signed at this moment of the monotonic clock, by us or by another process.
+    /// Notes that everything committed is signed at this moment of the monotonic clock, by us or by another process.
     pub fn works(&self, now: Duration) {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1);
         self.0.worked_at.store(millis + 1, Ordering::Relaxed);
         self.0.is_stopped.store(false, Ordering::Relaxed);
     }
 
-    /// Nothing can be signed before somebody has looked at the store.
+    /// Notes that nothing can be signed before an operator has looked at the store.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// True if nothing can be signed before somebody has looked at the store.
+    /// True if nothing can be signed before an operator has looked at the store.
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// For how long nothing could be signed; none where nobody signs in this process.
+    /// Time for which nothing could be signed; `None` if this process does not sign.
     pub fn unsigned_for(&self, now: Duration) -> Option<Duration> {
         let worked_at = self.0.worked_at.load(Ordering::Relaxed).checked_sub(1)?;
         Some(now.saturating_sub(Duration::from_millis(worked_at)))

@@ -1,4 +1,4 @@
-//! Who is told how calls were answered: metrics, traces, whatever an operator watches.
+//! Observers, which are notified of answered calls: metrics, traces and other monitoring.
 //!
 //! An observer sees names, ids, codes and times. It is never given an argument, a result or an error's text,
 //! so that no sink behind it has to be trusted with them (A21).
@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::Entry;
 
-/// Is told of every call exactly once, when its reply is ready to leave.
+/// Notified of every call exactly once, when its reply is ready to leave.
 ///
 /// # Example
 ///
@@ -46,25 +46,24 @@ use crate::catalog::Entry;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A call has its answer. This stands on the way of the reply: it must not block.
+    /// Called when a call has its answer. It runs before the reply leaves: it must not block.
     fn answered(&self, answered: &Answered);
 
-    /// Whether a trace that begins here is to be recorded. A caller who brings a trace has decided that
-    /// already.
+    /// True if a trace that begins here is to be recorded. If the caller sent a trace, the caller has decided already.
     fn samples(&self, _trace_id: u128) -> bool {
         false
     }
 }
 
-/// The target of the only events that may quote values of a call: why a tool failed, in the tool's words.
-/// Whoever writes tools wants to see them; a server leaves them out of its log.
+/// Log target of the only events that may quote values of a call: the causes of failures, in the tool's words. They are
+/// useful for tool authors; a server leaves them out of its log.
 pub const CAUSE_TARGET: &str = "countersign::cause";
 
-/// The target of what the binder did with a text (B16): one event a call, at the level of debugging. It has codes and
-/// places, never values or names.
+/// Log target of the binder's results (B16): one event a call, at debug level. It has codes and places, never values or
+/// names.
 pub const PARSE_TARGET: &str = "ToolParse";
 
-/// By which way a call came.
+/// The surface that a call came by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Surface {
     /// From the program that the executor is part of.
@@ -90,49 +89,49 @@ impl Surface {
     }
 }
 
-/// Where a call came from.
+/// Origin of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// By which way.
+    /// The surface.
     pub surface: Surface,
-    /// The model's name for the call, where there is one.
+    /// The model's name for the call, if there is one.
     pub call_id: Option<Arc<str>>,
 }
 
-/// How a call was answered.
+/// Facts about an answered call.
 #[derive(Debug, Clone)]
 pub struct Answered {
-    /// The call, as its record names it: a keyed digest where the caller chose the id. `None` if the caller chose it
+    /// The request id, as the record names it: a keyed digest if the caller chose the id. `None` if the caller chose it
     /// and the user isn't known.
     pub request_id: Option<RequestId>,
-    /// The tool; none where there is no such tool, whatever the caller has asked for.
+    /// The tool; `None` if there is no tool of the requested name.
     pub tool: Option<Arc<Entry>>,
     /// The span of the call.
     pub trace: TraceContext,
-    /// What vendors add to the trace, as the caller sent it.
+    /// Vendors' additions to the trace, as the caller sent them.
     pub trace_state: Option<TraceState>,
-    /// By which way it came.
+    /// Origin of the call.
     pub origin: Origin,
-    /// When the call arrived.
+    /// Time of arrival.
     pub at: Timestamp,
-    /// What the caller was told; none where it worked.
+    /// The error code; `None` if the call succeeded.
     pub code: Option<ErrorCode>,
-    /// Whether the answer is that of an earlier call.
+    /// True if the answer is that of an earlier call.
     pub replayed: bool,
-    /// Whether nothing was to be changed.
+    /// True if it was a dry run.
     pub dry_run: bool,
-    /// Which revision of the policy decided.
+    /// Revision of the policy that decided.
     pub policy_revision: Option<String>,
-    /// Where the evidence is.
+    /// Id of the evidence.
     pub snapshot_id: Option<SnapshotId>,
-    /// What the binder had to do (B19).
+    /// The binder's changes (B19).
     pub binding: BindSummary,
-    /// Where the time went. Unlike in the record, settling includes the commit.
+    /// Durations of the phases. Unlike in the record, settling includes the commit.
     pub phases: PhaseTimes,
 }
 
 impl Answered {
-    /// From arrival until the reply was ready.
+    /// The time from arrival until the reply was ready.
     pub fn took(&self) -> Duration {
         let PhaseTimes {
             queued_us,
@@ -147,7 +146,7 @@ impl Answered {
         Duration::from_micros(sum)
     }
 
-    /// When the reply was ready.
+    /// The time at which the reply was ready.
     pub fn ended(&self) -> Timestamp {
         SignedDuration::try_from(self.took())
             .ok()
@@ -155,14 +154,14 @@ impl Answered {
             .unwrap_or(self.at)
     }
 
-    /// What the binder had to do, in one text: each code with how often it occurred.
+    /// The binder's changes in one text: each code with its number.
     fn issues(&self) -> Option<String> {
         let issues = &self.binding.issues;
         let one = |(code, count): (&IssueCode, &u32)| format!("{}:{count}", code.as_str());
         (!issues.is_empty()).then(|| issues.iter().map(one).collect::<Vec<_>>().join(" "))
     }
 
-    /// One line a call (B16, B19). The span around it has its ids.
+    /// Logs one line a call (B16, B19). The span around it has its ids.
     pub(crate) fn log(&self) {
         tracing::info!(
             // A name that was not found is the caller's text, which does not belong into a log.
@@ -185,7 +184,7 @@ impl Answered {
     }
 }
 
-/// Several are told one after the other.
+/// Notifies several observers, one after the other.
 impl Observer for Vec<Arc<dyn Observer>> {
     fn answered(&self, answered: &Answered) {
         for observer in self {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The JSON Schema of what a type is written as; none for a type that may be anything.
+/// The JSON Schema of a type's JSON; `None` for a type that may be anything.
 pub(crate) fn schema_of<T: JsonSchema>() -> Option<Value> {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.meta_schema = None;
@@ -32,7 +32,7 @@ mod tests {
         remark: Option<String>,
     }
 
-    /// B20: what a program has to know of an answer is in the declaration.
+    /// A member that may be left out is not required: the declaration has everything that a program has to know (B20).
     #[test]
     fn a_member_that_may_be_left_out_is_not_required() {
         assert_json_snapshot!(schema_of::<Answer>(), @r#"

@@ -1,11 +1,11 @@
-//! Which tools a rule is about.
+//! Patterns of tool names, for rules.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use countersign_contract::ToolName;
 
-/// Names of tools, in which `*` stands for any characters, none included: `notes.add`, `notes.*`, `*`.
+/// A pattern of tool names, in which `*` stands for any characters, none included: `notes.add`, `notes.*`, `*`.
 ///
 /// # Example
 ///
@@ -21,7 +21,7 @@ use countersign_contract::ToolName;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ToolPattern(Cow<'static, str>);
 
-/// A text names no tools.
+/// The error for a text that is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no pattern: 1 to {BYTES_MAX} letters, digits and _ . - * / : @")]
 pub struct InvalidPattern {
@@ -29,7 +29,7 @@ pub struct InvalidPattern {
     pub text: String,
 }
 
-/// The longest pattern.
+/// Maximum length of a pattern.
 const BYTES_MAX: usize = 128;
 
 impl ToolPattern {
@@ -47,13 +47,13 @@ impl ToolPattern {
         Ok(Self(Cow::Owned(text.to_owned())))
     }
 
-    /// Whether it is about this tool.
+    /// True if it matches this tool.
     pub fn matches(&self, tool: &ToolName) -> bool {
         fits(&self.0, tool.as_str())
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters, none included.
+/// True if a name matches a pattern in which `*` stands for any characters, none included.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

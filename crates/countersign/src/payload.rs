@@ -1,7 +1,7 @@
-//! The sealed payload of a record: written in the version of today, read in every version.
+//! The sealed payload of a record: written in the current version, read in every version.
 //!
-//! Commitments are over texts, so texts are what is written and read: a value that went through a double
-//! would no longer be what the record commits to.
+//! Commitments are over texts, so texts are written and read: a number that went through a double would differ from
+//! what the record commits to.
 
 use countersign_contract::envelope::{Client, Warning};
 use countersign_contract::evidence::{EvidenceRecord, Exact, Opening, Payload, VERSION};
@@ -103,12 +103,12 @@ enum Salts {
     Derived([u8; 32]),
 }
 
-/// Why sealed bytes are not the payload of a record.
+/// The reason why sealed bytes are not the payload of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// The key does not open them.
     Sealed,
-    /// What was sealed isn't a payload.
+    /// The opened bytes are not a payload.
     NotAPayload,
 }
 
@@ -165,7 +165,7 @@ impl Opened {
         }
     }
 
-    /// The values that are not what the record commits to.
+    /// The values that differ from what the record commits to.
     pub(crate) fn differing(&self, record: &EvidenceRecord) -> Vec<Value> {
         let differs = |value: &Value| {
             let expected = value.commitment(record);
@@ -180,7 +180,7 @@ impl Opened {
         Value::ALL.into_iter().filter(differs).collect()
     }
 
-    /// What a bundle shows of it: the committed values, each with its own salt.
+    /// The content for a bundle: the committed values, each with its own salt.
     pub(crate) fn for_bundle(&self) -> bundle::Opened {
         let opening = |value: Value| {
             let text = self.text(value)?;

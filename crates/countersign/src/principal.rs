@@ -1,11 +1,12 @@
-//! Who calls, as proved by a credential (A3). The edge that verified it builds this, nobody else.
+//! The proved identity of a caller (A3). Only the edge that verified the credential builds it.
 
 use std::fmt;
 use std::sync::Arc;
 
-use countersign_contract::{Actor, ActorType};
+use countersign_contract::{Actor, ActorType, ToolName};
 
 use crate::effects::Effects;
+use crate::pattern::ToolPattern;
 use crate::realm::Realm;
 
 /// The proved identity behind a call.
@@ -22,30 +23,31 @@ use crate::realm::Realm;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// Who it is.
+    /// The actor.
     pub actor: Actor,
-    /// On whose behalf it acts unless it may act for others. Empty where each call has to name the user.
+    /// The user on whose behalf it acts unless it may act for others. Empty if each call has to name the user.
     pub user_id: String,
-    /// Whether `user_id` is a person. A program that acts for nobody keeps its state under a name of its
-    /// own.
+    /// True if `user_id` is a person. A program that acts for no user keeps its state under a name of its own.
     pub has_user: bool,
-    /// Who handed the right to call on, newest first: the actors behind `actor` (RFC 8693).
+    /// The actors who delegated the right to call, newest first (RFC 8693).
     pub chain: Vec<Actor>,
-    /// What the credential grants.
+    /// The scopes of the credential.
     pub scopes: Vec<String>,
-    /// Whether the envelope may name another actor or user: a trusted backend, not an agent.
+    /// True if the envelope may name another actor or user: a trusted backend, not an agent.
     pub may_act_for_others: bool,
-    /// Whom it may name, where it may act for others.
+    /// The users whom it may name, if it may act for others.
     pub realm: Realm,
     /// The effects that its calls may have, whatever a policy allows.
     pub effects: Effects,
+    /// The tools that it may call, whatever a policy allows; `None` if any.
+    pub tools: Option<Arc<[ToolPattern]>>,
     /// The credential that proved it; `None` if the embedding program vouches for it.
     pub credential: Option<Credential>,
     /// The token that proved it, for tools that exchange it for one of their own; `None` if it was not a token.
     pub token: Option<BearerToken>,
 }
 
-/// Two principals are equal whatever token proved them: a token that was renewed makes nobody else.
+/// Compares everything but the token: a renewed token does not make another principal.
 impl PartialEq for Principal {
     fn eq(&self, other: &Self) -> bool {
         let Self {
@@ -57,6 +59,7 @@ impl PartialEq for Principal {
             may_act_for_others,
             realm,
             effects,
+            tools,
             credential,
             token: _,
         } = self;
@@ -68,6 +71,7 @@ impl PartialEq for Principal {
             && *may_act_for_others == other.may_act_for_others
             && *realm == other.realm
             && *effects == other.effects
+            && *tools == other.tools
             && *credential == other.credential
     }
 }
@@ -125,12 +129,13 @@ impl Principal {
             may_act_for_others: false,
             realm: Realm::Any,
             effects: Effects::ALL,
+            tools: None,
             credential: None,
             token: None,
         }
     }
 
-    /// A program that acts for nobody.
+    /// A program that acts for no user.
     ///
     /// ```
     /// use countersign::Principal;
@@ -162,7 +167,7 @@ impl Principal {
         Self::new(actor, user_id)
     }
 
-    /// Names those who handed the right to call on, newest first.
+    /// Sets the actors who delegated the right to call, newest first.
     pub fn delegated_by(mut self, chain: Vec<Actor>) -> Self {
         self.chain = chain;
         self
@@ -174,37 +179,49 @@ impl Principal {
         self
     }
 
-    /// Lets the envelope name another actor and user.
+    /// Allows the envelope to name another actor and user.
     pub fn acting_for_others(mut self) -> Self {
         self.may_act_for_others = true;
         self
     }
 
-    /// Names the users for whom it may act, where it may act for others.
+    /// Sets the users for whom it may act, if it may act for others.
     pub fn of_realm(mut self, realm: Realm) -> Self {
         self.realm = realm;
         self
     }
 
-    /// Lets it call only tools with these effects.
+    /// Restricts it to tools with these effects.
     pub fn limited_to(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
-    /// Names the credential that proved it.
+    /// Lets it call only tools that fit one of these patterns.
+    pub fn offered(mut self, tools: impl Into<Arc<[ToolPattern]>>) -> Self {
+        self.tools = Some(tools.into());
+        self
+    }
+
+    /// True if the tool is one that it may call, as far as its own tools say.
+    pub fn has_tool(&self, tool: &ToolName) -> bool {
+        let mut tools = self.tools.iter().flat_map(|tools| tools.iter());
+        self.tools.is_none() || tools.any(|pattern| pattern.matches(tool))
+    }
+
+    /// Sets the credential that proved it.
     pub fn proved_by(mut self, credential: Credential) -> Self {
         self.credential = Some(credential);
         self
     }
 
-    /// Keeps the token that proved it.
+    /// Sets the token that proved it.
     pub fn with_token(mut self, token: BearerToken) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// Whether the credential grants this scope.
+    /// True if the credential grants this scope.
     pub fn holds(&self, scope: &str) -> bool {
         self.scopes.iter().any(|held| held == scope)
     }

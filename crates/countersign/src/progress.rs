@@ -1,26 +1,25 @@
-//! How far a running call has come, for callers who asked to be told.
+//! Progress reports of a running call, for callers who asked for them.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-/// How many reports wait for a slow reader; further ones are left out.
+/// Maximum number of reports that wait for a slow reader; further ones are dropped.
 const WAITING_MAX: usize = 64;
 
 /// One report of a running call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How much is done; more than in the report before.
+    /// The amount that is done; more than in the report before.
     pub done: f64,
-    /// Of how much, where that is known.
+    /// The total amount, if it is known.
     pub total: Option<f64>,
-    /// What is being done, for people.
+    /// The current step, for people.
     pub message: Option<String>,
 }
 
-/// Where a call's reports go. Whoever wants them hands it in with
-/// [`ToolCall::extension`](crate::ToolCall::extension); a tool reports through
-/// [`CallContext::progress`](crate::CallContext::progress) and need not know whether anybody listens.
+/// Sink for a call's reports. A caller who wants them adds it with [`ToolCall::extension`](crate::ToolCall::extension);
+/// a tool reports through [`CallContext::progress`](crate::CallContext::progress), whether or not a sink is there.
 ///
 /// # Example
 ///
@@ -40,7 +39,7 @@ pub struct ProgressSink {
     last: Mutex<f64>,
 }
 
-/// A sink, and where its reports come out.
+/// A sink, and the receiver of its reports.
 pub fn channel() -> (ProgressSink, mpsc::Receiver<Progress>) {
     let (sender, reports) = mpsc::channel(WAITING_MAX);
     let last = Mutex::new(f64::NEG_INFINITY);
@@ -48,8 +47,8 @@ pub fn channel() -> (ProgressSink, mpsc::Receiver<Progress>) {
 }
 
 impl ProgressSink {
-    /// Sends a report, unless it does not rise or the reader is far behind: a report is a hint, and
-    /// no call waits for it.
+    /// Sends a report. It is dropped if it does not rise or if the reader is far behind: a report is a hint, and no
+    /// call waits for it.
     pub fn report(&self, done: f64, total: Option<f64>, message: Option<String>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !done.is_finite() || done <= *last {

@@ -1,4 +1,4 @@
-//! Whose users a credential can speak for, and which texts are the id of anybody.
+//! Realms: the users that a credential can speak for, and the rules for valid user ids.
 //!
 //! A user is (realm, id). The home realm has bare ids, such as `ann`: those of API keys, and of the issuer that the policy
 //! gives the home realm. The users of any other realm have its name in front: `corp::ann`. So two issuers never share a user
@@ -12,7 +12,7 @@ use crate::visible::is_visible;
 /// The text between the name of a realm and the id in it.
 const SEPARATOR: &str = "::";
 
-/// The longest id, in characters, and the longest name of a realm.
+/// Maximum length of an id, in characters, and of a realm name.
 const ID_CHARS_MAX: usize = 255;
 const NAME_BYTES_MAX: usize = 32;
 
@@ -30,12 +30,12 @@ const NAME_BYTES_MAX: usize = 32;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Realm {
-    /// Everybody: a program that vouches for its users, and a key that the operator has made for it.
+    /// All users: for a program that vouches for its users, and for a key that the operator has made for it.
     #[default]
     Any,
-    /// Those with bare ids.
+    /// Users with bare ids.
     Home,
-    /// Those with this name in front.
+    /// Users with this name in front.
     Named(RealmName),
 }
 
@@ -51,7 +51,7 @@ impl RealmName {
 }
 
 impl Realm {
-    /// The realm of this name; none where it cannot be one. `home` is the home realm.
+    /// The realm of this name; `None` if the name is invalid. `home` is the home realm.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "home" => Some(Self::Home),
@@ -60,7 +60,7 @@ impl Realm {
         }
     }
 
-    /// The id that somebody of this realm has here; none where the text is no id, or would be somebody of another realm.
+    /// The id of a user of this realm; `None` if the text is not a valid id, or would be a user of another realm.
     pub fn id(&self, text: &str) -> Option<String> {
         let id = normalized(text)?;
         let is_bare = realm_of(&id).is_none();
@@ -73,7 +73,7 @@ impl Realm {
         normalized(&id)
     }
 
-    /// True if somebody with this id is of the realm.
+    /// True if the user with this id is of the realm.
     pub fn has(&self, id: &str) -> bool {
         match self {
             Self::Any => true,
@@ -83,7 +83,7 @@ impl Realm {
     }
 }
 
-/// The name of the realm that an id has in front; none for a bare one.
+/// The name of the realm that an id has in front; `None` for a bare one.
 fn realm_of(id: &str) -> Option<&str> {
     // A program that acts for nobody keeps its state under such a name.
     let programs = ["agent/", "system/", "user/"];
@@ -112,8 +112,8 @@ fn is_realm_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_letter)
 }
 
-/// The id that a text is; none where it is no id. Two texts that people read as the same one are the same one (NFC), and every
-/// character of an id can be seen.
+/// The normalized id; `None` if the text is not a valid id. Two texts that people read as the same are the same id
+/// (NFC), and every character of an id is visible.
 ///
 /// ```
 /// use countersign::realm::normalized;
@@ -179,7 +179,7 @@ mod tests {
         check(&"a".repeat(256), None);
     }
 
-    /// A3: nobody of one realm has the id of somebody of another.
+    /// No user of one realm has the id of a user of another (A3).
     #[test]
     fn realms_do_not_meet() {
         let corp = Realm::named("corp").unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// A3: whatever an issuer writes, its users are of its realm, and of no other.
+        /// Users of an issuer are of its realm and of no other, whatever the issuer writes (A3).
         #[test]
         fn an_id_of_a_realm_is_of_that_realm_only(text in "\\PC{0,40}(::)?\\PC{0,40}") {
             let realms = ["home", "corp", "co"].map(|name| Realm::named(name).unwrap());

@@ -1,5 +1,5 @@
-//! Arguments for a record: every value that the declaration calls sensitive is replaced, and what is left
-//! passes the detectors of personal data and credentials (A21).
+//! Arguments for a record: every value that the declaration marks as sensitive is replaced, and the rest passes the
+//! detectors of personal data and credentials (A21).
 
 use std::error::Error;
 
@@ -9,10 +9,14 @@ use serde_json::Value;
 
 mod detect;
 mod harmless;
+mod mark;
 
+pub(crate) use detect::marked;
 pub use detect::{Detector, Kind};
+use mark::Label;
+pub(crate) use mark::Mark;
 
-/// What has to be replaced in the arguments of one tool; prepared once.
+/// The plan of replacements for the arguments of one tool; prepared once.
 ///
 /// # Example
 ///
@@ -33,7 +37,7 @@ pub use detect::{Detector, Kind};
 #[derive(Debug, Clone)]
 pub struct Redaction {
     plan: Plan,
-    /// The schema, where anything in it is harmless.
+    /// The schema, if anything in it is harmless.
     harmless: Option<Value>,
 }
 
@@ -63,13 +67,13 @@ impl Redaction {
         Self { plan, harmless }
     }
 
-    /// Whether the declaration calls nothing sensitive. What nobody declared is still looked for.
+    /// True if the declaration marks nothing as sensitive. The detectors still run.
     pub fn is_empty(&self) -> bool {
         matches!(self.plan, Plan::Nothing)
     }
 
-    /// What of the arguments may stand in a record for ever: choices from a declared list, booleans, and numbers that
-    /// the declaration calls harmless, under declared names. Null where nothing may.
+    /// The part of the arguments that may be in a record for ever: values of a declared enum, booleans, and numbers
+    /// that the declaration marks as harmless, under declared names. Null if there is none.
     pub fn harmless(&self, arguments: &Value) -> Value {
         match &self.harmless {
             Some(root) => harmless::of(root, arguments),
@@ -77,28 +81,66 @@ impl Redaction {
         }
     }
 
-    /// Replaces what is declared sensitive, and then what looks sensitive.
-    pub fn apply(&self, arguments: &mut Value) {
-        match &self.plan {
-            Plan::Nothing => {}
-            Plan::Everything => blank(arguments),
-            Plan::Schema(root) => Walk::all(root).node(root, arguments, 0),
+    /// Reads what a declaration says about the answers of a tool. Where it says nothing, only what looks sensitive is
+    /// replaced.
+    pub(crate) fn of_output(spec: &ToolSpec) -> Self {
+        let schema = spec.output.as_ref();
+        let plan = match schema.filter(|schema| mentions(schema, ext::SENSITIVITY)) {
+            Some(schema) => Plan::Schema(schema.clone()),
+            None => Plan::Nothing,
+        };
+        Self {
+            plan,
+            harmless: None,
         }
-        Detector::new().scrub_value(arguments);
     }
 
-    /// Replaces nothing but what is declared a secret, such as a PIN: for the person who decides about a call, who has to
-    /// see the rest, and to whom the secret says nothing.
+    /// Replaces values that are declared sensitive, and then values that look sensitive.
+    pub fn apply(&self, arguments: &mut Value) {
+        self.mark(arguments, &mut Label);
+    }
+
+    /// The same, with what stands for a value chosen by `mark`.
+    pub(crate) fn mark(&self, value: &mut Value, mark: &mut dyn Mark) {
+        match &self.plan {
+            Plan::Nothing => {}
+            Plan::Everything => blank(value, mark),
+            Plan::Schema(root) => Walk::all(root, mark).node(root, value, 0),
+        }
+        Detector::new().mark_value(value, mark);
+    }
+
+    /// True if the declaration has a secret, such as a token.
+    pub(crate) fn has_secrets(&self) -> bool {
+        match &self.plan {
+            Plan::Nothing | Plan::Everything => false,
+            Plan::Schema(root) => has_secret(root),
+        }
+    }
+
+    /// Replaces only values that are declared a secret, such as a PIN: for the approver of a call, who has to see the
+    /// rest, and does not need the secret.
     pub fn apply_to_secrets(&self, arguments: &mut Value) {
         match &self.plan {
             Plan::Nothing | Plan::Everything => {}
-            Plan::Schema(root) => Walk::secrets(root).node(root, arguments, 0),
+            Plan::Schema(root) => Walk::secrets(root, &mut Label).node(root, arguments, 0),
         }
     }
 }
 
-/// An error with its causes as one line for the log. They are written by tools and stores, which may quote
-/// what they were given.
+/// True if a schema has a secret anywhere.
+fn has_secret(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let own = members.get(ext::SENSITIVITY).and_then(Value::as_str);
+            own == Some("secret") || members.values().any(has_secret)
+        }
+        Value::Array(items) => items.iter().any(has_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// An error with its causes as one line for the log, scrubbed: tools and stores may quote their input in it.
 pub fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -110,47 +152,47 @@ pub fn error_text(error: &dyn Error) -> String {
     Detector::new().scrub(&text).into_owned()
 }
 
-struct Walk<'a> {
+struct Walk<'a, 'm> {
     root: &'a Value,
     /// True if personal data stays.
     only_secrets: bool,
+    mark: &'m mut dyn Mark,
 }
 
-/// How many references and combinators may follow each other at one place of the arguments.
+/// Maximum number of references and combinators that may follow each other at one place of the arguments.
 const HOPS_MAX: u32 = 32;
 
-impl<'a> Walk<'a> {
-    fn all(root: &'a Value) -> Self {
+impl<'a, 'm> Walk<'a, 'm> {
+    fn all(root: &'a Value, mark: &'m mut dyn Mark) -> Self {
         Self {
             root,
             only_secrets: false,
+            mark,
         }
     }
 
-    fn secrets(root: &'a Value) -> Self {
+    fn secrets(root: &'a Value, mark: &'m mut dyn Mark) -> Self {
         Self {
             root,
             only_secrets: true,
+            mark,
         }
     }
 
-    fn node(&self, schema: &Value, value: &mut Value, hops: u32) {
+    fn replace(&mut self, kind: &str, value: &mut Value) {
+        *value = self.mark.mark(kind, value).into();
+    }
+
+    fn node(&mut self, schema: &Value, value: &mut Value, hops: u32) {
         let label = schema.get(ext::SENSITIVITY).and_then(Value::as_str);
         match label {
-            Some("secret") => {
-                *value = "[secret]".into();
-                return;
-            }
+            Some("secret") => return self.replace("secret", value),
             Some("public") if !self.only_secrets => return,
-            Some(label) if !self.only_secrets => {
-                *value = format!("[{label}]").into();
-                return;
-            }
+            Some(label) if !self.only_secrets => return self.replace(label, value),
             Some(_) | None => {}
         }
         if hops > HOPS_MAX {
-            *value = UNRESOLVED.into();
-            return;
+            return self.replace(UNRESOLVED, value);
         }
         self.same_place(schema, value, hops);
         match value {
@@ -168,16 +210,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Keywords that speak about the same value. Every branch counts, whichever one matches: a value
-    /// that is hidden too often does less harm than one that is shown once.
-    fn same_place(&self, schema: &Value, value: &mut Value, hops: u32) {
+    /// Applies keywords that are about the same value. Every branch counts, whichever one matches: a value that is
+    /// hidden too often does less harm than one that is shown once.
+    fn same_place(&mut self, schema: &Value, value: &mut Value, hops: u32) {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            match reference
-                .strip_prefix('#')
-                .and_then(|at| self.root.pointer(at))
-            {
+            let root = self.root;
+            match reference.strip_prefix('#').and_then(|at| root.pointer(at)) {
                 Some(target) => self.node(target, value, hops + 1),
-                None => *value = UNRESOLVED.into(),
+                None => self.replace(UNRESOLVED, value),
             }
         }
         for keyword in ["allOf", "anyOf", "oneOf"] {
@@ -193,7 +233,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn member(&self, schema: &Value, name: &str, member: &mut Value) {
+    fn member(&mut self, schema: &Value, name: &str, member: &mut Value) {
         let declared = schema.get("properties").and_then(|all| all.get(name));
         if let Some(declared) = declared {
             self.node(declared, member, 0);
@@ -206,7 +246,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn item(&self, schema: &Value, index: usize, item: &mut Value) {
+    fn item(&mut self, schema: &Value, index: usize, item: &mut Value) {
         let by_place = schema.get("prefixItems").and_then(|items| items.get(index));
         if let Some(declared) = by_place.or_else(|| schema.get("items")) {
             self.node(declared, item, 0);
@@ -214,16 +254,16 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What stands for a value whose declaration could not be followed.
-const UNRESOLVED: &str = "[unresolved]";
+/// Kind of the text that replaces a value whose declaration could not be followed.
+const UNRESOLVED: &str = "unresolved";
 
 /// Keeps the shape and hides every value.
-fn blank(value: &mut Value) {
+fn blank(value: &mut Value, mark: &mut dyn Mark) {
     match value {
-        Value::Object(members) => members.values_mut().for_each(blank),
-        Value::Array(items) => items.iter_mut().for_each(blank),
+        Value::Object(members) => members.values_mut().for_each(|it| blank(it, mark)),
+        Value::Array(items) => items.iter_mut().for_each(|it| blank(it, mark)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            *value = "[undeclared]".into();
+            *value = mark.mark("undeclared", value).into();
         }
     }
 }
@@ -252,7 +292,7 @@ mod tests {
         assert_eq!(arguments, *expected);
     }
 
-    /// A21: sensitive values are found in lists, maps, references and combinators.
+    /// Sensitive values are found in lists, maps, references and combinators (A21).
     #[test]
     fn nested_values_are_replaced() {
         let schema = json!({
@@ -285,7 +325,7 @@ mod tests {
         );
     }
 
-    /// A21: what nobody declared is caught by the detectors, beside what was declared and below maps.
+    /// Undeclared personal data is caught by the detectors, beside declared data and below maps (A21).
     #[test]
     fn undeclared_personal_data_is_replaced_too() {
         let declared = json!({"properties": {"name": {"x-sensitivity": "personal"}}});

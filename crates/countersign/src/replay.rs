@@ -1,13 +1,12 @@
 //! Recorded calls, checked and computed again (A16).
 //!
-//! [`Replayer::verify`] says whether what is stored is what was recorded. [`Replayer::replay`] gives a
-//! recorded call to a [`Target`] and compares the answers: to [`Local`] with the versions of the record,
-//! to see that the answer can be computed again; with other tools or rule sets, to see what a change would
-//! have done to recorded traffic. Nothing is committed, no key is taken; what is left behind is a record of
-//! each payload that was opened.
+//! [`Replayer::verify`] checks that the stored data is what was recorded. [`Replayer::replay`] gives a recorded call to
+//! a [`Target`] and compares the answers: to [`Local`] with the versions of the record, to see that the answer can be
+//! computed again; with other tools or rule sets, to see what a change would have done to recorded traffic. Nothing is
+//! committed, and no key is claimed; the only trace is a record of each payload that was opened.
 //!
-//! Only tools that are declared [`Pure`](countersign_contract::tool::Replay::Pure) are computed again. What
-//! such a tool asks of its [`state`](crate::CallContext::state) is answered with the state of today.
+//! Only tools that are declared [`Pure`](countersign_contract::tool::Replay::Pure) are computed again. If such a tool
+//! reads its [`state`](crate::CallContext::state), it gets the current state.
 
 use std::sync::Arc;
 
@@ -37,7 +36,7 @@ pub use verify::{Breach, Standing, Verified};
 
 use payload::Found;
 
-/// What a credential has to grant before it may replay: payloads are opened.
+/// The scope that a replay requires: payloads are opened.
 pub const SCOPE: &str = "evidence:open";
 
 /// Replays recorded calls.
@@ -119,39 +118,38 @@ pub struct Replayer {
     ids: Arc<dyn IdSource>,
 }
 
-/// Something that computes a recorded call again: tools in this process, or another build behind an
-/// endpoint.
+/// Computes a recorded call again: with tools in this process, or with another build behind an endpoint.
 pub trait Target: Send + Sync + 'static {
-    /// Computes it. Must change nothing.
+    /// Computes the call. Must change nothing.
     fn compute<'a>(&'a self, call: &'a RecordedCall) -> BoxFuture<'a, Computed>;
 }
 
-/// What a target made of a recorded call. Closed.
+/// Result of computing a recorded call again. Closed.
 #[derive(Clone, PartialEq)]
 pub enum Computed {
-    /// It answered.
+    /// The tool answered.
     Answered {
-        /// What.
+        /// The answer.
         data: Value,
-        /// JSON pointers into it that differ each time.
+        /// JSON pointers to volatile members, which differ each time.
         volatile: Vec<String>,
-        /// Digest of the tool's declaration, where it is known.
+        /// Digest of the tool's declaration, if it is known.
         definition: Option<Digest>,
     },
-    /// It refused or failed.
+    /// The tool refused or failed.
     Failed {
-        /// With this code.
+        /// The error code.
         code: ErrorCode,
-        /// Digest of the tool's declaration, where it is known.
+        /// Digest of the tool's declaration, if it is known.
         definition: Option<Digest>,
     },
-    /// It has no such tool.
+    /// The target has no such tool.
     NoSuchTool,
-    /// The tool asks the world.
+    /// The tool is not pure: it reads from outside.
     NotPure,
-    /// It does not know a rule set in the version that is asked for.
+    /// The target does not have a rule set in the recorded version.
     MissingRules {
-        /// Which one.
+        /// Name of the rule set.
         name: String,
         /// The version of the record.
         version: String,
@@ -165,43 +163,43 @@ pub struct Replayed {
     pub id: SnapshotId,
     /// The tool that it is a record of.
     pub tool: Option<String>,
-    /// What came of it.
+    /// Verdict of the replay.
     pub verdict: Verdict,
-    /// The declarations of then and now, where they differ. The answers were compared all the same.
+    /// The recorded and the current declaration, if they differ. The answers were compared all the same.
     pub definition: Option<DefinitionChanged>,
 }
 
-/// The tool is declared otherwise than it was.
+/// A change of the tool's declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefinitionChanged {
     /// Digest of the declaration in the record.
     pub recorded: Digest,
-    /// Digest of the declaration of today.
+    /// Digest of the current declaration.
     pub computed: Digest,
 }
 
-/// What came of a replay. Closed.
+/// Verdict of a replay. Closed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// The same answer, or the same refusal.
     Identical,
-    /// Another answer: where, and what.
+    /// Another answer, with the differences.
     Drift(Vec<Difference>),
-    /// It works now and did not then, or the other way round, or fails otherwise.
+    /// Another code: it succeeds now and did not then, or the other way round, or fails otherwise.
     OtherCode {
-        /// None where it worked.
+        /// The recorded code; `None` if it succeeded.
         recorded: Option<ErrorCode>,
-        /// None where it works.
+        /// The computed code; `None` if it succeeds.
         computed: Option<ErrorCode>,
     },
     /// A rule set is not known in the version of the record.
     MissingRules {
-        /// Which one.
+        /// Name of the rule set.
         name: String,
         /// The version of the record.
         version: String,
     },
-    /// The tool asks the world: only its record can be verified.
+    /// The tool is not pure: only its record can be verified.
     NotPure,
     /// The tool did not run, or its answer has no canonical form: there is nothing to compare with.
     NothingToCompare,
@@ -209,9 +207,9 @@ pub enum Verdict {
     NoSuchTool,
     /// The user was erased.
     Erased,
-    /// The payload is no longer kept.
+    /// The payload is no longer stored.
     Gone,
-    /// What is stored is not what was recorded.
+    /// The stored data differs from what was recorded.
     Broken(Vec<Breach>),
 }
 
@@ -232,7 +230,7 @@ impl Verdict {
         }
     }
 
-    /// What differs, one line each.
+    /// The differences, one line each.
     pub fn into_differences(self) -> Vec<Difference> {
         let code = |code: Option<ErrorCode>| Some(code.map_or("OK", ErrorCode::as_str).into());
         match self {
@@ -258,19 +256,19 @@ impl Verdict {
     }
 }
 
-/// A replay could not be made at all.
+/// Errors of a replay that could not be made at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store did not answer.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// There is no such record.
+    /// There is no such record. Usually the id is mistyped, or belongs to another log.
     #[error("there is no record {id}")]
     NoSuchRecord {
-        /// What was asked for.
+        /// The id that was asked for.
         id: SnapshotId,
     },
-    /// The credential does not grant it.
+    /// The credential lacks the scope.
     #[error("a replay opens payloads and needs the scope {SCOPE}")]
     NotAllowed,
     /// A part of the replay was lost: a target panicked.
@@ -279,7 +277,7 @@ pub enum Error {
 }
 
 impl Replayer {
-    /// Replays from this store, on behalf of somebody who may open payloads.
+    /// Replays from this store, on behalf of a principal who may open payloads.
     pub fn new(store: Arc<dyn Store>, vault: Arc<Vault>, by: Principal) -> Result<Self, Error> {
         if !by.holds(SCOPE) {
             return Err(Error::NotAllowed);
@@ -294,14 +292,14 @@ impl Replayer {
         })
     }
 
-    /// The same, with this time and these ids.
+    /// The same, with this clock and these ids.
     pub fn with(mut self, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
         self.clock = clock;
         self.ids = ids;
         self
     }
 
-    /// Has one recorded call computed again, and compares.
+    /// Replays one recorded call, and compares the answers.
     pub async fn replay(&self, id: &SnapshotId, target: &dyn Target) -> Result<Replayed, Error> {
         let (stored, record) = self.stored(id).await?;
         let tool = record.tool.as_ref().map(|tool| tool.name.clone());
@@ -345,7 +343,7 @@ impl std::fmt::Debug for Replayer {
     }
 }
 
-/// Names what came of it only: answers are personal data.
+/// Shows the kind of result only: answers are personal data.
 impl std::fmt::Debug for Computed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,23 +1,23 @@
-//! For how long payloads are kept, by class. The tree keeps every record for ever; this is about what
-//! was really sent and answered.
+//! Retention of payloads, by class. The tree keeps every record for ever; this is about the content that was sent and
+//! answered.
 
 use std::time::Duration;
 
 use countersign_contract::Retention;
 
-/// How long each class is; none for ever.
+/// Retention of each class; `None` for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionPlan {
-    /// Of no use soon: look-ups, refusals.
+    /// Payloads that are soon of no use: look-ups, refusals.
     pub short: Option<Duration>,
-    /// What a draft order rests on.
+    /// Payloads that a draft order rests on.
     pub standard: Option<Duration>,
-    /// What a dispute may ask for.
+    /// Payloads that a dispute may need.
     pub long: Option<Duration>,
 }
 
 impl RetentionPlan {
-    /// How long a class is.
+    /// Retention of a class.
     pub const fn of(&self, class: Retention) -> Option<Duration> {
         match class {
             Retention::Short => self.short,
@@ -29,7 +29,7 @@ impl RetentionPlan {
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// 30 days, 90 days and two years.
+/// Defaults to 30 days, 90 days and two years.
 impl Default for RetentionPlan {
     fn default() -> Self {
         Self {

@@ -11,15 +11,15 @@ use serde_json::Value;
 /// One version of a rule set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleSet {
-    /// Such as `tax`.
+    /// The name, such as `tax`.
     pub name: String,
-    /// Of the bytes of its file where it came from one, else of the canonical JSON of its data.
+    /// Digest of the bytes of its file if it came from one, else of the canonical JSON of its data.
     pub version: Digest,
     /// The rules.
     pub data: Value,
 }
 
-/// The rule sets that tools may ask for, in every version that is known.
+/// The rule sets that tools may use, in every known version.
 ///
 /// # Example
 ///
@@ -42,8 +42,7 @@ pub struct Rules {
     known: Arc<HashMap<(String, Digest), Arc<Known>>>,
 }
 
-/// A version that is at hand. A program may bring many of which a process uses few, so its data is read when
-/// somebody asks for it.
+/// A known version. A program may bring many of which a process uses few, so its data is read when it is first used.
 struct Known {
     name: String,
     version: Digest,
@@ -51,7 +50,7 @@ struct Known {
 }
 
 impl Rules {
-    /// Gathers rule sets.
+    /// A builder for rule sets.
     pub fn builder() -> RulesBuilder {
         RulesBuilder::default()
     }
@@ -66,7 +65,7 @@ impl Rules {
         self.current.get(name).map(|known| known.set.clone())
     }
 
-    /// Which version is in force, without reading it.
+    /// Digest of the version in force, without reading it.
     pub fn in_force(&self, name: &str) -> Option<Digest> {
         self.current.get(name).map(|known| known.version)
     }
@@ -77,12 +76,12 @@ impl Rules {
         known.map(|known| known.set.clone())
     }
 
-    /// Which versions are known, without reading them, in no order.
+    /// Digests of the known versions, without reading them, in no order.
     pub fn digests(&self, name: &str) -> Vec<Digest> {
         self.of_name(name).map(|known| known.version).collect()
     }
 
-    /// Every version that is known, in no order.
+    /// Every known version, in no order.
     pub fn versions(&self, name: &str) -> Vec<Arc<RuleSet>> {
         self.of_name(name).map(|known| known.set.clone()).collect()
     }
@@ -100,7 +99,7 @@ impl fmt::Debug for Rules {
     }
 }
 
-/// Gathers rule sets.
+/// Builder for [`Rules`].
 #[derive(Default)]
 pub struct RulesBuilder {
     current: BTreeMap<String, Arc<Known>>,
@@ -119,16 +118,15 @@ impl RulesBuilder {
         Ok(self)
     }
 
-    /// Adds a version that was read from a file: the digest of the file's bytes is its name, so that one changed
-    /// byte makes another version and `sha256sum` tells which one a file is.
+    /// Adds a version that was read from a file: it is named by the digest of the file's bytes, so that one changed
+    /// byte makes another version, and `sha256sum` shows the version of a file.
     pub fn file(mut self, name: impl Into<String>, bytes: &[u8], data: Value) -> Self {
         let version = Digest::of_bytes(bytes);
         self.add(name.into(), version, move || data);
         self
     }
 
-    /// Adds a version whose data is read when somebody asks for it: `version` is the digest of what it is
-    /// read from.
+    /// Adds a version whose data is read when it is first used: `version` is the digest of what it is read from.
     pub fn later(
         mut self,
         name: impl Into<String>,
@@ -139,7 +137,7 @@ impl RulesBuilder {
         self
     }
 
-    /// Adds every version of others; what is in force there is in force here.
+    /// Adds every version of other rule sets; the versions in force there are in force here.
     ///
     /// ```
     /// use countersign::rules::Rules;
@@ -182,7 +180,7 @@ impl RulesBuilder {
         self.current.insert(name, known);
     }
 
-    /// The rule sets.
+    /// Builds the rule sets.
     pub fn build(self) -> Rules {
         Rules {
             current: Arc::new(self.current),

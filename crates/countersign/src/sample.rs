@@ -1,5 +1,5 @@
-//! Small tools, written with the public interface only (B21): two that keep nothing, three that keep
-//! notes, one of them with the user's confirmation, and one that can be computed again.
+//! Small tools, written with the public interface only (B21): two without state, three with notes, one of them with the
+//! user's confirmation, and one that can be replayed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         .map(str::to_lowercase)
 }
 
-/// `diagnostics.echo`: says what arrived, what the binder made of it, and in which call.
+/// `diagnostics.echo`: answers the arguments, the binder's changes, and facts about the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Diagnostics;
 

@@ -1,11 +1,11 @@
-//! Writes the record of a call and seals its payload.
+//! The scribe: writes the record of a call and seals its payload.
 //!
-//! A record is permanent, so nothing gets into it by default: commitments, ids that the gateway made, keyed
-//! digests of what others chose, and values that the declaration makes harmless. Everything else is in the
+//! A record is permanent, so nothing gets into it by default: it has commitments, ids that the gateway made, keyed
+//! digests of values that others chose, and values that the declaration marks as harmless. Everything else is in the
 //! payload.
 //!
-//! Sealing needs the user's key, salts and a nonce, all of which are in the draft. So it is pure
-//! computation that a store may do wherever it likes, off the path of a caller who does not wait.
+//! Sealing needs the user's key, salts and a nonce, all of which are in the draft. So it is pure computation that a
+//! store may do off the path of a caller who does not wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -20,7 +20,7 @@ use countersign_contract::{
     Actor, ActorType, CallRecord, Digest, ErrorBody, RecordKind, RequestId, SnapshotId, Source,
     canonical,
 };
-use countersign_evidence::seal::{self, UserKey};
+use countersign_evidence::seal::{self, KeyId, UserKey};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ enum Form {
 pub struct Build(Arc<LazyLock<Option<Digest>, Box<dyn FnOnce() -> Option<Digest> + Send>>>);
 
 impl Build {
-    /// Computed by this function, once, when a record first needs it; `None` if it cannot be had.
+    /// A digest that this function computes, once, when a record first needs it; `None` if it cannot be computed.
     pub fn lazily(compute: impl FnOnce() -> Option<Digest> + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(compute))))
     }
@@ -73,10 +73,10 @@ pub(crate) struct CallDraft {
     pub(crate) id: SnapshotId,
     pub(crate) kind: RecordKind,
     pub(crate) at: Timestamp,
-    /// When the answer was made; its window counts from here.
+    /// Time of the answer; its window counts from here.
     pub(crate) answered_at: Timestamp,
     pub(crate) record: Box<CallRecord>,
-    /// Whose credential proved the call.
+    /// The principal whose credential proved the call.
     pub(crate) principal: Arc<Principal>,
     pub(crate) keys: Arc<UserKey>,
     pub(crate) entropy: Entropy,
@@ -85,17 +85,17 @@ pub(crate) struct CallDraft {
     pub(crate) circumstances: Circumstances,
     /// True if the caller chose the request id.
     pub(crate) is_id_chosen: bool,
-    /// The tool name that was asked for, where there is no such tool.
+    /// The tool name that was asked for, if there is no such tool.
     pub(crate) asked_tool: Option<String>,
-    /// The arguments as they were sent; `None` where the user isn't known, so that nobody's key would seal them.
+    /// The arguments as they were sent; `None` if the user isn't known, because no user's key would seal them.
     pub(crate) raw: Option<Arc<str>>,
-    /// What the tool was given, as canonical JSON where it has such a form.
+    /// The arguments that the tool was given, as canonical JSON if they have such a form.
     pub(crate) arguments: Option<String>,
-    /// What of the arguments the declaration makes harmless.
+    /// The harmless arguments, by the declaration.
     pub(crate) public: Value,
     /// True if something in the arguments was replaced for their redacted form.
     pub(crate) is_redacted: bool,
-    /// What it answered, as canonical JSON; none where that has none.
+    /// The answer as canonical JSON; `None` if it has no such form.
     pub(crate) data: Option<String>,
     pub(crate) error: Option<ErrorBody>,
     pub(crate) warnings: Vec<Warning>,
@@ -104,12 +104,14 @@ pub(crate) struct CallDraft {
     pub(crate) inherited: BTreeMap<String, BTreeSet<String>>,
     pub(crate) links: Vec<Link>,
     pub(crate) sources: Vec<Source>,
+    /// The recording that answered in the tool's place; null where the tool was asked.
+    pub(crate) act: Value,
     pub(crate) key: Option<RecordedKey>,
     pub(crate) retention: Retention,
     pub(crate) keep_payload: Option<Duration>,
 }
 
-/// What the tool could see of the request besides its arguments.
+/// Members of the request that the tool could see besides its arguments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Circumstances {
     pub(crate) session_id: Option<String>,
@@ -127,7 +129,7 @@ pub(crate) struct Entropy {
     pub(crate) nonce: [u8; 12],
 }
 
-/// A leaf's length is written in 16 bits; this leaves room.
+/// Maximum size of a leaf: its length is written in 16 bits, and this leaves room.
 const LEAF_BYTES_MAX: usize = 60 * 1024;
 
 impl Draft {
@@ -135,7 +137,7 @@ impl Draft {
         Self(Form::Call(Box::new(draft)))
     }
 
-    /// The record's name.
+    /// The record's id.
     pub fn id(&self) -> &SnapshotId {
         match &self.0 {
             Form::Ready(entry) => &entry.id,
@@ -144,7 +146,25 @@ impl Draft {
         }
     }
 
-    /// The record as it is kept.
+    /// The user that it is about; empty if it is about no user.
+    pub fn user_id(&self) -> &str {
+        match &self.0 {
+            Form::Ready(entry) => &entry.user_id,
+            Form::Plain(_, record) => &record.user_id,
+            Form::Call(draft) => &draft.record.user_id,
+        }
+    }
+
+    /// The user's key that it is sealed under.
+    pub fn sealed_under(&self) -> Option<KeyId> {
+        match &self.0 {
+            Form::Ready(entry) => entry.sealed_under,
+            Form::Plain(..) => None,
+            Form::Call(draft) => Some(draft.keys.id()),
+        }
+    }
+
+    /// The record in the form that is stored.
     pub fn seal(self) -> Entry {
         match self.0 {
             Form::Ready(entry) => *entry,
@@ -165,7 +185,7 @@ impl Draft {
         }
     }
 
-    /// The plain record of a call, where it is one: for stores that outlive nothing.
+    /// The plain record, if it is of a call: for stores whose data ends with the process.
     pub fn into_call_record(self) -> Option<CallRecord> {
         match self.0 {
             Form::Ready(_) => None,
@@ -189,20 +209,20 @@ impl Draft {
     }
 }
 
-/// Something that was done and is no call.
+/// An event that is not a call.
 #[derive(Debug, Clone)]
 pub struct Act {
-    /// What it is a record of.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// When it was done.
+    /// Time of the event.
     pub at: Timestamp,
-    /// About whom; empty where it is about nobody.
+    /// The user that it is about; empty if it is about no user.
     pub user_id: String,
-    /// Who did it.
+    /// The actor.
     pub actor: Option<Actor>,
-    /// What it was: names and numbers, nothing personal.
+    /// Details of the event: names and numbers, nothing personal.
     pub about: Value,
-    /// For how long its payload would be kept.
+    /// Retention of its payload.
     pub retention: Retention,
 }
 
@@ -228,6 +248,7 @@ impl Act {
         };
         Entry {
             id,
+            sealed_under: keys.map(UserKey::id),
             user_id: self.user_id,
             kind: self.kind,
             at: self.at,
@@ -264,6 +285,7 @@ impl CallDraft {
         let is_known = self.record.tool_version.is_some();
         Entry {
             id: self.id,
+            sealed_under: Some(self.keys.id()),
             kind: self.kind,
             at: self.at,
             request_id: record.request_id,
@@ -276,7 +298,7 @@ impl CallDraft {
         }
     }
 
-    /// The text that was sent, unless it is the text of the arguments: then it is kept once.
+    /// The text that was sent, unless it is the same as the arguments: then it is stored once.
     fn raw_beside_arguments(&self) -> Option<&str> {
         let raw = self.raw.as_deref()?;
         (self.arguments.as_deref() != Some(raw)).then_some(raw)
@@ -336,6 +358,7 @@ impl CallDraft {
             phases: Some(record.phases),
             payload: Some(payload),
             retention: self.retention,
+            act: self.act.clone(),
             ..EvidenceRecord::new(self.kind, self.id.clone(), self.at.to_string())
         }
     }
@@ -368,7 +391,7 @@ impl CallDraft {
         self.record.code.is_some()
     }
 
-    /// What a call rests on hands its rule sets on; a call that failed rests on nothing.
+    /// The rule sets of the answers that a call rests on; a failed call rests on nothing.
     fn inherited(&self) -> BTreeMap<String, BTreeSet<String>> {
         if self.has_failed() {
             return BTreeMap::new();
@@ -376,7 +399,7 @@ impl CallDraft {
         self.inherited.clone()
     }
 
-    /// A call that failed rests on nothing: it only looked.
+    /// The links of a call. A failed call rests on nothing: it only looked.
     fn links(&self) -> Vec<Link> {
         let has_failed = self.has_failed();
         let links = self.links.iter().cloned();
@@ -425,8 +448,7 @@ impl CallDraft {
     }
 }
 
-/// The request id as the record names it: as it is where the gateway made it, a keyed digest where the caller
-/// chose it.
+/// The request id as the record names it: unchanged if the gateway made it, a keyed digest if the caller chose it.
 pub(crate) fn recorded_request_id(id: &RequestId, is_chosen: bool, keys: &UserKey) -> RequestId {
     if is_chosen {
         keys.request_id(id)
@@ -435,7 +457,8 @@ pub(crate) fn recorded_request_id(id: &RequestId, is_chosen: bool, keys: &UserKe
     }
 }
 
-/// What of the arguments is harmless is shown for convenience only, so it goes first where a leaf grows too long.
+/// The leaf within its maximum size. Harmless arguments are there for convenience only, so they are dropped if a leaf
+/// grows too long.
 fn bounded_leaf(record: &EvidenceRecord) -> Vec<u8> {
     let leaf = canonical_leaf(record);
     if leaf.len() <= LEAF_BYTES_MAX {
@@ -448,8 +471,8 @@ fn bounded_leaf(record: &EvidenceRecord) -> Vec<u8> {
     canonical_leaf(&shorter)
 }
 
-/// An actor as the log names it. A person is a digest under the user's key, and so is a program that only the
-/// envelope names, that goes by the user's own name, or whose name looks personal.
+/// An actor as the log names it. A person is a digest under the user's key, and so is a program that only the envelope
+/// names, that has the user's own name, or whose name looks personal.
 pub(crate) fn recorded_actor(
     actor: &Actor,
     user_id: &str,
@@ -476,7 +499,7 @@ pub(crate) fn recorded_actor(
     }
 }
 
-/// The longest name of a program that stands in a record.
+/// Maximum length of a program name in a record.
 const PROGRAM_BYTES_MAX: usize = 64;
 
 /// The bytes of a record's leaf.

@@ -1,6 +1,6 @@
-//! The seat of a call among those that run: given up while the call waits for what others do.
+//! The seat of a running call: given up while the call waits for others.
 //!
-//! A server bounds how many calls run at once. A call that waits for the same key, for a person or for its turn runs
+//! A server bounds the number of running calls. A call that waits for the same key, for a person or for its turn runs
 //! nothing, so it must not keep others from running.
 
 use std::fmt;
@@ -11,12 +11,12 @@ use std::task::Poll;
 
 use crate::BoxFuture;
 
-/// A seat of the embedding server. A call that was given none simply waits where it is.
+/// A seat of the embedding server. A call without one simply waits.
 pub trait Seat: fmt::Debug + Send + Sync + 'static {
-    /// Gives the seat up; false where no more may wait, and then it is kept.
+    /// Gives the seat up; false if no more calls may wait, and then the seat is kept.
     fn leave(&self) -> bool;
 
-    /// Gives the seat up although no more may wait: for a call that has run and cannot be refused any more.
+    /// Gives the seat up even if no more calls may wait: for a call that has run and cannot be refused any more.
     fn leave_anyway(&self);
 
     /// Returns when the call has a seat again.
@@ -28,12 +28,12 @@ pub trait Seat: fmt::Debug + Send + Sync + 'static {
 pub(crate) struct CallSeat(pub(crate) Option<Arc<dyn Seat>>);
 
 impl CallSeat {
-    /// Waits without a seat; none where no more may wait. What is there at once is not waited for.
+    /// Waits without a seat; `None` if no more calls may wait. A result that is ready at once needs no waiting.
     pub(crate) async fn unless_crowded<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
         self.without(wait, <dyn Seat>::leave).await
     }
 
-    /// Waits without a seat, however many do.
+    /// Waits without a seat, however many calls wait.
     pub(crate) async fn left_for<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
         let leave = |seat: &dyn Seat| {
             seat.leave_anyway();

@@ -1,9 +1,8 @@
-//! Takes committed records into the tree and signs what it has become.
+//! The sequencer: integrates committed records into the tree and signs checkpoints.
 //!
-//! The one thing that a signer must never do is to sign two histories. So before each signature the
-//! tree has to be the continuation of the newest checkpoint that is known: the one that the operator
-//! kept outside of the store, the one in the store, and the ones signed since. A store that was rolled
-//! back to a backup, or rewritten, is refused, and whoever looks is told what was found.
+//! A signer must never sign two histories. So before each signature the tree has to be the continuation of the newest
+//! known checkpoint: the one that the operator kept outside of the store, the one in the store, and the ones signed
+//! since. A store that was rolled back to a backup, or rewritten, is refused, and the error says what was found.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -28,44 +27,44 @@ mod run;
 
 pub use prompt::Prompt;
 
-/// Why nothing was signed.
+/// Errors for which nothing is signed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// The tree is not what was signed before.
+    /// The tree does not continue the signed one. Usually an old backup was put back.
     #[error("nothing is signed: {0}")]
     NotGrown(NotGrown),
-    /// What the operator kept is no checkpoint of this log.
+    /// The checkpoint that the operator kept is not one of this log. Usually it belongs to another log key.
     #[error("the checkpoint that was kept outside of the store does not hold: {0}")]
     Held(CheckpointError),
-    /// What the store has as its newest checkpoint is none of this log.
+    /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
     #[error("the newest checkpoint in the store does not hold: {0}")]
     Stored(CheckpointError),
     /// The key cannot sign for this log.
     #[error("the checkpoint cannot be signed: {0}")]
     Sign(CheckpointError),
-    /// Nobody else learns of a checkpoint before it is kept outside of the store.
+    /// The checkpoint could not be written outside of the store; it is not published before that.
     #[error("the checkpoint could not be kept outside of the store")]
     NotKept(#[source] BoxError),
 }
 
-/// What the one who keeps checkpoints may answer.
+/// Error of the callback that keeps checkpoints.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 type Keep = Box<dyn Fn(&str) -> Result<(), BoxError> + Send + Sync>;
 
-/// How the last run ended, as the operator knows it.
+/// State of the last run's end, as the operator knows it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LastStop<'a> {
     /// The newest signed note that was kept outside of the store.
     pub held: Option<&'a str>,
-    /// Whether the last run did not end in order: then records of plain reads may be missing.
+    /// True if the last run did not end in order: then records of plain reads may be missing.
     pub is_unclean: bool,
 }
 
-/// What a [`Sequencer`] is made of.
+/// Builder for a [`Sequencer`].
 pub struct SequencerBuilder {
     store: Arc<dyn Store>,
     key: SigningKey,
@@ -78,7 +77,7 @@ pub struct SequencerBuilder {
     is_brief: bool,
 }
 
-/// Integrates and signs. One for each process; the store's lease lets one of them work at a time.
+/// Integrates records and signs checkpoints. One for each process; the store's lease lets one of them work at a time.
 ///
 /// # Example
 ///
@@ -101,76 +100,76 @@ pub struct SequencerBuilder {
 /// ```
 pub struct Sequencer {
     parts: SequencerBuilder,
-    /// The newest checkpoint that is known; the tree has to grow from here.
+    /// The newest known checkpoint; the tree has to grow from here.
     known: Option<Checkpoint>,
     /// The size of the newest checkpoint of another process at the last look.
     followed: u64,
 }
 
-/// What one round has done.
+/// Result of one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
     /// The tree has a new signed checkpoint.
     Grown {
-        /// How many records this round has taken in.
+        /// Number of records that this round has integrated.
         added: usize,
         /// The checkpoint.
         checkpoint: Checkpoint,
     },
-    /// Nothing waited.
+    /// No record was waiting.
     Idle,
     /// Another process integrates; its newest checkpoint was taken over.
     NotOurs,
 }
 
-/// What maintenance has done.
+/// Result of maintenance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Maintained {
-    /// Of claims.
+    /// Counts of the claims' sweep.
     pub swept: Swept,
-    /// How many payloads were dropped.
+    /// Number of payloads that were dropped.
     pub pruned: usize,
 }
 
-/// How many records one integration takes in.
+/// Maximum number of records of one integration.
 const BATCH: usize = 4_096;
 
-/// How many rows of a kind one step of maintenance touches.
+/// Maximum number of rows of a kind that one step of maintenance changes.
 const MAINTAINED_MAX: usize = 256;
 
 impl SequencerBuilder {
-    /// By this clock.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// With names from here.
+    /// Sets the source of ids.
     pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Under this name, which no other process has.
+    /// Sets the holder's name, which no other process has.
     pub fn holder(mut self, name: impl Into<String>) -> Self {
         self.sequencing.holder = name.into();
         self
     }
 
-    /// Leaves the work to others only after so much silence.
+    /// Sets the lease: other processes take over only after this much silence.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.sequencing.lease = lease;
         self
     }
 
-    /// Tells the newest checkpoint here.
+    /// Sets the shared cell for the newest checkpoint.
     pub fn newest(mut self, newest: NewestCheckpoint) -> Self {
         self.newest = newest;
         self
     }
 
-    /// Is given every new signed note before anybody else learns of it, to keep it outside of the store.
-    /// Where that fails, the checkpoint is not published and the next round tries again.
+    /// Sets a callback that gets every new signed note before it is published, to keep it outside of the store. If the
+    /// callback fails, the checkpoint is not published and the next round tries again.
     pub fn on_checkpoint(
         mut self,
         keep: impl Fn(&str) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -179,13 +178,13 @@ impl SequencerBuilder {
         self
     }
 
-    /// Begins a round as soon as somebody asks for one here.
+    /// Sets a prompt, through which other tasks can ask for a round.
     pub fn prompt(mut self, prompt: Prompt) -> Self {
         self.prompt = prompt;
         self
     }
 
-    /// For a process that runs one command: its start is not worth a record, unless the last run was
+    /// Leaves out the record of the start, for a process that runs one command; it is written only if the last run was
     /// lost.
     pub fn briefly(mut self) -> Self {
         self.is_brief = true;
@@ -250,7 +249,7 @@ impl Sequencer {
         self.known.as_ref()
     }
 
-    /// Takes in all that waits, and signs the tree if it has grown.
+    /// Integrates all waiting records, and signs the tree if it has grown.
     pub async fn tick(&mut self) -> Result<Tick, Error> {
         let mut added = 0;
         if !self.parts.store.keeps_log() {
@@ -270,7 +269,7 @@ impl Sequencer {
         }
     }
 
-    /// Does what time alone decides about claims and payloads, a few rows at a time.
+    /// Runs the maintenance of claims and payloads that time alone requires, a few rows at a time.
     pub async fn maintain(&self) -> Result<Maintained, Error> {
         let store = &self.parts.store;
         Ok(Maintained {
@@ -296,7 +295,7 @@ impl Sequencer {
         Ok(Tick::Grown { added, checkpoint })
     }
 
-    /// What another process has signed is held here as well, so that it cannot be taken back.
+    /// Takes over the newest checkpoint of another process, so that it cannot be taken back.
     async fn follow(&mut self) -> Result<(), Error> {
         let parts = &self.parts;
         let Some(note) = parts.store.checkpoint().await? else {
@@ -383,7 +382,7 @@ impl fmt::Debug for SequencerBuilder {
 }
 
 impl Error {
-    /// Whether trying again cannot help: somebody has to look at the store.
+    /// True if a retry cannot help: an operator has to look at the store.
     pub const fn is_final(&self) -> bool {
         match self {
             Self::NotGrown(_)

@@ -8,7 +8,7 @@ use crate::dialect::ProviderCall;
 use crate::executor::{Executor, ToolCall};
 use crate::principal::Principal;
 
-/// An executor on behalf of one principal: what stands between a provider and the tools.
+/// An executor on behalf of one principal: the layer between a provider and the tools.
 ///
 /// # Example
 ///
@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    /// What every call of the conversation says: session, locale, time zone, client.
+    /// Sets the members that every call of the conversation has: session, locale, time zone, client.
     ///
     /// A `request_id` and an `idempotency_key` belong to one call, so they are left out; see
     /// [`key_prefix`](Session::key_prefix).
@@ -67,8 +67,8 @@ impl Session {
         self
     }
 
-    /// Gives each call a key of its own: this text, a colon and the provider's id of the call. A message
-    /// that comes again then runs nothing twice, as long as it comes under the same text.
+    /// Gives each call a key of its own: this text, a colon and the provider's id of the call. A message that comes
+    /// again under the same text then runs nothing twice.
     ///
     /// Colons within the text are written as `%3A` and percent signs as `%25`, so that no two pairs of text
     /// and id make the same key.
@@ -77,7 +77,7 @@ impl Session {
         self
     }
 
-    /// One call of a model as the executor takes it, for those who run it themselves.
+    /// One call of a model as the executor takes it, for programs that run it themselves.
     pub fn call(&self, call: &ProviderCall) -> ToolCall {
         let envelope = RequestEnvelope {
             idempotency_key: self.key(call),
@@ -97,7 +97,7 @@ impl Session {
     }
 }
 
-/// A text without colons that no other text becomes.
+/// An escaped text without colons; no two texts have the same escaped form.
 fn escaped(prefix: &str) -> String {
     prefix.replace('%', "%25").replace(':', "%3A")
 }
@@ -118,7 +118,7 @@ mod tests {
         session.key(calls.first().unwrap()).unwrap()
     }
 
-    /// A5: calls that are different have keys that are.
+    /// Different calls have different keys (A5).
     #[test]
     fn no_two_calls_share_a_key() {
         assert_eq!(key("m_1", "toolu_1"), "m_1:toolu_1");

@@ -1,13 +1,12 @@
-//! A call's unit of work: the state that a tool keeps, read and written as if the call were alone.
+//! A call's unit of work: the tool's state, read and written as if the call were alone.
 //!
-//! Reads are remembered with their versions, writes are buffered. When the tool has answered, both are
-//! committed together with the call's key, its record and its reply, or not at all. Where something
-//! that was read has changed meanwhile, the tool is run again, with what is there now. A dry run commits
-//! nothing. So a tool that keeps its state here has its effect exactly once, and needs no code for
-//! repeats, races and crashes.
+//! Reads are remembered with their versions, writes are buffered. When the tool has answered, both are committed
+//! together with the call's key, its record and its reply, or not at all. If a document that was read has changed
+//! meanwhile, the tool is run again, with the new state. A dry run commits nothing. So a tool that keeps its state here
+//! has its effect exactly once, and needs no code for repeats, races and crashes.
 //!
-//! Bodies are sealed under the key of the user they belong to, index entries are digests under it: the
-//! store sees neither. Ids and collection names it does see, so nothing personal belongs into them.
+//! Bodies are sealed under the key of the user they belong to, index entries are digests under it: the store sees
+//! neither. The store does see ids and collection names, so they must not be personal.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +33,7 @@ pub use linked::{Linked, Stale};
 pub(crate) use unit::Changes;
 use unit::{Buffered, Unit};
 
-/// What a tool keeps. Found in [`CallContext::state`](crate::CallContext::state).
+/// The tool's state. Found in [`CallContext::state`](crate::CallContext::state).
 ///
 /// # Example
 ///
@@ -61,21 +60,21 @@ pub struct State {
     ids: Arc<dyn IdSource>,
     user_id: String,
     keys: Arc<UserKey>,
-    /// Whether the tool has declared that it changes something.
+    /// True if the tool has declared that it changes something.
     may_write: bool,
     unit: Mutex<Unit>,
 }
 
-/// The largest document, as JSON.
+/// Maximum size of a document, as JSON.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many documents one call may write.
+/// Maximum number of documents that one call may write.
 pub const WRITES_MAX: usize = 256;
 
-/// How many documents one call may read.
+/// Maximum number of documents that one call may read.
 pub const READS_MAX: usize = 4_096;
 
-/// The longest id of a document.
+/// Maximum length of a document id.
 pub const ID_BYTES_MAX: usize = 255;
 
 impl State {
@@ -109,7 +108,7 @@ impl State {
         Self::new(store, vault, ids, user_id.to_owned(), keys, true)
     }
 
-    /// The document of this id, with what this call has written to it.
+    /// The document of this id, with this call's own writes; `None` if there is none.
     pub async fn get<T: DeserializeOwned>(
         &self,
         collection: &Collection,
@@ -128,6 +127,25 @@ impl State {
         read_as(open(&keys, &key, &body)?).map(Some)
     }
 
+    /// Like [`get`](Self::get), for a document that the call uses and does not rest on, such as a credential: it may change while the
+    /// call runs.
+    pub async fn look_at<T: DeserializeOwned>(
+        &self,
+        collection: &Collection,
+        id: &str,
+    ) -> Result<Option<T>, ToolError> {
+        let key = self.key(collection, id)?;
+        if let Some(buffered) = self.unit().buffered(&key) {
+            return buffered.value().map(read_as).transpose();
+        }
+        let stored = self.store.document(&key).await.map_err(store_failed)?;
+        let Some(body) = stored.body else {
+            return Ok(None);
+        };
+        let keys = self.keys_of(&key.user_id).await?;
+        read_as(open(&keys, &key, &body)?).map(Some)
+    }
+
     /// Writes a document when the call commits.
     pub async fn put<T: Serialize>(
         &self,
@@ -139,7 +157,7 @@ impl State {
         self.buffer(collection, id, Some(value)).await
     }
 
-    /// Deletes a document when the call commits; one that is not there stays so.
+    /// Deletes a document when the call commits; does nothing if there is none.
     pub async fn delete(&self, collection: &Collection, id: &str) -> Result<(), ToolError> {
         self.buffer(collection, id, None).await
     }
@@ -208,7 +226,7 @@ impl State {
         TextReader::new(&self.store)
     }
 
-    /// Everything that was read and written, sealed, and nothing of it any more.
+    /// Takes all reads and writes, sealed, and leaves the unit empty.
     pub(crate) async fn take(&self) -> Result<Changes, ToolError> {
         let unit = std::mem::take(&mut *self.unit());
         let mut changes = Changes::of(&unit);
@@ -219,7 +237,7 @@ impl State {
         Ok(changes)
     }
 
-    /// Forgets what was read and written: the tool is run again.
+    /// Forgets all reads and writes: the tool is run again.
     pub(crate) fn reset(&self) {
         *self.unit() = Unit::default();
     }
@@ -270,7 +288,7 @@ impl State {
         Ok(documents)
     }
 
-    /// What was found, as this call has changed it.
+    /// The documents that were found, with this call's own writes applied.
     fn merged<T: DeserializeOwned>(
         &self,
         user_id: &str,
@@ -287,7 +305,7 @@ impl State {
             .collect()
     }
 
-    /// How many documents to ask for: as many more as this call has changed, which may drop out.
+    /// Number of documents to request: `limit`, and as many more as this call has changed, which may drop out.
     fn wanted(&self, user_id: &str, collection: &Collection, limit: usize) -> usize {
         let changed = self.unit().changed(user_id, collection.name());
         limit.saturating_add(changed).min(READS_MAX)
@@ -333,7 +351,7 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// What a document is sealed for, so that one cannot be passed off as another.
+/// Additional data of a document's seal, so that one document cannot be passed off as another.
 pub(crate) fn document_aad(key: &DocumentKey) -> Vec<u8> {
     let DocumentKey {
         user_id,
@@ -357,7 +375,7 @@ fn read_as<T: DeserializeOwned>(value: Value) -> Result<T, ToolError> {
     serde_json::from_value(value).map_err(|error| misuse(Say::DocumentUnfit).with_source(error))
 }
 
-/// What the gateway keeps for itself, such as approvals, no tool can reach.
+/// Refuses the gateway's own collections, such as approvals, which no tool may access.
 fn check_name(collection: &Collection) -> Result<(), ToolError> {
     let name = collection.name();
     if name.starts_with('$') {
@@ -377,15 +395,15 @@ fn check_tracked(collection: &Collection) -> Result<(), ToolError> {
     }))
 }
 
-/// The tool uses its state in a way that cannot work; sending the call again does not help.
+/// The error for a tool that uses its state in a way that cannot work; a retry does not help.
 fn misuse(message: Say) -> ToolError {
     let mut body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Tool);
     body.details.retryable = false;
     ToolError::from(body)
 }
 
-/// The store did not answer. What the tool has done elsewhere before that is not known here, so this does
-/// not say that there was no effect.
+/// The error for a failed store. The tool may have had an external effect before that, so this does not say that there
+/// was none.
 fn store_failed(error: ledger::Error) -> ToolError {
     let body = ErrorBody::new(ErrorCode::UpstreamError, Say::StateUnread)
         .source(FaultSource::Gateway)

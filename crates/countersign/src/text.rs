@@ -1,9 +1,9 @@
-//! Full text in Chinese and English: how a text becomes words, and which texts a question finds.
+//! Full text search in Chinese and English: splitting texts into words, and ranking them for a question.
 //!
-//! One way of making words serves every store, so that all of them find the same. The stores index the words as
-//! they get them and never use a tokenizer of their own: SQLite's `trigram` finds Chinese only from three
-//! characters on, and most words have two; PostgreSQL's `simple` takes a whole Chinese sentence for one word,
-//! and what its parser calls a letter depends on the locale of the server.
+//! One word splitter serves every store, so that all of them find the same. The stores index the words as they get them
+//! and never use a tokenizer of their own: SQLite's `trigram` finds Chinese only from three characters on, and most
+//! words have two; PostgreSQL's `simple` takes a whole Chinese sentence for one word, and its letters depend on the
+//! locale of the server.
 //!
 //! - A text is folded: compatibility forms (full-width letters, ligatures) become plain ones, accents go, letters
 //!   become small.
@@ -22,7 +22,6 @@ mod stem;
 mod words;
 
 pub use excerpt::excerpt;
-pub(crate) use rank::length;
-pub use rank::{Statistics, rank};
+pub use rank::{Statistics, length, rank};
 pub use reader::TextReader;
 pub use words::{QUESTION_WORDS_MAX, Word, indexed_words, question_words, words};

@@ -1,4 +1,4 @@
-//! What people write: a typed tool. What the catalog holds: an erased one.
+//! Tools: typed ones, which tool authors write, and erased ones, which the catalog holds.
 
 use std::sync::Arc;
 
@@ -23,8 +23,7 @@ pub use question::Question;
 /// A tool with typed arguments and a typed answer.
 ///
 /// Everything but [`call`](Tool::call) is declaration and can be read without running anything (B1).
-/// What an answer carries besides its data (a remark, a source, another window of validity) is said
-/// through the [`CallContext`].
+/// A tool adds remarks, sources or another window of validity to its answer through the [`CallContext`].
 ///
 /// # Example
 ///
@@ -47,25 +46,25 @@ pub use question::Question;
 pub trait Tool: Send + Sync + 'static {
     /// The canonical name.
     const NAME: &'static str;
-    /// For the model and for planners.
+    /// The description, for the model and for planners.
     const DESCRIPTION: &'static str;
     /// Its version or build hash, part of every record; `env!("CARGO_PKG_VERSION")` is a good one.
     const VERSION: &'static str = "0";
-    /// What becomes of a dry run, where the tool changes something.
+    /// Treatment of a dry run, if the tool changes something.
     const DRY_RUN: DryRun = DryRun::Validate;
-    /// What it takes.
+    /// Type of the arguments.
     type Args: ToolArgs;
-    /// What it answers in `data`. JSON has no NaN and no infinity: such a float becomes null.
+    /// Type of the answer in `data`. JSON has no NaN and no infinity: such a float becomes null.
     ///
     /// A struct derives `serde::Serialize` and [`schemars::JsonSchema`]; a `serde_json::Value` declares nothing.
     type Output: Serialize + JsonSchema + Send;
 
-    /// How it behaves: a read, unless said otherwise.
+    /// The declared behaviour; a read by default.
     fn behaviour() -> Behaviour {
         Behaviour::default()
     }
 
-    /// The JSON Schema of its answer: that of [`Output`](Self::Output), unless said otherwise.
+    /// The JSON Schema of its answer; by default that of [`Output`](Self::Output).
     fn output_schema() -> Option<Value> {
         crate::output::schema_of::<Self::Output>()
     }
@@ -77,8 +76,8 @@ pub trait Tool: Send + Sync + 'static {
         args: Self::Args,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 
-    /// Looks up what became of an earlier run of the very same call whose answer was lost, by
-    /// [`CallContext::downstream_key`]. Asked where the tool declares `Recovery::Reconcile`.
+    /// Looks up the result of an earlier run of the very same call whose answer was lost, by
+    /// [`CallContext::downstream_key`]. Called if the tool declares `Recovery::Reconcile`.
     fn reconcile(
         &self,
         _ctx: &CallContext,
@@ -87,8 +86,9 @@ pub trait Tool: Send + Sync + 'static {
         std::future::ready(Ok(Reconciled::Unknown))
     }
 
-    /// Says in words for people what the call would do: asked before a person is (A13), where the call has to be confirmed. The context is
-    /// that of a dry run, and nothing of it is kept. An error is the answer of the call, and nobody is asked.
+    /// Describes in words for people what the call would do, before an approver is asked (A13), if the call has to be
+    /// confirmed. The context is that of a dry run, and nothing of it is kept. An error becomes the answer of the call,
+    /// and the approver is not asked.
     fn question(
         &self,
         _ctx: &CallContext,
@@ -98,8 +98,8 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// A tool without its types: what the catalog holds and what manifests are turned into. Written by
-/// hand only where the declaration is not known before the program runs.
+/// A tool without its types: the catalog holds these, and manifests are turned into them. Written by hand only if the
+/// declaration is not known before the program runs.
 ///
 /// # Example
 ///
@@ -135,7 +135,7 @@ pub trait DynTool: Send + Sync + 'static {
     /// The declaration; the same for as long as the tool is registered.
     fn spec(&self) -> &ToolSpec;
 
-    /// What becomes of a dry run, where the tool changes something.
+    /// Treatment of a dry run, if the tool changes something.
     fn dry_run(&self) -> DryRun {
         DryRun::Validate
     }
@@ -147,7 +147,7 @@ pub trait DynTool: Send + Sync + 'static {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reply, ToolError>>;
 
-    /// Looks up what became of an earlier run of the very same call whose answer was lost.
+    /// Looks up the result of an earlier run of the very same call whose answer was lost.
     fn reconcile<'a>(
         &'a self,
         _ctx: &'a CallContext,
@@ -156,7 +156,7 @@ pub trait DynTool: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Reconciled::Unknown)))
     }
 
-    /// Says in words for people what the call would do, before a person is asked to confirm it.
+    /// Describes in words for people what the call would do, before a person is asked to confirm it.
     fn question<'a>(
         &'a self,
         _ctx: &'a CallContext,
@@ -166,20 +166,20 @@ pub trait DynTool: Send + Sync + 'static {
     }
 }
 
-/// What a tool has found out about a call whose answer was lost.
+/// Result of looking up a call whose answer was lost.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reconciled<T> {
-    /// It had its effect; this is its answer.
+    /// The call had its effect; this is its answer.
     Happened(T),
-    /// Nothing is known of it where it would have to be.
+    /// The call had no effect: nothing is known of it where it would have to be.
     DidNotHappen,
-    /// It cannot be told.
+    /// The tool cannot tell.
     Unknown,
 }
 
-/// What becomes of a dry run of a tool that changes something (A4). A read always runs.
+/// Treatment of a dry run of a tool that changes something (A4). A read always runs.
 ///
-/// The default is the safe one: a tool whose author did not think of dry runs is not called at all.
+/// The default is the safe one: a tool whose author did not consider dry runs is not called at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DryRun {
     /// The call is checked up to the point where the tool would start; the tool is not called.
@@ -190,16 +190,16 @@ pub enum DryRun {
     Simulate,
 }
 
-/// What an erased tool answers.
+/// Answer of an erased tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
-    /// What it answers.
+    /// The data of the answer.
     pub data: Value,
     /// Another window of validity than the declared one.
     pub ttl_seconds: Option<u32>,
-    /// What the answer rests on besides the tool itself.
+    /// Sources that the answer rests on, besides the tool itself.
     pub sources: Vec<Source>,
-    /// What the caller should know although it worked: a code of the tool's own and one sentence.
+    /// Remarks for the caller of a successful call: a code of the tool's own and one sentence.
     pub remarks: Vec<(String, String)>,
 }
 
@@ -233,7 +233,7 @@ pub fn erase<T: Tool>(tool: T) -> Result<Arc<dyn DynTool>, InvalidId> {
 struct Typed<T> {
     tool: T,
     spec: ToolSpec,
-    /// Whether an error may quote an argument: not where a parameter is sensitive.
+    /// True if an error may quote an argument: false if a parameter is sensitive.
     is_quotable: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The users' data keys, unwrapped: everything personal is sealed under one of them.
 //!
-//! A key is made with a user's first call, kept wrapped in the store, and held here for a few minutes.
-//! Without it nothing of the user can be read; destroying it is how a user is erased.
+//! A key is made with a user's first call, stored wrapped, and cached here for a few minutes. Without it nothing of the
+//! user can be read; destroying it erases the user.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,36 +16,36 @@ use crate::ids::IdSource;
 use crate::ledger::{Error, Store, WrappedKey};
 use crate::unavailable::Unavailable;
 
-/// Hands out users' keys.
+/// A cache of users' keys.
 pub struct Vault {
     masters: RwLock<Masters>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    cache: Mutex<HashMap<String, Cached>>,
+    cache: Arc<Mutex<HashMap<String, Cached>>>,
 }
 
-/// What the keys are wrapped with.
+/// The master keys.
 struct Masters {
     current: Arc<dyn Kms>,
-    /// What it was before, as long as a key may still be wrapped by it.
+    /// The previous master key, as long as a user's key may still be wrapped by it.
     former: Option<Arc<dyn Kms>>,
 }
 
 struct Cached {
     key: Arc<UserKey>,
-    /// In the clock's monotonic time.
+    /// End of the cache entry, in the clock's monotonic time.
     until: Duration,
 }
 
-/// For how long a key is used without asking the store: an erasure by another process is noticed no
-/// later than this.
+/// TTL of a cached key. An erasure by another process is noticed no later than this, and with the first write under the
+/// key: the store accepts nothing of a user under a key that is no longer theirs.
 const CACHED_FOR: Duration = Duration::from_mins(5);
 
-/// How many keys are held at once.
+/// Maximum number of cached keys.
 const CACHED_MAX: usize = 10_000;
 
-/// Whose key seals what belongs to no user.
+/// User id of the key that seals data without a user.
 pub const SHARED: &str = "";
 
 impl Vault {
@@ -60,24 +60,30 @@ impl Vault {
             current: kms,
             former: None,
         };
+        let cache: Arc<Mutex<HashMap<String, Cached>>> = Arc::default();
+        let held = Arc::downgrade(&cache);
+        store.on_lost_key(Arc::new(move |user_id| {
+            if let Some(held) = held.upgrade() {
+                locked(&held).remove(user_id);
+            }
+        }));
         Self {
             masters: RwLock::new(masters),
             store,
             clock,
             ids,
-            cache: Mutex::default(),
+            cache,
         }
     }
 
-    /// A master key that nobody else has and nobody keeps: what is sealed is readable as long as this
-    /// process lives.
+    /// A new master key that is not stored: sealed data is readable only as long as this process lives.
     pub(crate) fn ephemeral_master(ids: &dyn IdSource) -> Arc<dyn Kms> {
         let mut bytes = [0; 32];
         ids.fill(&mut bytes);
         Arc::new(MasterKey::from_bytes(&bytes))
     }
 
-    /// The key of a user; made and kept, durably, where there is none.
+    /// The key of a user; made and stored, durably, if there is none.
     pub async fn key(&self, user_id: &str) -> Result<Arc<UserKey>, Error> {
         if let Some(key) = self.cached(user_id) {
             return Ok(key);
@@ -89,12 +95,21 @@ impl Vault {
         self.unwrap(user_id, &wrapped).await
     }
 
-    /// The key of a user who has one.
+    /// The key of a user; `None` if the user has none.
     pub async fn existing_key(&self, user_id: &str) -> Result<Option<Arc<UserKey>>, Error> {
         // What the cache holds may have been destroyed by another process.
         match self.store.user_key(user_id).await? {
             Some(wrapped) => self.unwrap(user_id, &wrapped).await.map(Some),
             None => Ok(None),
+        }
+    }
+
+    /// The key of a user, from the cache if it is there; `None` if the user has none. For data that was read from the
+    /// store a moment ago: another key than the one that sealed it does not open it.
+    pub(crate) async fn known_key(&self, user_id: &str) -> Result<Option<Arc<UserKey>>, Error> {
+        match self.cached(user_id) {
+            Some(key) => Ok(Some(key)),
+            None => self.existing_key(user_id).await,
         }
     }
 
@@ -104,21 +119,22 @@ impl Vault {
         self
     }
 
-    /// Wraps with another master key from now on. Keys that the one before wraps are still read, until
-    /// [`forget_former`](Self::forget_former). When this returns, nothing is being wrapped by the one before any more.
+    /// Wraps with another master key from now on. Keys under the previous one are still read, until
+    /// [`forget_former`](Self::forget_former). When this returns, nothing is being wrapped by the previous one any
+    /// more.
     pub async fn change_master(&self, kms: Arc<dyn Kms>) {
         let mut masters = self.masters.write().await;
         let former = std::mem::replace(&mut masters.current, kms);
         masters.former = Some(former);
     }
 
-    /// Stops reading keys that the master key before wraps. To be called when there are none.
+    /// Stops reading keys under the previous master key. To be called when there are none.
     pub async fn forget_former(&self) {
         self.masters.write().await.former = None;
     }
 
-    /// Wraps every key that another master key wraps with ours; answers how many there were. `old` is
-    /// what they are wrapped with.
+    /// Wraps every key that another master key wraps with ours; answers their number. `old` is the master key that
+    /// wraps them now.
     pub async fn rewrap_all(
         &self,
         old: &dyn Kms,
@@ -144,8 +160,8 @@ impl Vault {
         }
     }
 
-    /// True if two wrapped keys are the same key of a user. Each is wrapped by our master key or by the one before; a key that
-    /// neither opens is no key that we know.
+    /// True if two wrapped keys are the same key of a user. Each is wrapped by our master key or by the previous one; a
+    /// key that neither opens is unknown.
     pub async fn is_same_key(
         &self,
         user_id: &str,
@@ -173,7 +189,7 @@ impl Vault {
         }
     }
 
-    /// Stops using a key at once.
+    /// Drops a cached key at once.
     pub fn forget(&self, user_id: &str) {
         self.cache().remove(user_id);
     }
@@ -205,6 +221,7 @@ impl Vault {
         self.ids.fill(&mut nonce);
         let wrapped = master.wrap(key, nonce, &context(user_id)).await;
         Ok(WrappedKey {
+            id: Some(key.id()),
             master: master.id().to_owned(),
             bytes: wrapped.map_err(|error| kms_failed(&error))?,
         })
@@ -243,7 +260,7 @@ impl Vault {
     }
 
     fn cache(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.cache)
     }
 }
 
@@ -256,7 +273,11 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// The key was wrapped by another master key.
+fn locked(cache: &Mutex<HashMap<String, Cached>>) -> MutexGuard<'_, HashMap<String, Cached>> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error for a key that another master key wraps.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the key was wrapped by the master key {wrapped_by}, the one in use is {ours}; use that one, or \
@@ -267,7 +288,7 @@ struct WrongMaster {
     ours: String,
 }
 
-/// What a key is wrapped for, so that one user's cannot be passed off as another's.
+/// Additional data of the wrapping, so that one user's key cannot be passed off as another's.
 fn context(user_id: &str) -> Vec<u8> {
     [b"user", user_id.as_bytes()].join(&0)
 }

@@ -1,10 +1,10 @@
-//! Characters that people can see, and texts in which no other hides: ids ([`realm`](crate::realm)) have only such characters,
-//! and an approver is shown the others as numbers.
+//! Visible characters, and texts without hidden ones: ids ([`realm`](crate::realm)) have only visible characters, and
+//! an approver is shown the others as numbers.
 
 use serde_json::Value;
 
-/// Writes every character that cannot be seen, and every one that changes how others are seen, as its number: `\u{202e}` in
-/// letters. Line breaks and tabs stay. Two values are never shown as the same one.
+/// Escapes every invisible character, and every one that changes how others are displayed, as its number, such as
+/// `\u{202e}`. Line breaks and tabs stay. Two different values are never shown as the same.
 pub(crate) fn make_visible(value: &mut Value) {
     match value {
         Value::String(text) => *text = visible(std::mem::take(text)),
@@ -20,7 +20,7 @@ pub(crate) fn make_visible(value: &mut Value) {
     }
 }
 
-/// A text with numbers in it has each backslash of its own twice, so that no text looks like another one.
+/// Escapes a text; a text with escapes has each backslash of its own twice, so that no text looks like another one.
 fn visible(text: String) -> String {
     if is_clear(&text) {
         return text;
@@ -28,7 +28,7 @@ fn visible(text: String) -> String {
     escaped(&text, is_plain)
 }
 
-/// The same for a text that has to stay on one line: line breaks and tabs are numbers as well.
+/// The same for a text on one line: line breaks and tabs are escaped as well.
 pub(crate) fn visible_line(text: String) -> String {
     if text.chars().all(is_visible) && !text.contains(r"\u{") {
         return text;
@@ -48,7 +48,7 @@ fn escaped(text: &str, stays: fn(char) -> bool) -> String {
     shown
 }
 
-/// True if a text is shown as it is: nothing hides in it, and nothing in it looks like a number.
+/// True if a text needs no escapes: nothing is hidden in it, and nothing in it looks like an escape.
 fn is_clear(text: &str) -> bool {
     text.chars().all(is_plain) && !text.contains(r"\u{")
 }
@@ -57,8 +57,8 @@ fn is_plain(c: char) -> bool {
     matches!(c, '\n' | '\t') || is_visible(c)
 }
 
-/// True if people see a character, and see it where it is. It is a list of our own: format characters, fillers and blanks of
-/// Unicode 17, and what marks direction.
+/// True if a character is visible, and is displayed at its place. It is a list of our own: format characters, fillers
+/// and blanks of Unicode 17, and direction marks.
 pub(crate) fn is_visible(c: char) -> bool {
     let is_hidden = matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -101,7 +101,7 @@ mod tests {
     }
 
     proptest! {
-        /// A13: what is shown tells any two texts apart.
+        /// Two different texts are never shown as the same (A13).
         #[test]
         fn no_two_texts_look_the_same(
             one in r"[a\\u{}2066\u{2066}\u{200b}]{0,12}",

@@ -1,5 +1,5 @@
-//! What the executor and its parts say to callers and approvers: one table a language, `en` and `zh`, with
-//! the same keys in the same order. What a log says is not here, and stays English.
+//! Messages of the executor and its parts to callers and approvers: one table a language, `en` and `zh`, with the same
+//! keys in the same order. Log messages are not here, and stay English.
 
 mod en;
 mod zh;

@@ -1,4 +1,4 @@
-//! What `#[derive(ToolArgs)]` declares, as parameters and as JSON Schema.
+//! The declarations that `#[derive(ToolArgs)]` makes, as parameters and as JSON Schema.
 
 #![expect(dead_code, reason = "the fields are declared here, and read by nobody")]
 
@@ -273,7 +273,7 @@ struct Shipment {
     others: Option<Vec<Address>>,
 }
 
-/// B2: what an object is made of is part of the declaration, at every depth.
+/// B2: the fields of an object are part of the declaration, at every depth.
 #[test]
 fn structs_nest() {
     let address = json!({

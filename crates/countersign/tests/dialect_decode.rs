@@ -1,5 +1,4 @@
-//! Messages and events that are not as they should be (B15, A12): read where the meaning is plain,
-//! otherwise refused with the place.
+//! Malformed messages and events (B15, A12): read if the meaning is plain, otherwise refused with the place.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use countersign::dialect::{
@@ -103,7 +102,7 @@ fn other_shapes_of_arguments_are_taken() {
     );
 }
 
-/// B7: what has been parsed before it reaches us says that its text is not the model's own.
+/// B7: arguments that were parsed before they reach us have the provenance that their text is not the model's own.
 #[test]
 fn a_parsed_message_says_so() {
     let message = json!([{ "type": "tool_use", "id": "t", "name": "a", "input": { "b": 1 } }]);

@@ -1,5 +1,5 @@
-//! One directory a dialect in `tests/golden`: what a provider is shown and sends, and what we make
-//! of it (B15). `UPDATE_GOLDEN=1` rewrites the expected files; a difference fails with both texts.
+//! Golden files, one directory a dialect in `tests/golden`: the messages to and from a provider, and their decoded form
+//! (B15). `UPDATE_GOLDEN=1` rewrites the expected files; a difference fails with both texts.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,7 +34,7 @@ fn tools() {
     }
 }
 
-/// B15: where a provider can hold the model to a schema, it is given one that it can enforce.
+/// B15: if a provider can enforce a schema, it gets one that it can enforce.
 #[test]
 fn strict_tools() {
     let options = ToolListOptions {
@@ -108,8 +108,8 @@ fn streams() {
     }
 }
 
-/// A7, A12: the whole reply envelope has a place in every dialect, and an error tells the model its
-/// code, its reason and what to do.
+/// A7, A12: the whole reply envelope has a place in every dialect, and an error shows the model its code, its reason
+/// and the next step.
 #[test]
 fn results() {
     for dialect in Dialect::ALL {
@@ -128,8 +128,8 @@ fn results() {
     }
 }
 
-/// The message that is put together from calls is read back as the same calls, with what the
-/// provider wants echoed.
+/// The message that is put together from calls is read back as the same calls, with the members that the provider
+/// requires back.
 #[test]
 fn a_message_made_from_calls_is_read_as_those_calls() {
     for dialect in Dialect::ALL {

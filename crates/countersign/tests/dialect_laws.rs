@@ -1,4 +1,4 @@
-//! What holds for every message: laws of the dialects (B15).
+//! Laws of the dialects, for every message (B15).
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -67,7 +67,7 @@ proptest! {
         }
     }
 
-    /// Whatever arrives is read or refused, and what is read can be answered.
+    /// Any message is read or refused, and a message that is read can be answered.
     #[test]
     fn decoders_never_panic(value in json_of(PROVIDER_WORDS)) {
         for dialect in Dialect::ALL {
@@ -94,7 +94,7 @@ proptest! {
         }
     }
 
-    /// A list within a smaller budget is shorter, and the report says what was cut.
+    /// A list within a smaller budget is shorter, and the report lists the cuts.
     #[test]
     fn a_tighter_list_is_shorter(
         value in object_of(SCHEMA_WORDS),

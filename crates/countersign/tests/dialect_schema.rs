@@ -1,4 +1,4 @@
-//! What becomes of a schema on its way to a provider, rule by rule (B15).
+//! The rewriting of a schema for a provider, rule by rule (B15).
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -80,7 +80,7 @@ fn all_of_at_the_root_is_merged_without_loss() {
     );
 }
 
-/// B15: what cannot be merged is refused, and the error names tool, place and keyword.
+/// B15: a composition that cannot be merged is refused, and the error names tool, place and keyword.
 #[test]
 fn roots_that_cannot_be_shown_are_refused() {
     let conflict = json!({
@@ -125,7 +125,7 @@ fn roots_that_cannot_be_shown_are_refused() {
     );
 }
 
-/// B15: a reference stands alone or is written out; definitions that nobody uses go.
+/// B15: a reference stands alone or is written out; unused definitions are removed.
 #[test]
 fn references() {
     let schema = json!({
@@ -218,8 +218,8 @@ fn references_that_leave_the_document_are_refused() {
     );
 }
 
-/// B15: a recursive schema stays where references are known, is refused where they are not, and is
-/// never written out for ever.
+/// B15: a recursive schema stays if the provider has references, is refused if it has none, and is never written out
+/// without end.
 #[test]
 fn recursive_schemas() {
     let schema = json!({
@@ -384,7 +384,7 @@ fn strict_limits() {
     limit(json!({ "a": { "const": long } }), what, 120_002, 120_000);
 }
 
-/// B15: what cannot be enforced goes out without the promise, and a note says which keyword it was.
+/// B15: a schema that cannot be enforced is sent without strict mode, and a note names the keyword.
 #[test]
 fn what_cannot_be_strict_says_so() {
     for (schema, path, keyword) in [

@@ -37,7 +37,7 @@ fn every_budget_fits_or_says_what_is_needed() {
     }
 }
 
-/// B17: the report names the tool, what was cut, and the tokens before and after.
+/// B17: the report names the tool, the cut, and the tokens before and after.
 #[test]
 fn the_report_says_exactly_what_was_cut() {
     let whole = list(Dialect::OpenAi, None).unwrap();
@@ -63,7 +63,7 @@ fn the_report_says_exactly_what_was_cut() {
     );
 }
 
-/// B17: words go in the declared order, and what the model must know stays to the end.
+/// B17: texts are cut in the declared order, and the hints that the model needs stay to the end.
 #[test]
 fn the_tightest_list_keeps_names_types_limits_and_hints() {
     let list = list(Dialect::OpenAi, Some(needed(Dialect::OpenAi))).unwrap();
@@ -90,7 +90,7 @@ fn list(dialect: Dialect, max_tokens: Option<usize>) -> Result<ToolList, ToolLis
     dialect.tools(&specs, &options)
 }
 
-/// What a list needs with everything cut, as the error says.
+/// The tokens that a list needs with everything cut, by the error.
 fn needed(dialect: Dialect) -> usize {
     match list(dialect, Some(0)).unwrap_err() {
         ToolListError::BudgetTooSmall { needed, .. } => Some(needed),
@@ -99,7 +99,7 @@ fn needed(dialect: Dialect) -> usize {
     .unwrap()
 }
 
-/// How many tools the list has.
+/// Number of tools in the list.
 fn count(list: &ToolList) -> usize {
     let list = list.json.as_array().unwrap();
     match list

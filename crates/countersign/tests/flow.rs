@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 const SCRIPT: &str = include_str!("golden/script.json");
 
-/// How each call of the script ends, where the dialect sends arguments as text.
+/// The outcome of each call of the script, in dialects that send arguments as text.
 const ENDS: [(&str, &str, &[&str]); 8] = [
     ("memory_search", "OK", &[]),
     ("diagnostics_echo", "OK", &[]),
@@ -78,8 +78,8 @@ async fn calls_end_the_same_way_in_every_dialect() {
     }
 }
 
-/// B7, B16: a history entry has the model's own text byte for byte, the whole envelope, and what was
-/// found in the text; it can be kept and read again.
+/// B7, B16: a history entry has the model's own text byte for byte, the whole envelope, and the arguments found in the
+/// text; it can be stored and read again.
 #[tokio::test]
 async fn history_keeps_what_the_model_wrote() {
     for dialect in Dialect::ALL {
@@ -107,7 +107,7 @@ async fn history_keeps_what_the_model_wrote() {
     }
 }
 
-/// B16: what the history says that the model reads is what the provider is sent.
+/// B16: the content of a history entry is the text that the provider is sent.
 #[tokio::test]
 async fn the_model_reads_the_content_of_the_history() {
     for dialect in [
@@ -128,8 +128,7 @@ async fn the_model_reads_the_content_of_the_history() {
     }
 }
 
-/// B12, B19: every call leaves one record, cut-off and unknown ones too, and the record counts what
-/// the model got wrong.
+/// B12, B19: every call leaves one record, cut-off and unknown ones too, and the record counts the model's mistakes.
 #[tokio::test]
 async fn every_call_of_a_model_leaves_a_record() {
     let (transcript, store) = play(Dialect::Stub).await;
@@ -238,7 +237,7 @@ async fn a_call_of_an_unknown_tool_is_parsed_and_kept() {
     }
 }
 
-/// Keeps what telemetry is told of the binder.
+/// Keeps the binder's events for telemetry.
 #[derive(Default)]
 struct Seen(Mutex<Vec<BindSummary>>);
 
@@ -248,8 +247,7 @@ impl Observer for Seen {
     }
 }
 
-/// B16: a call that was cut off never runs, in a message or in a stream, also where its text happens
-/// to be whole.
+/// B16: a call that was cut off never runs, in a message or in a stream, even if its text happens to be whole.
 #[tokio::test]
 async fn a_call_that_was_cut_off_never_runs() {
     let runs = Arc::new(AtomicU32::new(0));
@@ -283,7 +281,7 @@ async fn a_call_that_was_cut_off_never_runs() {
     assert_eq!(runs.load(Ordering::SeqCst), 1, "a whole one does");
 }
 
-/// A2, A5: what belongs to one call is not said for all calls of a conversation.
+/// A2, A5: members that belong to one call are not used for all calls of a conversation.
 #[tokio::test]
 async fn calls_of_a_session_do_not_share_an_id_or_a_key() {
     let runs = Arc::new(AtomicU32::new(0));

@@ -30,7 +30,7 @@ fn clock() -> Arc<ManualClock> {
 
 ledger_contract!(Memory);
 
-/// What the durable stores are compared by raises no false alarm.
+/// The comparison that is used for the durable stores raises no false alarm.
 #[test]
 fn two_models_agree() {
     lockstep(&Memory, 100);

@@ -1,4 +1,4 @@
-//! Checks one credential many times: for counting what the identity of a call costs.
+//! Checks one credential many times, to measure the cost of a call's identity.
 //!
 //! `identity_cost KIND CHECKS`, where the kind is `key`, `eddsa`, `es256` or `rs256`. Run it under
 //! `valgrind --tool=callgrind` with two numbers; the difference of the instructions, divided by that of the numbers, is
@@ -123,7 +123,7 @@ fn signing_key(algorithm: Algorithm) -> EncodingKey {
             let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
             let der = pair.as_der().unwrap();
             let der: &Pkcs8V1Der<'_> = &der;
-            // What is inside of the PKCS #8 envelope, which has 26 bytes for a key of this size.
+            // The content of the PKCS #8 envelope, which has 26 bytes for a key of this size.
             EncodingKey::from_rsa_der(&der.as_ref()[26..])
         }
     }

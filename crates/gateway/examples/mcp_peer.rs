@@ -1,6 +1,6 @@
-//! The least that an MCP server can be: what ours is measured against. One tool, JSON answers, no sessions,
-//! nothing bound, recorded or limited. It listens where it is told to, or on a free port, writes the address of
-//! its endpoint on one line, and serves until it is killed.
+//! A minimal MCP server, as the baseline for measuring ours. One tool, JSON answers, no sessions, nothing
+//! bound, recorded or limited. It listens on the given address, or on a free port, writes the address of its
+//! endpoint on one line, and serves until it is killed.
 //!
 //! ```text
 //! cargo run --release -p countersign-gateway --example mcp_peer

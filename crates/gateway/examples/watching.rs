@@ -1,5 +1,5 @@
-//! What watching costs a call: the same calls without anybody who watches, with metrics, with metrics and
-//! traces that are not sampled, and with a log line each.
+//! Measures the cost of observability for a call: the same calls without observers, with metrics, with metrics
+//! and traces that are not sampled, and with a log line each.
 //!
 //! ```text
 //! cargo run --release -p countersign-gateway --example watching            the table
@@ -20,10 +20,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Who watches.
+/// Observers.
 const CASES: [&str; 4] = ["nobody", "metrics", "traces", "log"];
 
-/// How often the table looks at each case, in turns.
+/// Number of measurements of each case, in turns.
 const ROUNDS: usize = 15;
 
 #[tokio::main(flavor = "current_thread")]

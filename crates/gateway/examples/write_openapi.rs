@@ -1,4 +1,4 @@
-//! Writes `docs/openapi.json`: what a server with the sample tools says of itself.
+//! Writes `docs/openapi.json`: the description of a server with the sample tools.
 
 use countersign::Catalog;
 use countersign::contract::ToolSpec;

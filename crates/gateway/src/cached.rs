@@ -1,5 +1,5 @@
-//! An answer that is asked for at most once an interval, by one at a time: whoever asks in between gets the one that
-//! is known. So what strangers may ask for costs the same however often they do.
+//! A cached answer: it is fetched at most once an interval, by one task at a time; in between every caller gets
+//! the known one. So unauthenticated requests for it cost the same however many there are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// What was answered last; none in it where there was no answer in time.
+/// The cached answer; it holds `None` if there was no answer in time.
 pub(crate) struct Cached<T> {
     known: Arc<Mutex<Option<Known<T>>>>,
 }
@@ -26,8 +26,8 @@ impl<T> Default for Cached<T> {
 }
 
 impl<T: Clone + Send + 'static> Cached<T> {
-    /// The answer, at most `interval` old. Nobody waits longer than `patience`; a question that nobody waits for any
-    /// more is still asked to its end, so that hanging up does not start another one.
+    /// Returns the answer, at most `interval` old. No caller waits longer than `patience`; a fetch whose
+    /// callers have gone away still runs to its end, so that hanging up does not start another one.
     pub(crate) async fn get<F>(
         &self,
         interval: Duration,
@@ -69,7 +69,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Counts how often it was asked.
+    /// A source that counts its fetches.
     #[derive(Default)]
     struct Source {
         asked: Arc<AtomicUsize>,
@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// U11: one question an interval, however often it is asked.
+    /// U11: there is one fetch an interval, however many callers ask.
     #[tokio::test(start_paused = true)]
     async fn an_answer_counts_for_its_interval() {
         let (cached, source) = (Cached::default(), Source::default());
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(source.get(&cached).await, Some(1));
     }
 
-    /// U11: those who ask at the same time get the answer to one question.
+    /// U11: concurrent callers share the answer of one fetch.
     #[tokio::test(start_paused = true)]
     async fn one_asks_and_all_get_the_answer() {
         let (cached, source) = (Cached::default(), Source::default());
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(answers, vec![Some(0); 100]);
     }
 
-    /// Where nothing answers, nobody waits for ever, and the next one does not ask again at once.
+    /// If nothing answers, no caller waits for ever, and the next one does not fetch again at once.
     #[tokio::test(start_paused = true)]
     async fn silence_is_kept_like_an_answer() {
         let cached = Cached::<usize>::default();
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(source.get(&cached).await, Some(0));
     }
 
-    /// U11: who hangs up leaves a question behind, and the next one waits for its answer.
+    /// U11: a caller that hangs up leaves its fetch running, and the next one waits for its answer.
     #[tokio::test(start_paused = true)]
     async fn hanging_up_asks_no_second_question() {
         let (cached, gate) = (Cached::default(), Arc::new(Notify::new()));

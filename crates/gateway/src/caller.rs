@@ -1,4 +1,4 @@
-//! Who sent a request, as its credential proved.
+//! The sender of a request, as its credential proved.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use countersign::contract::{Actor, ActorType};
 /// The sender of a request. The identity layer puts it into the extensions of every request.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// What the credential proves.
+    /// Identity and rights that the credential proves.
     pub principal: Arc<Principal>,
-    /// By what it was proved.
+    /// Kind of proof.
     pub proof: Proof,
 }
 
-/// By what a caller was proved.
+/// Kind of proof of a caller's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// By nothing: a program on this very machine, while no credential is set up.
+    /// No proof: a program on the same machine, while no credential is configured.
     Loopback,
-    /// By an API key of ours.
+    /// An API key of this installation.
     ApiKey,
-    /// By a token that somebody else has signed.
+    /// A token that another issuer has signed.
     Token,
-    /// By the operator's socket, or by the secret of the data folder.
+    /// The operator's socket, or the secret of the data folder.
     Operator,
 }
 
-/// On whose behalf a program on this machine acts that names nobody.
+/// User id of a local program that names no user.
 pub const LOCAL_USER: &str = "u_local";
 
 impl Caller {
-    /// A program on this machine. It may name any user, and it is an agent: whatever it asks for that a
-    /// person has to confirm, it cannot confirm itself.
+    /// A program on this machine. It may name any user. It is an agent, so it cannot confirm calls that a
+    /// person has to confirm.
     pub fn local() -> Self {
         let actor = Actor {
             kind: ActorType::Agent,

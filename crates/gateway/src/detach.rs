@@ -1,7 +1,7 @@
-//! A future that goes on when nobody waits for it any more.
+//! A future that runs to its end even if its waiter goes away.
 //!
-//! It is polled by whoever waits, so that the usual case costs no task and no change of threads; only where
-//! the one who waits goes away does it become a task of its own.
+//! The waiter polls it, so that the usual case costs no task and no change of threads; it becomes a task of its
+//! own only if the waiter goes away.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::CatchUnwind;
 use tokio::runtime::Handle;
 
-/// What the one who waits is told where the future has panicked; its message is for nobody.
+/// The future has panicked. Its message is not passed on.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
@@ -28,7 +28,7 @@ impl<F> Detach<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Does not begin before it is waited for.
+    /// Wraps a future, which does not begin before it is polled.
     pub(crate) fn new(future: F) -> Self {
         Self {
             running: Some(Box::pin(AssertUnwindSafe(future).catch_unwind())),
@@ -44,7 +44,7 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(running) = &mut self.running else {
-            // Whoever polls what has ended gets nothing more.
+            // Polling after the end gives nothing more.
             return Poll::Pending;
         };
         let Poll::Ready(ended) = running.as_mut().poll(cx) else {

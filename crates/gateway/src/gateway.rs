@@ -1,10 +1,11 @@
-//! What all routes share.
+//! The gateway: the parts that all routes share.
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use axum::Router;
 use countersign::alias::in_text;
 use countersign::archive::Archive;
 use countersign::cancel::Cancellation;
@@ -13,17 +14,21 @@ use countersign::contract::{
 };
 use countersign::denials::Denials;
 use countersign::ids::IdSource;
-use countersign::{Executor, ToolCall};
+use countersign::offer::Offers;
+use countersign::{Credential, Executor, Principal, ToolCall};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::cached::Cached;
+use crate::config_file::ConfigFile;
 use crate::detach::{Detach, Panicked};
 use crate::health::Health;
 use crate::http::interop::View;
-use crate::identity::{ApiKeys, Identity};
+use crate::identity::{ApiKeys, Identity, Sessions};
 use crate::metrics::{Metrics, Refusal};
+use crate::offer::{CatalogView, Offer};
 use crate::operator::Operations;
+use crate::pulse::Pulse;
 use crate::quota::{Full, Quotas};
 use crate::settings::Settings;
 use crate::words::Say;
@@ -34,6 +39,9 @@ pub struct Gateway {
     parts: Arc<Parts>,
 }
 
+/// Makes the pages for people.
+type Pages = Box<dyn Fn(&Gateway) -> Router + Send + Sync>;
+
 struct Parts {
     executor: Executor,
     archive: Archive,
@@ -41,33 +49,40 @@ struct Parts {
     identity: Identity,
     settings: Settings,
     quotas: Arc<Quotas>,
+    catalog_view: CatalogView,
     metrics: OnceLock<Arc<Metrics>>,
     views: OnceLock<Vec<View>>,
     operations: OnceLock<Arc<dyn Operations>>,
+    pages: OnceLock<Pages>,
+    pulse: OnceLock<Arc<Pulse>>,
+    sessions: Sessions,
+    config_file: OnceLock<Arc<ConfigFile>>,
+    /// Resources and prompts of upstreams; replaced when the configuration changes.
+    offers: RwLock<Option<Arc<dyn Offers>>>,
     operation_slots: Arc<Semaphore>,
     health: Health,
-    /// What the store takes on its disk, as it has said last.
+    /// Disk space of the store, as it last reported.
     size: Cached<u64>,
     started_at: Timestamp,
-    /// How much of all bodies that still arrive is in memory.
+    /// Bytes in memory of all bodies that still arrive.
     arriving_bytes: Arc<AtomicUsize>,
 }
 
-/// For how long the size of the store counts, and how long it is waited for.
+/// Time for which the store's size is cached, and the time limit for fetching it.
 const SIZE_INTERVAL: Duration = Duration::from_secs(30);
 const SIZE_WAIT: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether counted denials are due.
+/// Interval between two checks for counted denials that are due.
 const DENIALS_LOOK: Duration = Duration::from_mins(1);
 
-/// How many operations of the operator are carried out at once.
+/// Maximum number of concurrent operations of the operator.
 const OPERATIONS_MAX: usize = 8;
 
-/// When a caller who found no room should come back.
+/// Retry interval for a caller that found no room, in milliseconds.
 const OVERLOAD_RETRY_MS: u64 = 250;
 
 impl Gateway {
-    /// A gateway in front of an executor.
+    /// Creates a gateway in front of an executor.
     pub fn new(
         executor: Executor,
         archive: Archive,
@@ -76,8 +91,9 @@ impl Gateway {
         settings: Settings,
     ) -> Self {
         let quotas = Arc::new(Quotas::new(&settings));
+        let catalog_view = CatalogView::new(settings.offers.clone());
         let started_at = executor.now();
-        // A user who is erased here is let in no more at once, not when the keys are read again.
+        // A user who is erased here is refused at once, not when the keys are read again.
         let archive = match identity.keys() {
             Some(keys) => archive.with_belongings(Arc::new(keys.clone())),
             None => archive,
@@ -86,119 +102,201 @@ impl Gateway {
             parts: Arc::new(Parts {
                 executor,
                 archive,
-                ids,
                 identity,
                 settings,
                 quotas,
+                catalog_view,
                 metrics: OnceLock::new(),
                 views: OnceLock::new(),
                 operations: OnceLock::new(),
+                pages: OnceLock::new(),
+                pulse: OnceLock::new(),
+                sessions: Sessions::new(ids.clone()),
+                config_file: OnceLock::new(),
+                offers: RwLock::default(),
                 operation_slots: Arc::new(Semaphore::new(OPERATIONS_MAX)),
                 health: Health::default(),
                 size: Cached::default(),
                 started_at,
+                ids,
                 arriving_bytes: Arc::default(),
             }),
         }
     }
 
-    /// Counts here: the very one that observes the executor. To be given before anything was counted.
+    /// Sets the metrics, which must be the ones that observe the executor. Must be called before anything is
+    /// counted.
     pub fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
         self.parts.metrics.get_or_init(|| metrics);
         self
     }
 
-    /// Also shows these pages. To be given once, before anything is asked for.
+    /// Adds these pages. Must be called once, before the first request.
     pub fn with_views(self, views: Vec<View>) -> Self {
         self.parts.views.get_or_init(|| views);
         self
     }
 
-    /// The pages in the words of a standard.
+    /// Returns the pages in the terms of a standard.
     pub fn views(&self) -> &[View] {
         self.parts.views.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Also carries out what the operator asks for. To be given once, before anything is asked for.
+    /// Replaces the resources and prompts of others that are offered.
+    pub fn set_offers(&self, offers: Arc<dyn Offers>) {
+        let mut own = self
+            .parts
+            .offers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *own = Some(offers);
+    }
+
+    /// Returns the resources and prompts of others.
+    pub(crate) fn offers(&self) -> Option<Arc<dyn Offers>> {
+        let own = self
+            .parts
+            .offers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        own.clone()
+    }
+
+    /// Adds the operator's operations. Must be called once, before the first request.
     pub fn with_operations(self, operations: Arc<dyn Operations>) -> Self {
         self.parts.operations.get_or_init(|| operations);
         self
     }
 
-    /// What the operator can ask for.
+    /// Also shows pages for people, made by this. To be given once, before anything is asked for.
+    pub fn with_pages(self, pages: impl Fn(&Self) -> Router + Send + Sync + 'static) -> Self {
+        self.parts.pages.get_or_init(|| Box::new(pages));
+        self
+    }
+
+    /// The pages for people, where there are any.
+    pub(crate) fn pages(&self) -> Option<Router> {
+        self.parts.pages.get().map(|pages| pages(self))
+    }
+
+    /// Has its figures here: the very one that observes the executor. To be given before anything was counted.
+    pub fn with_pulse(self, pulse: Arc<Pulse>) -> Self {
+        self.parts.pulse.get_or_init(|| pulse);
+        self
+    }
+
+    /// The last two hours in figures.
+    pub fn pulse(&self) -> &Arc<Pulse> {
+        self.parts.pulse.get_or_init(Arc::default)
+    }
+
+    /// Browser sessions.
+    pub fn sessions(&self) -> &Sessions {
+        &self.parts.sessions
+    }
+
+    /// Sets the configuration file. Must be called once, before the first request.
+    pub fn with_config_file(self, file: Arc<ConfigFile>) -> Self {
+        self.parts.config_file.get_or_init(|| file);
+        self
+    }
+
+    /// Returns the configuration file, if there is one.
+    pub fn config_file(&self) -> Option<&Arc<ConfigFile>> {
+        self.parts.config_file.get()
+    }
+
+    /// Returns the operator's operations; `None` if there are none.
     pub(crate) fn operations(&self) -> Option<&Arc<dyn Operations>> {
         self.parts.operations.get()
     }
 
-    /// Room for what the operator asks for.
+    /// Returns the semaphore that limits the operator's operations.
     pub(crate) fn operation_slots(&self) -> Arc<Semaphore> {
         self.parts.operation_slots.clone()
     }
 
-    /// What is counted.
+    /// Returns the metrics.
     pub fn metrics(&self) -> &Arc<Metrics> {
         self.parts.metrics.get_or_init(Arc::default)
     }
 
-    /// How many calls run now.
+    /// Returns the number of calls that run now.
     pub fn calls_running(&self) -> usize {
         self.parts.quotas.running()
     }
 
-    /// How many calls wait for others now.
+    /// Returns the number of calls that wait for others now.
     pub fn calls_waiting(&self) -> usize {
         self.parts.quotas.waiting()
     }
 
-    /// What each caller has in use.
+    /// Returns the quotas: what each caller has in use.
     pub(crate) fn quotas(&self) -> &Arc<Quotas> {
         &self.parts.quotas
     }
 
-    /// What runs calls.
+    /// The tools and answers that callers are shown.
+    pub fn catalog_view(&self) -> &CatalogView {
+        &self.parts.catalog_view
+    }
+
+    /// The offer to one caller; `client` is the name that an MCP client gives itself.
+    pub(crate) fn offer(&self, principal: &Principal, client: Option<&str>) -> Offer {
+        let view = self.catalog_view();
+        let label = match &principal.credential {
+            Some(Credential::ApiKey { id }) if view.asks_for_keys() => {
+                self.identity().keys().and_then(|keys| keys.label(id))
+            }
+            Some(Credential::ApiKey { .. } | Credential::Token { .. }) | None => None,
+        };
+        view.of(principal, label.as_deref(), client)
+    }
+
+    /// Returns the executor.
     pub fn executor(&self) -> &Executor {
         &self.parts.executor
     }
 
-    /// What is known of earlier ones.
+    /// Returns the archive of earlier calls.
     pub fn archive(&self) -> &Archive {
         &self.parts.archive
     }
 
-    /// Which credentials are accepted.
+    /// Returns the accepted credentials.
     pub fn identity(&self) -> &Identity {
         &self.parts.identity
     }
 
-    /// The bounds.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.parts.settings
     }
 
-    /// Whether the server can take calls.
+    /// Returns the health of the server.
     pub fn health(&self) -> &Health {
         &self.parts.health
     }
 
-    /// What the store takes on its disk; none where it cannot say. A database looks at all its files for it, so it is asked
-    /// seldom.
+    /// Returns the disk space that the store takes; `None` if it cannot tell. A database has to examine all its
+    /// files for this, so the answer is cached.
     pub(crate) async fn stored_bytes(&self) -> Option<u64> {
         let store = self.parts.executor.store().clone();
         let ask = || async move { store.stored_bytes().await.ok().flatten() };
         self.parts.size.get(SIZE_INTERVAL, SIZE_WAIT, ask).await
     }
 
-    /// When it was made.
+    /// Returns the time at which the gateway was created.
     pub fn started_at(&self) -> Timestamp {
         self.parts.started_at
     }
 
-    /// How much of all bodies that still arrive is in memory.
+    /// Returns the counter of bytes in memory of all bodies that still arrive.
     pub(crate) fn arriving_bytes(&self) -> &Arc<AtomicUsize> {
         &self.parts.arriving_bytes
     }
 
-    /// A reply as a model reads it: tools have the names that it knows.
+    /// Rewrites a reply for a model: tools get the names that the model knows.
     pub(crate) fn for_model(&self, mut reply: ReplyEnvelope) -> ReplyEnvelope {
         let catalog = self.parts.executor.catalog();
         let named = |text: &str| in_text(text, |name| catalog.get(name).is_some());
@@ -217,13 +315,13 @@ impl Gateway {
         reply
     }
 
-    /// Where ids come from.
+    /// Returns the source of ids.
     pub fn ids(&self) -> &Arc<dyn IdSource> {
         &self.parts.ids
     }
 
-    /// Runs a call to its end, whether or not the one who asked stays to hear the answer. Whoever wants
-    /// it stopped throws the call's [`Cancellation`].
+    /// Runs a call to its end, even if the caller goes away before the answer. To stop it, cancel the call's
+    /// [`Cancellation`].
     pub async fn call(&self, call: ToolCall) -> ReplyEnvelope {
         let language = call.language();
         let chosen = call.request_id().cloned();
@@ -261,7 +359,8 @@ impl Gateway {
                 }
             },
         };
-        // Tools are guarded, so this is a defect of ours; the caller still gets an envelope.
+        // Panics of tools are caught before, so this is a defect of the gateway; the caller still gets an
+        // envelope.
         let reply = ended.unwrap_or_else(|Panicked| {
             self.metrics().refused(Refusal::Failed);
             // An id that the caller chose stays out of the log.
@@ -278,7 +377,7 @@ impl Gateway {
         self.with_page(reply)
     }
 
-    /// Says where the user answers, where there is a page for it.
+    /// Adds the address of the page where the user answers, if there is one.
     fn with_page(&self, mut reply: ReplyEnvelope) -> ReplyEnvelope {
         if let (Some(page), Some(error)) = (&self.settings().approvals_url, &mut reply.error)
             && let Some(id) = error.details.extra.get("approval_id")
@@ -292,7 +391,7 @@ impl Gateway {
         reply
     }
 
-    /// Writes down how often callers were denied something, whenever an interval is over; for ever.
+    /// Records counted denials whenever an interval is over; never returns.
     pub(crate) async fn count_denials(self) {
         loop {
             tokio::time::sleep(DENIALS_LOOK).await;
@@ -302,7 +401,7 @@ impl Gateway {
         }
     }
 
-    /// Writes down what was counted: before the process ends.
+    /// Records the counted denials before the process ends.
     pub(crate) async fn settle_denials(&self) {
         for denials in self.denials() {
             denials.settle().await;
@@ -314,7 +413,7 @@ impl Gateway {
         std::iter::once(self.archive().denials()).chain(of_keys)
     }
 
-    /// Waits until no call runs or waits, at most as long as the settings allow; whether that was reached.
+    /// Waits until no call runs or waits, at most as long as the settings allow. True if that was reached.
     pub async fn drained(&self) -> bool {
         tokio::time::timeout(self.parts.settings.drain, self.parts.quotas.idle())
             .await
@@ -322,8 +421,8 @@ impl Gateway {
     }
 }
 
-/// For how long a call waits for a person: until its caller goes away, and with it this, or until the
-/// server stops. What has begun to run is not touched by either.
+/// Limits the wait of a call for a person: until its caller goes away, which drops this value, or until the
+/// server stops. A call that has begun to run is not affected by either.
 struct Patience(Cancellation);
 
 impl Default for Patience {

@@ -1,10 +1,10 @@
-//! Whether the server can take calls, for those who ask before they send some.
+//! Readiness of the server, for load balancers and orchestrators that ask before they send calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
-/// What is known of the server's own state.
+/// The server's own state.
 #[derive(Debug, Default)]
 pub struct Health {
     draining: CancellationToken,
@@ -12,27 +12,27 @@ pub struct Health {
 }
 
 impl Health {
-    /// The server was told to stop: it finishes what it has and wants nothing new.
+    /// Starts draining: the server finishes its calls and accepts no new ones.
     pub fn drain(&self) {
         self.draining.cancel();
     }
 
-    /// Nothing is signed any more, and only an operator can change that.
+    /// Records that signing of the log has stopped, which only an operator can fix.
     pub fn log_stopped(&self) {
         self.is_log_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server was told to stop.
+    /// True if the server was told to stop.
     pub fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }
 
-    /// Returns when the server is told to stop: what would never end by itself ends then.
+    /// Waits until the server is told to stop, so that endless responses can end.
     pub async fn draining(&self) {
         self.draining.cancelled().await;
     }
 
-    /// Whether what is committed is no longer signed.
+    /// True if committed records are no longer signed.
     pub fn is_log_stopped(&self) -> bool {
         self.is_log_stopped.load(Ordering::Relaxed)
     }

@@ -1,27 +1,27 @@
-//! Plain HTTP: one call is one `POST`, what there was is one `GET` away. The contract for callers is in
+//! Plain HTTP: one call is one `POST`, and earlier calls are read with `GET`. The contract for callers is in
 //! `docs/http.md`.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |---|---|
-//! | `edge` | what happens to every request before its route, and to every answer after it |
+//! | `edge` | the middleware around all routes |
 //! | `call` | `POST /v1/tools/{name}` |
-//! | `members` | what a body may say: the members of the envelope, and the arguments as they were written |
-//! | `headers` | what the headers of a call say |
-//! | `approvals` | `/v1/approvals`: what users are asked to confirm, and their answers |
-//! | `tools` | `GET /v1/tools`: what the caller may call, in the words of whoever asks |
+//! | `members` | the body of a call: the members of the envelope, and the arguments as they were written |
+//! | `headers` | the headers of a call |
+//! | `approvals` | `/v1/approvals`: questions for users to confirm, and their answers |
+//! | `tools` | `GET /v1/tools`: the tools that the caller may call, in the requested format |
 //! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
-//! | `calls` | `GET /v1/calls`: the calls that there were |
+//! | `calls` | `GET /v1/calls`: past calls |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
 //! | `replay` | `POST /v1/evidence/{id}/replay` |
-//! | `status` | `GET /v1/status`: what there is, and what is wrong |
+//! | `status` | `GET /v1/status`: the state of the server, and its problems |
 //! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
-//! | `sight` | whose records a caller may see |
+//! | `sight` | read access to records |
 //! | `probes` | `/healthz`, `/readyz` |
-//! | [`interop`] | `/acp/…`, `/ucp/…`: the same calls in the words of two standards of agent commerce |
+//! | [`interop`] | `/acp/…`, `/ucp/…`: the same calls in the terms of two agent commerce standards |
 //! | [`openapi`] | `/openapi.json` |
-//! | `origin` | keeps other people's web pages out |
-//! | `body` | a body as it arrives: bounded in length and in time |
-//! | `answer` | what goes back |
+//! | `origin` | refuses foreign web pages |
+//! | `body` | a body while it arrives: limited in length and in time |
+//! | `answer` | answers: reply envelopes, other JSON, and refusals |
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -49,10 +49,10 @@ mod sight;
 mod status;
 mod tools;
 
-/// Grants looking at the calls and records of others.
+/// Scope for reading other users' calls and records.
 pub const SCOPE_CALLS: &str = "calls:read";
 
-/// The routes that need a caller.
+/// Routes that need a caller.
 pub(crate) fn for_callers() -> Router<Gateway> {
     Router::new()
         .route("/v1/approvals", get(approvals::list))
@@ -77,7 +77,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .merge(interop::for_callers())
 }
 
-/// The routes that anybody may ask.
+/// Routes that need no credential.
 pub(crate) fn for_anybody() -> Router<Gateway> {
     Router::new()
         .route("/healthz", get(probes::alive))

@@ -1,8 +1,8 @@
-//! Credentials: what they prove, and how a missing or wrong one is answered.
+//! Credentials: what they prove, and the answer to a missing or wrong one.
 //!
-//! A credential is an API key of ours ([`ApiKeys`]) or a token that a configured issuer has signed, and
-//! arrives as `Authorization: Bearer …`. As long as nobody has set up either, programs on this very machine
-//! need none; from the first one on everybody does.
+//! A credential is an API key of ours ([`ApiKeys`]) or a token that a configured issuer has signed, and arrives
+//! as `Authorization: Bearer …`. While neither is configured, programs on the same machine need none; from the
+//! first one on every caller needs one.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -31,6 +31,7 @@ mod layer;
 mod metadata;
 mod refusal;
 pub mod routes;
+mod sessions;
 mod token_claims;
 mod verified;
 
@@ -39,41 +40,43 @@ pub use api_keys::{ApiKeys, SCOPE_KEYS};
 pub(crate) use challenge::base_url;
 pub use key_store::{API_KEYS, FLAGS};
 pub use keys_error::KeysError;
+pub(crate) use layer::Known;
 pub use layer::layer;
 pub use refusal::{Reason, Refused};
+pub use sessions::{LINK_LIFE, NotSignedIn, SESSION_IDLE, SESSION_LIFE, Sessions, SignedIn, Use};
 
 use jwt::Tokens;
 use refusal::Refusals;
 
-/// The longest credential.
+/// Maximum length of a credential in bytes.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
-/// Which credentials are accepted.
+/// Accepted credentials.
 pub struct Identity {
     local: Caller,
-    /// Whether everybody is that one.
+    /// True if every request comes from `local`.
     is_fixed: bool,
     keys: Option<ApiKeys>,
     tokens: Tokens,
     policy: Arc<LivePolicy>,
     operator: Option<Operator>,
-    /// Whether programs on this machine are let in without a credential although there are some.
+    /// True if programs on this machine need no credential although some are configured.
     anonymous_allowed: bool,
-    /// Whether nobody but the operator is let in.
+    /// True if only the operator is accepted.
     is_operators_only: bool,
-    /// Whether others than programs on this machine can reach us.
+    /// True if the server can be reached from outside this machine.
     is_exposed: AtomicBool,
     refusals: Refusals,
 }
 
 impl Identity {
-    /// No credential: for a server that only this machine can reach.
+    /// Requires no credential: for a server that only this machine can reach.
     pub fn loopback() -> Self {
         let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
         Self::new(Arc::new(SystemClock::new()), policy)
     }
 
-    /// Credentials by this policy.
+    /// Accepts credentials by this policy.
     pub fn new(clock: Arc<dyn Clock>, policy: Arc<LivePolicy>) -> Self {
         Self {
             local: Caller::local(),
@@ -95,7 +98,8 @@ impl Identity {
         self
     }
 
-    /// Whoever asks is this caller: for a server behind something that has checked already, and for tests.
+    /// Treats every request as one of this caller: for a server behind a component that has already
+    /// authenticated it, and for tests.
     pub fn fixed(caller: Caller) -> Self {
         Self {
             local: caller,
@@ -104,51 +108,51 @@ impl Identity {
         }
     }
 
-    /// Accepts the operator of this machine as well. That counts as no set up credential.
+    /// Accepts the operator of this machine as well. It does not count as a configured credential.
     pub fn with_operator(mut self, operator: Operator) -> Self {
         self.operator = Some(operator);
         self
     }
 
-    /// Lets programs on this machine in without a credential, also when there are some.
+    /// Accepts programs on this machine without a credential, even if some are configured.
     pub fn allow_anonymous_loopback(mut self) -> Self {
         self.anonymous_allowed = true;
         self
     }
 
-    /// Lets nobody in but the operator, whatever they bring: for a server that is there for the commands of
-    /// this machine only.
+    /// Accepts only the operator, whatever the credential: for a server that only serves the commands of this
+    /// machine.
     pub fn operators_only(mut self) -> Self {
         self.is_operators_only = true;
         self
     }
 
-    /// Who comes by the operator's socket.
+    /// Returns the caller of the operator's socket.
     pub(crate) fn at_socket(&self) -> Option<Caller> {
         self.operator.as_ref().map(Operator::at_socket)
     }
 
-    /// How the server proves itself to commands; none where they come by the socket.
+    /// Returns the prover by which the server proves itself to commands; `None` if they use the socket.
     pub fn prover(&self) -> Option<&Prover> {
         self.operator.as_ref().and_then(Operator::prover)
     }
 
-    /// The keys of this installation.
+    /// Returns the API keys of this installation.
     pub fn keys(&self) -> Option<&ApiKeys> {
         self.keys.as_ref()
     }
 
-    /// The policy in force.
+    /// Returns the policy in force.
     pub fn policy(&self) -> &Arc<LivePolicy> {
         &self.policy
     }
 
-    /// How often requests were refused, by reason.
+    /// Returns the number of refused requests by reason.
     pub fn refused(&self) -> [(Reason, u64); Reason::ALL.len()] {
         self.refusals.counts()
     }
 
-    /// Who sent a request with these headers.
+    /// Authenticates the sender of a request with these headers.
     pub async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refused> {
         let operator = self.operator.as_ref();
         if let Some(caller) = operator.and_then(|operator| operator.caller(headers)) {
@@ -167,8 +171,8 @@ impl Identity {
         caller.inspect_err(|refused| self.refusals.count(refused.reason))
     }
 
-    /// Who a request without a credential would come from; none where it would be refused. Counts as no
-    /// request.
+    /// Returns the caller of a request without a credential; `None` if it would be refused. This does not count
+    /// as a request.
     pub async fn without_credential(&self) -> Option<Caller> {
         if self.is_fixed {
             return Some(self.local.clone());
@@ -228,7 +232,8 @@ impl Identity {
         Ok(self.local.clone())
     }
 
-    /// Keeps that credentials are required, also after a policy was loaded that names issuers for the first time.
+    /// Stores that credentials are required, also after a policy was loaded that names issuers for the first
+    /// time.
     async fn keep_required(&self) {
         let policy = Actor {
             kind: ActorType::System,
@@ -255,28 +260,30 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Why a server may not listen on an address.
+/// Reason why a server may not listen on an address.
 #[derive(Debug, thiserror::Error)]
 pub enum MayNotListen {
-    /// Everybody who reaches the address could call everything.
+    /// The address can be reached from outside and no credential is configured, so every client could call
+    /// everything.
     #[error("{address} can be reached by others, and no credential is set up")]
     NoCredential {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
     },
-    /// Whoever comes through a proxy would be a program on this machine.
+    /// The address can be reached from outside and anonymous access is allowed: clients behind a proxy would
+    /// count as local programs.
     #[error("{address} can be reached by others, so nobody is let in without a credential")]
     Anonymous {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
     },
-    /// Whether there are keys is not known.
+    /// The API keys cannot be read, usually because the store is unreachable.
     #[error("the API keys cannot be read: {0}")]
     Store(#[from] countersign::ledger::Error),
 }
 
 impl MayNotListen {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoCredential { .. } => {
@@ -290,10 +297,9 @@ impl MayNotListen {
     }
 }
 
-/// Whether a server may listen here. Anything but loopback needs a key or an issuer, and so does a server
-/// that others know by a name of its own: something on this machine passes their requests on, and all of
-/// them would be programs on this machine. From then on nobody is let in without a credential, also when the
-/// last key has ended.
+/// Checks that a server may listen on an address. Any address but loopback needs a key or an issuer. So does a
+/// server with a public URL: a proxy on this machine forwards requests to it, and all of them would count as
+/// local. From then on every request needs a credential, even after the last key has ended.
 pub async fn may_listen(
     address: SocketAddr,
     public_url: Option<&str>,
@@ -323,7 +329,8 @@ fn caller(principal: Arc<Principal>, proof: Proof) -> Caller {
     Caller { principal, proof }
 }
 
-/// The credential in the headers. Two of them are none, because others on the way may see the other one.
+/// Returns the credential in the headers. Two of them count as none, because a proxy in between may use the
+/// other one.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Reason> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {

@@ -1,4 +1,4 @@
-//! An answer with which something is kept: until the last of it was taken, or the connection ended.
+//! A response body that keeps a value alive until all of it was sent, or the connection ended.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// A body, and what is dropped with it.
+/// A body, with a value that is dropped with it.
 pub(crate) struct Kept<T> {
     body: Body,
     _kept: T,

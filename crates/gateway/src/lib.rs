@@ -1,29 +1,33 @@
-//! Countersign as a server: tools over HTTP and MCP, for callers who prove who they are.
+//! Countersign as a server: tools over HTTP and MCP, for authenticated callers.
 //!
-//! Everything that decides about a call is in [`countersign::Executor`]; this crate turns what arrives
-//! on a wire into a [`countersign::ToolCall`] and the reply envelope into what the wire expects.
+//! [`countersign::Executor`] makes all decisions about a call; this crate turns requests into
+//! [`countersign::ToolCall`]s and reply envelopes into responses.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |---|---|
-//! | [`gateway`] | what all routes share: executor, archive, identity, bounds |
-//! | [`caller`] | who sent a request, as its credential proved |
-//! | [`health`] | whether the server can take calls |
+//! | [`gateway`] | the parts that all routes share: executor, archive, identity, limits |
+//! | [`caller`] | the sender of a request, as its credential proved |
+//! | [`config_file`] | the status of the configuration file: the time since when it is in force, and refused versions |
+//! | [`health`] | the readiness of the server |
 //! | [`http`] | the routes of plain HTTP: calls, tools, records, evidence, the log |
-//! | [`identity`] | credentials: what they prove, and how a missing one is answered |
+//! | [`identity`] | credentials: what they prove, and the answer to a missing or wrong one |
 //! | [`limits`] | the limits and budgets of the policy, in force |
-//! | [`operator`] | the operator: how commands of this machine talk to a server that holds the store |
-//! | [`policy`] | who may call what: the policy file |
-//! | [`recorder`] | records of what the operator changes |
-//! | [`metrics`] | what is counted, and `GET /metrics` |
+//! | [`offer`] | the part of the catalog that a caller is shown: profiles, the facade, the size of answers |
+//! | [`operator`] | the operator: access for commands of this machine to a server that holds the store |
+//! | [`policy`] | the policy file: rights to call tools, issuers, limits |
+//! | [`pulse`] | the last two hours in figures |
+//! | [`recorder`] | records of the operator's changes |
+//! | [`metrics`] | metrics, and `GET /metrics` |
 //! | [`mcp`] | the Model Context Protocol, over HTTP and over standard input and output |
-//! | [`routes`] | which path goes where |
-//! | [`server`] | the socket: how many may be connected, how long they may take, and how it ends |
-//! | [`settings`] | the bounds of everything that arrives |
-//! | [`status`] | what there is and what is wrong, for those whom it concerns |
+//! | [`routes`] | the routing of paths |
+//! | [`server`] | the listening sockets: connection limits, timeouts, and shutdown |
+//! | [`settings`] | the limits on everything that arrives |
+//! | [`status`] | the state of the server and its problems, as far as they concern the caller |
 //! | [`telemetry`] | logs and traces |
 
 mod cached;
 pub mod caller;
+pub mod config_file;
 mod detach;
 pub mod gateway;
 pub mod health;
@@ -34,8 +38,10 @@ pub mod limits;
 pub mod mcp;
 pub mod metrics;
 pub mod nearest;
+pub mod offer;
 pub mod operator;
 pub mod policy;
+pub mod pulse;
 mod quota;
 pub mod recorder;
 mod regular_file;

@@ -1,5 +1,5 @@
-//! The limits and budgets of the policy file, in force: what the executor counts by. A new file changes
-//! them while calls are counted; nothing that was used up or spent is forgotten by that.
+//! Limits and budgets of the policy file, in force: the executor counts by them. A new file changes them while
+//! calls are counted; counts and spent amounts are kept.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use countersign::pattern::ToolPattern;
 use crate::policy::limits::{Budget, BudgetScope, Counted, Rate, Spender, Unit};
 use crate::policy::{Glob, Period, PolicyFile};
 
-/// What counts calls and money, for as long as the process runs. Clones share it.
+/// Counters of calls and money, for as long as the process runs. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Controls {
     limits: Arc<Limits>,
@@ -20,7 +20,7 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Those of a policy; nobody has called yet.
+    /// Creates the counters of a policy, all at zero.
     pub fn new(file: &PolicyFile) -> Self {
         let controls = Self {
             limits: Arc::new(Limits::new(LimitRules::default())),
@@ -31,7 +31,7 @@ impl Controls {
         controls
     }
 
-    /// Those of another policy from now on.
+    /// Replaces the limits and budgets by those of another policy.
     pub fn replace(&self, file: &PolicyFile) {
         self.limits.replace(rules(file));
         self.breaker.replace(repeats(file));
@@ -45,12 +45,12 @@ impl Controls {
         }
     }
 
-    /// What counts calls.
+    /// Returns the limits on calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What counts money.
+    /// Returns the budgets.
     pub fn budgets(&self) -> &Budgets {
         &self.budgets
     }
@@ -99,12 +99,12 @@ fn repeats(file: &PolicyFile) -> Option<Repeats> {
     })
 }
 
-/// A glob of the file has the form of a pattern; one that had not would be about no tool.
+/// Converts a glob of the file to a pattern. One that could not be converted would match no tool.
 fn pattern(glob: &Glob) -> Option<ToolPattern> {
     ToolPattern::new(glob.as_str()).ok()
 }
 
-/// The budgets as the executor counts by them; why they cannot be, where they cannot.
+/// Converts the budgets to the executor's form; the error says why that is not possible.
 pub(crate) fn budgets(file: &[Budget]) -> Result<Vec<budget::Budget>, String> {
     let budgets = file.iter().map(budget).collect::<Result<Vec<_>, _>>()?;
     Budgets::new(budgets.clone()).map_err(|error| error.to_string())?;

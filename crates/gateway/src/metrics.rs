@@ -1,8 +1,9 @@
-//! `GET /metrics`: what an operator watches, as `OpenMetrics` text. The table of all of it is in
+//! `GET /metrics`: metrics for operators, as `OpenMetrics` text. The table of all metrics is in
 //! `docs/telemetry.md`.
 //!
-//! An error reply is an error, whatever its HTTP status. Labels are closed: tools of the catalog, codes,
-//! phases, reasons; what a caller makes up is counted as `unknown`, and nobody is named.
+//! An error reply counts as an error, whatever its HTTP status. Labels have a closed set of values: tools of
+//! the catalog, codes, phases, reasons. Names that a caller makes up are counted as `unknown`, and no label
+//! names a user.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +38,7 @@ pub use refusal::{OfCall, Refusal, layer};
 pub(crate) use stored::Stored;
 use text::Scrape;
 
-/// Everything that is counted. One for each gateway; it is given to the executor as its observer.
+/// All metrics of a gateway; it is given to the executor as its observer.
 ///
 /// # Example
 ///
@@ -53,39 +54,39 @@ use text::Scrape;
 /// ```
 pub struct Metrics {
     clock: Arc<dyn Clock>,
-    /// By the address of the entry, so that a call finds its counters without reading a name. An entry
-    /// that is listed is kept alive, so that no other one can get its address.
+    /// Counters by the address of the entry, so that a call finds them without reading a name. A listed entry
+    /// is kept alive, so that no other one can get its address.
     by_entry: ArcSwap<Vec<(Arc<Entry>, Arc<ToolMeters>)>>,
-    /// By name: a tool that is replaced keeps its counters.
+    /// Counters by name: a tool that is replaced keeps its counters.
     by_name: Mutex<BTreeMap<Box<str>, Arc<ToolMeters>>>,
-    /// Of calls of tools that there are not.
+    /// Counters of calls to unknown tools.
     unknown: Arc<ToolMeters>,
     refusals: Refusals,
     connections: AtomicI64,
     spans_dropped: Arc<AtomicU64>,
-    /// The newest checkpoint, by its size, and since when it is known, in the clock's monotonic time.
+    /// Size of the newest checkpoint, and the monotonic time since when it is known.
     checkpoint: Mutex<(u64, Duration)>,
-    /// What the store has said last.
+    /// Cached figures of the store.
     stored: Cached<Stored>,
 }
 
-/// What stands for a name that is none of the catalog's.
+/// Label for a name that is not in the catalog.
 const UNKNOWN: &str = "unknown";
 
 impl Metrics {
-    /// Nothing was counted yet.
+    /// Creates metrics, all at zero.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock::new()))
     }
 
-    /// With this clock.
+    /// Creates metrics with this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         let now = clock.monotonic();
         let unknown = Arc::<ToolMeters>::default();
         Self {
             clock,
             by_entry: ArcSwap::default(),
-            // A tool that is really called so shares its counters.
+            // A tool that really has this name shares its counters.
             by_name: Mutex::new(BTreeMap::from([(UNKNOWN.into(), unknown.clone())])),
             unknown,
             refusals: Refusals::default(),
@@ -96,24 +97,24 @@ impl Metrics {
         }
     }
 
-    /// A request that did not become a call.
+    /// Counts a request that did not become a call.
     pub fn refused(&self, refusal: Refusal) {
         self.refusals
             .count(refusal, self.clock.monotonic().as_secs());
     }
 
-    /// A connection is open as long as this is kept.
+    /// Counts a connection as open until the returned value is dropped.
     pub fn connection(self: &Arc<Self>) -> Connection {
         self.connections.fetch_add(1, Ordering::Relaxed);
         Connection(self.clone())
     }
 
-    /// Where the exporter of traces counts what it could not send.
+    /// Returns the counter of spans that could not be sent.
     pub fn spans_dropped(&self) -> Arc<AtomicU64> {
         self.spans_dropped.clone()
     }
 
-    /// What the store has said last.
+    /// Returns the cached figures of the store.
     fn stored(&self) -> &Cached<Stored> {
         &self.stored
     }
@@ -133,7 +134,7 @@ impl Metrics {
         }
     }
 
-    /// The counters of a tool that was not called before, or was replaced since.
+    /// Returns the counters of a tool that was not called before, or was replaced since.
     fn learn(&self, entry: &Arc<Entry>) -> Arc<ToolMeters> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         let name = entry.name();
@@ -146,7 +147,7 @@ impl Metrics {
         meters
     }
 
-    /// Since when the newest checkpoint is known, as far as scrapes tell.
+    /// Returns how long the newest checkpoint has been known, as far as scrapes show.
     pub(crate) fn checkpoint_age(&self, size: u64) -> Duration {
         let now = self.clock.monotonic();
         let mut seen = self
@@ -197,7 +198,7 @@ pub fn routes() -> Router<Gateway> {
     Router::new().route("/metrics", get(scrape))
 }
 
-/// The text, for a scraper that asks often: a store that does not answer is itself a figure.
+/// Builds the text, for a scraper that asks often: a store that does not answer is itself a figure.
 async fn scrape(State(gateway): State<Gateway>) -> Response {
     for entry in gateway.executor().catalog().list() {
         let known = gateway.metrics().by_entry.load();
@@ -212,6 +213,7 @@ async fn scrape(State(gateway): State<Gateway>) -> Response {
         policy: PolicyText {
             rejections: policy.rejections(),
             is_file_in_force: policy.is_file_in_force(),
+            is_config_refused: gateway.config_file().map(|file| file.is_refused()),
         },
         calls_in_flight: gateway.calls_running(),
         calls_waiting: gateway.calls_waiting(),

@@ -1,8 +1,8 @@
-//! Which of the known names was probably meant.
+//! Suggestions: the known name that was probably meant.
 
-/// The known name that is nearest, where one is near enough to be worth a hint.
+/// Returns the most similar known name, if one is similar enough for a hint.
 pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    // What is longer than any name is none; comparing takes time by length times length.
+    // Longer than any name; comparing takes quadratic time.
     if name.len() > 128 {
         return None;
     }

@@ -1,8 +1,8 @@
-//! The policy file: who may call what, whose tokens count, and how much is too much.
+//! The policy file: rights to call tools, trusted issuers, limits and budgets.
 //!
-//! The same decision is made for a listing and for a call, and its revision stands in every record.
-//! Every rule that matches a tool counts, so another rule never allows more than before, and their order
-//! means nothing. Sections and an example are in `docs/identity.md`.
+//! A listing and a call use the same decision, and its revision is in every record. A call must satisfy every
+//! rule that matches its tool, so a further rule never allows more than before, and their order does not
+//! matter. Sections and an example are in `docs/identity.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub use review::{
 };
 pub use value::{Glob, Pause, Period, ScopeName};
 
-/// The largest policy file.
+/// Maximum size of a policy file in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A policy that is in force, or could be.
@@ -67,7 +67,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Everybody may call everything: while there is no file.
+    /// Returns the policy that allows every call: used while there is no file.
     pub fn allow_all() -> Self {
         let file = PolicyFile {
             defaults: Defaults {
@@ -96,10 +96,37 @@ impl Policy {
         }
         let file: PolicyFile =
             toml::from_str(text).map_err(|error| PolicyError::of(text, &error))?;
-        // A file that an editor has emptied and not yet written is no policy.
+        // A file that an editor has emptied and not yet written is not a policy.
         if toml::from_str(text).is_ok_and(|table: toml::Table| table.is_empty()) {
             return Err(PolicyError::empty());
         }
+        Self::checked(file, text)
+    }
+
+    /// Reads the table `policy` of a larger file, with paths relative to this folder. Mistakes are reported
+    /// with their place in that file; digest and text are those of the table alone, so that nothing else in the
+    /// file changes them.
+    pub fn within(text: &str, folder: &Path) -> Result<Self, PolicyError> {
+        #[derive(serde::Deserialize)]
+        struct Around<T> {
+            policy: T,
+        }
+        let wrong = |error: toml::de::Error| PolicyError::of(text, &error);
+        let file: Around<PolicyFile> = toml::from_str(text).map_err(wrong)?;
+        let table: Around<toml::Table> = toml::from_str(text).map_err(wrong)?;
+        if table.policy.is_empty() {
+            return Err(PolicyError::empty());
+        }
+        let own = toml::to_string(&table.policy).unwrap_or_default();
+        if own.len() > FILE_BYTES_MAX {
+            return Err(PolicyError::too_large());
+        }
+        let mut policy = Self::checked(file.policy, &own)?;
+        policy.files_are_in(folder);
+        Ok(policy)
+    }
+
+    fn checked(file: PolicyFile, text: &str) -> Result<Self, PolicyError> {
         realms_are_said(&file.issuers)?;
         confirmations_are_asked(&file.tools)?;
         let digest = Digest::of_bytes(text.as_bytes());
@@ -115,41 +142,42 @@ impl Policy {
         })
     }
 
-    /// Its name in records: what the file calls itself, and the start of the file's digest.
+    /// Returns the name in records: the file's own revision, and the start of the file's digest.
     pub fn revision(&self) -> &Arc<str> {
         &self.revision
     }
 
-    /// Of the file's bytes; none where there is no file.
+    /// Returns the digest of the file's bytes; `None` if there is no file.
     pub fn digest(&self) -> Option<Digest> {
         self.digest
     }
 
-    /// The text of the file; empty where there is no file.
+    /// Returns the text of the file; empty if there is no file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the file says.
+    /// Returns the parsed file.
     pub fn file(&self) -> &PolicyFile {
         &self.file
     }
 
-    /// Whether the user has to confirm each call of this tool, whatever the tool itself says.
+    /// True if the user has to confirm each call of this tool, whatever the tool itself says.
     pub fn demands_confirmation(&self, tool: &str) -> bool {
         let mut rules = self.rules_of(tool);
         rules.any(|rule| rule.confirm == Some(ConfirmRule::Always))
     }
 
-    /// For how long an approval of this tool can be given and used: the shortest time that a rule for it or the whole file says.
+    /// Returns the time for which an approval of this tool can be given and used: the shortest one in a rule
+    /// for it or in the whole file.
     fn approval_valid_for(&self, tool: &str) -> Option<Duration> {
         let rules = self.rules_of(tool).filter_map(|rule| rule.valid_for);
         let all = rules.chain(self.file.approvals.valid_for);
         all.map(Period::duration).min()
     }
 
-    /// For each rule that a principal does not meet: one of these scopes is needed. Nothing where no scope
-    /// is missing, also where the call is forbidden for another reason.
+    /// Returns the scopes of each rule that a principal does not meet: one of each list is needed. Empty if no
+    /// scope is missing, even if the call is forbidden for another reason.
     pub fn missing_scopes(&self, principal: &Principal, tool: &str) -> Vec<&[ScopeName]> {
         let is_unmet = |rule: &&ToolRule| {
             !rule.scopes.is_empty() && !rule.scopes.iter().any(|scope| principal.holds(scope))
@@ -158,7 +186,7 @@ impl Policy {
         unmet.map(|rule| rule.scopes.as_slice()).collect()
     }
 
-    /// One scope of each rule for a tool: what the principal holds, or else what the rule names first.
+    /// Returns one scope of each rule for a tool: one that the principal holds, or else the first of the rule.
     pub fn scopes_for(&self, principal: &Principal, tool: &str) -> Vec<&str> {
         let mut scopes: Vec<&str> = Vec::new();
         for rule in self.rules_of(tool) {
@@ -172,7 +200,7 @@ impl Policy {
         scopes
     }
 
-    /// What each rule names first: enough for every tool, and no more than that.
+    /// Returns the first scope of each rule: enough for every tool, and no more than that.
     pub fn usual_scopes(&self) -> Vec<&str> {
         let mut scopes: Vec<&str> = Vec::new();
         for scope in self
@@ -188,7 +216,7 @@ impl Policy {
         scopes
     }
 
-    /// Every scope that some rule names, once, in the order of the file.
+    /// Returns every scope that some rule names, once, in the order of the file.
     pub fn scopes(&self) -> Vec<&str> {
         let mut scopes: Vec<&str> = Vec::new();
         for scope in self.file.tools.iter().flat_map(|rule| &rule.scopes) {
@@ -212,7 +240,7 @@ impl Policy {
         }
     }
 
-    /// Reads relative paths from this folder.
+    /// Resolves relative paths from this folder.
     fn files_are_in(&mut self, folder: &Path) {
         for issuer in &mut self.file.issuers {
             if let JwksSource::File(path) = &mut issuer.jwks {
@@ -247,7 +275,7 @@ impl Policy {
                 hint: use_scope(&scopes),
             };
         }
-        // Who acts for others names the user with each call, which the call itself checks.
+        // A caller that acts for others names the user with each call, which the call itself checks.
         let is_for_nobody = !principal.has_user && !principal.may_act_for_others;
         if defaults.writes_need_user && is_for_nobody && tool.behaviour.effect.changes_something() {
             return forbid(Say::WritesNeedUser);
@@ -255,7 +283,7 @@ impl Policy {
         Verdict::Allow
     }
 
-    /// Why an agent may not call a tool; none where it may.
+    /// Returns the reason why an agent may not call a tool; `None` if it may.
     fn denies_agent(&self, agent: &Actor, tool: &ToolSpec) -> Option<Say> {
         let name = tool.name.as_str();
         let mut is_listed = false;
@@ -294,7 +322,7 @@ fn realms_are_said(issuers: &[IssuerRule]) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses a rule that says how a tool is confirmed and not that it is: nobody would be asked.
+/// Refuses a rule that configures confirmations without requiring them: no user would be asked.
 fn confirmations_are_asked(tools: &[ToolRule]) -> Result<(), PolicyError> {
     let is_lost =
         |rule: &&ToolRule| rule.confirm.is_none() && (rule.four_eyes || rule.valid_for.is_some());
@@ -310,7 +338,7 @@ fn confirmations_are_asked(tools: &[ToolRule]) -> Result<(), PolicyError> {
     }
 }
 
-/// How many digits of the digest stand in a revision.
+/// Number of digits of the digest in a revision.
 const REVISION_DIGITS: usize = 12;
 
 fn any(globs: &[Glob], tool: &str) -> bool {

@@ -1,7 +1,7 @@
-//! The share of one caller in what the server has: requests that are open, calls that run, calls that wait.
+//! Quotas of one caller: open requests, running calls, waiting calls.
 //!
-//! No caller gets all of it, however many connections it opens and however slow it is on them. Callers are told apart
-//! by what their credential proves.
+//! No caller gets all of the server, however many connections it opens and however slow it is on them. Callers
+//! are told apart by what their credential proves.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::settings::Settings;
 
-/// What is in use, by whom.
+/// Current use, by caller.
 pub(crate) struct Quotas {
     bounds: Bounds,
     seats: Arc<Semaphore>,
     used: Mutex<Used>,
-    /// How many calls there are, running and waiting.
+    /// Number of calls, running and waiting.
     calls: watch::Sender<usize>,
 }
 
@@ -35,11 +35,11 @@ struct Bounds {
 #[derive(Debug, Default)]
 struct Used {
     waiting: usize,
-    /// Only of callers who have something.
+    /// Load by caller; only callers with some load are listed.
     callers: HashMap<Who, Load>,
 }
 
-/// A caller.
+/// Identity of a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Who {
     actor: Actor,
@@ -53,12 +53,12 @@ struct Load {
     waiting: usize,
 }
 
-/// Why there is no room.
+/// Reason why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// All others have taken it.
+    /// The server is full.
     ForAll,
-    /// The caller has its share.
+    /// The caller has reached its quota.
     ForCaller,
 }
 
@@ -79,24 +79,24 @@ impl Quotas {
         }
     }
 
-    /// How many calls run.
+    /// Returns the number of running calls.
     pub(crate) fn running(&self) -> usize {
         let free = self.seats.available_permits();
         self.bounds.running.saturating_sub(free)
     }
 
-    /// How many calls wait for others.
+    /// Returns the number of calls that wait for others.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting
     }
 
-    /// Returns when there is no call, running or waiting.
+    /// Waits until there is no call, running or waiting.
     pub(crate) async fn idle(&self) {
-        // The sender is ours, so this cannot fail.
+        // This struct holds the sender, so this cannot fail.
         let _ = self.calls.subscribe().wait_for(|calls| *calls == 0).await;
     }
 
-    /// Room for one more request of a caller, as long as it is kept.
+    /// Takes room for one more request of a caller, until the value is dropped.
     pub(crate) fn request(self: &Arc<Self>, of: &Principal) -> Option<OpenRequest> {
         let who = Who::of(of);
         let mut used = self.lock();
@@ -111,12 +111,12 @@ impl Quotas {
         })
     }
 
-    /// A seat for one more call of a caller.
+    /// Takes a seat for one more call of a caller.
     pub(crate) fn call(self: &Arc<Self>, of: &Principal) -> Result<Arc<CallSeat>, Full> {
         let who = Who::of(of);
         let mut used = self.lock();
         let load = used.callers.get(&who).copied().unwrap_or_default();
-        // More wait than may only where calls had to that have run already.
+        // The number of waiting calls exceeds the limit only if calls had to wait that had already run.
         if load.running >= self.bounds.running_of_caller
             || load.waiting > self.bounds.waiting_of_caller
         {
@@ -169,7 +169,7 @@ impl fmt::Debug for Quotas {
     }
 }
 
-/// A request that is open.
+/// An open request.
 #[derive(Debug)]
 pub(crate) struct OpenRequest {
     quotas: Arc<Quotas>,
@@ -185,7 +185,7 @@ impl Drop for OpenRequest {
     }
 }
 
-/// A call: one that runs has a seat, one that waits has none.
+/// A call: a running one has a seat, a waiting one has none.
 #[derive(Debug)]
 pub(crate) struct CallSeat {
     quotas: Arc<Quotas>,
@@ -227,7 +227,7 @@ impl Seat for CallSeat {
 
     fn take(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            // Never closed; without a seat the call would still go on.
+            // The semaphore is never closed; without a seat the call would still go on.
             let seat = self.quotas.seats.clone().acquire_owned().await.ok();
             let mut used = self.quotas.lock();
             *self.seat() = seat;
@@ -283,7 +283,7 @@ mod tests {
         Principal::user(id)
     }
 
-    /// U15: one caller gets its share of requests, and the others theirs.
+    /// U15: one caller gets its quota of requests, and the others theirs.
     #[test]
     fn a_part_of_the_requests_is_left_for_others() {
         let quotas = quotas();
@@ -295,7 +295,7 @@ mod tests {
         assert!(quotas.request(&user("u_1")).is_some());
     }
 
-    /// U15: one caller gets its share of seats, all of them together no more than there are.
+    /// U15: one caller gets its quota of seats; all callers together get no more than there are.
     #[test]
     fn seats_are_counted_by_caller_and_together() {
         let quotas = quotas();
@@ -309,7 +309,7 @@ mod tests {
         assert!(quotas.call(&user("u_1")).is_ok());
     }
 
-    /// U15: whoever waits has no seat, and no more wait than may.
+    /// U15: a waiting call has no seat, and no more calls wait than allowed.
     #[tokio::test]
     async fn a_call_that_waits_leaves_its_seat() {
         let quotas = quotas();
@@ -323,7 +323,7 @@ mod tests {
         let other = quotas.call(&user("u_2")).unwrap();
         assert!(other.leave());
         assert!(!quotas.call(&user("u_3")).unwrap().leave());
-        // One that has run cannot be refused any more; then nothing new is begun.
+        // A call that has run can no longer be refused; then no new call is begun.
         third.0.leave_anyway();
         assert_eq!((quotas.running(), quotas.waiting()), (0, 4));
         assert_eq!(quotas.call(&user("u_1")).unwrap_err(), Full::ForCaller);
@@ -336,7 +336,7 @@ mod tests {
         assert!(quotas.lock().callers.is_empty());
     }
 
-    /// A seat is there again when somebody gets up; until then the call waits.
+    /// A seat is free again when a call leaves it; until then the next call waits.
     #[tokio::test]
     async fn a_seat_is_taken_in_turn() {
         let quotas = quotas();

@@ -1,4 +1,4 @@
-//! The records of what the operator changes: a policy, a key.
+//! Records of the operator's changes: a policy, a key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records in this store.
+    /// Creates a recorder for this store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
         Self { store, clock, ids }
     }
 
-    /// The time of its records.
+    /// Returns the time of its records.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Keeps a record of something that this process did by itself. It is durable when this answers.
+    /// Keeps a record of an action of this process itself. It is durable when this returns.
     pub async fn append(&self, about: Value) -> Result<(), ledger::Error> {
         let draft = Draft::from(self.entry(None, None, about));
         self.store.append(draft, Durability::Committed).await
     }
 
-    /// A record of what somebody did, about a user where one is concerned.
+    /// Builds the record of a caller's action, and of the user it is about, if there is one.
     pub(crate) fn entry(
         &self,
         by: Option<&Actor>,

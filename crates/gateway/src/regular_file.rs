@@ -1,4 +1,4 @@
-//! Files that an operator names, opened so that none of them can hold the server up.
+//! Files that an operator names, opened so that none of them can block the server.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a file to read it. What is no regular file is refused: a pipe would block until somebody writes.
+/// Opens a file for reading. Anything but a regular file is refused: a pipe would block until it is written to.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

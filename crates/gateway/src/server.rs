@@ -1,8 +1,9 @@
-//! The socket: how many may be connected, how long they may take, and how it ends.
+//! The listening sockets: connection limits, timeouts, and shutdown.
 //!
-//! A connection beyond the bound waits in the system's queue, so memory stays as it is, until another ends
-//! or has waited long enough without a request. One address has a share of them; what is beyond waits for its own. A client that sends its head slowly is cut off, and so is one
-//! that does not take its answer.
+//! A connection beyond the limit waits in the system's queue, so that memory does not grow, until another one
+//! ends or has been idle for long enough. One address has a share of the connections; further ones wait for
+//! others of the same address. A client that sends its head slowly is cut off, and so is one that does not read
+//! its answer.
 
 use std::convert::Infallible;
 use std::io;
@@ -36,39 +37,39 @@ use peers::{PeerSlot, Peers};
 use roster::{Entry, Roster};
 use stall::Stall;
 
-/// Sockets that listen, and what answers on them.
+/// Listening sockets, with the gateway that answers on them.
 pub struct Server {
     listener: Option<TcpListener>,
     operators: Option<OperatorSocket>,
     gateway: Gateway,
 }
 
-/// How a server ended.
+/// End of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// Every request that had begun was answered.
     Drained,
-    /// The time for that was over first.
+    /// The drain timeout was over first.
     CutOff,
 }
 
-/// How long nothing is accepted after the system had no room for one more connection.
+/// Pause of accepting after the system had no room for one more connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long the counts of refused calls may take to be written when the server stops.
+/// Time limit for writing the counts of refused calls when the server stops.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
 
-/// How often it is looked for a connection that can make room.
+/// Poll interval while waiting for a connection slot.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
-/// How many connections of the operator there may be.
+/// Maximum number of the operator's connections.
 const OPERATORS_MAX: usize = 32;
 
-/// The least that a connection needs to read a head.
+/// Minimum buffer size of a connection for reading a head.
 const HEAD_BYTES_MIN: usize = 8192;
 
 impl Server {
-    /// Listens.
+    /// Binds the socket.
     pub async fn bind(gateway: Gateway, address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         Ok(Self {
@@ -78,7 +79,7 @@ impl Server {
         })
     }
 
-    /// Listens for nobody but, where it is given their socket, the operator.
+    /// Creates a server without a socket for callers; only the operator's socket can be added.
     pub fn without_callers(gateway: Gateway) -> Self {
         Self {
             listener: None,
@@ -87,13 +88,13 @@ impl Server {
         }
     }
 
-    /// Listens at the operator's socket as well.
+    /// Listens on the operator's socket as well.
     pub fn with_operators(mut self, socket: Option<OperatorSocket>) -> Self {
         self.operators = socket;
         self
     }
 
-    /// Where it listens; the port is known also where the system has chosen it.
+    /// Returns the bound address, with the port even if the system has chosen it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         match &self.listener {
             Some(listener) => listener.local_addr(),
@@ -101,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Answers until `stop` is done, then finishes what has begun, as long as the settings allow.
+    /// Serves until `stop` is ready, then finishes the requests that have begun, as long as the settings allow.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Stopped {
         let Self {
             listener,
@@ -124,7 +125,7 @@ impl Server {
         let executor = gateway.executor().clone();
         let counting = tokio::spawn(async move { executor.keep_counting_refusals().await });
         let denying = tokio::spawn(gateway.clone().count_denials());
-        // Each closes what it listens on when it ends.
+        // Each closes its socket when it ends.
         tokio::select! {
             () = stop => {}
             () = connections.take_callers(door) => {}
@@ -136,11 +137,11 @@ impl Server {
         gateway.health().drain();
         let finished = async {
             connections.graceful.shutdown().await;
-            // Whoever hung up has left a call behind that still runs.
+            // A client that hung up may have left a running call.
             gateway.drained().await
         };
         let finished = tokio::time::timeout(settings.drain, finished).await;
-        // A store that does not answer must not keep the process from its end.
+        // A store that does not answer must not keep the process from ending.
         let written = async {
             gateway.executor().write_counted_refusals().await;
             gateway.settle_denials().await;
@@ -153,14 +154,14 @@ impl Server {
     }
 }
 
-/// A connection that was accepted, with its room among all and among those of its address.
+/// An accepted connection, with its slots in the total and in the share of its address.
 struct Accepted {
     stream: TcpStream,
     slot: OwnedSemaphorePermit,
     peer: PeerSlot,
 }
 
-/// What accepts: one connection after the other, as long as there is room.
+/// Accepts one connection after the other, as long as there is room.
 struct Door {
     listener: TcpListener,
     slots: Arc<Semaphore>,
@@ -173,7 +174,7 @@ struct Door {
 
 impl Door {
     fn new(listener: TcpListener, settings: &Settings, roster: Arc<Roster>) -> Self {
-        // No more are in it than may wait.
+        // The queue never has more entries than connections may wait.
         let (admitted, waited) = mpsc::unbounded_channel();
         Self {
             listener,
@@ -185,14 +186,14 @@ impl Door {
         }
     }
 
-    /// One connection and its room; while there is none at all, nothing more is accepted.
+    /// Accepts one connection with its slots. While there is no slot at all, nothing is accepted.
     async fn accept(&mut self) -> io::Result<Accepted> {
         let (stream, peer) = loop {
             let (stream, from) = tokio::select! {
                 Some(waited) = self.waited.recv() => break waited,
                 accepted = self.listener.accept() => accepted?,
             };
-            // Answers are small and whole: waiting for more to send only delays them.
+            // Answers are small and complete: waiting for more to send only delays them.
             stream.set_nodelay(true)?;
             if let Some(peer) = self.peers.enter(from.ip()) {
                 break (stream, peer);
@@ -203,7 +204,7 @@ impl Door {
         Ok(Accepted { stream, slot, peer })
     }
 
-    /// Lets a connection wait for others of its address, without keeping those of other addresses waiting.
+    /// Lets a connection wait for others of its address, without delaying those of other addresses.
     fn park(&self, stream: TcpStream, from: IpAddr) {
         let Some(parked) = self.peers.park(from) else {
             return self.peers.refuse(stream);
@@ -212,14 +213,14 @@ impl Door {
         tokio::spawn(async move {
             let make_room = |peer| roster.make_room(Some(peer));
             if let Ok(peer) = parked.wait(ROOM_LOOK, make_room).await {
-                // Where nobody accepts any more, the connection ends here.
+                // If the server no longer accepts, the connection ends here.
                 let _ = admitted.send((stream, peer));
             }
         });
     }
 }
 
-/// Room for one more; whoever waits longest without a request makes it.
+/// Waits for a slot; the connection that has been idle for longest is closed to make room.
 async fn room(slots: &Arc<Semaphore>, roster: &Roster) -> io::Result<OwnedSemaphorePermit> {
     loop {
         if let Ok(slot) = slots.clone().try_acquire_owned() {
@@ -233,7 +234,7 @@ async fn room(slots: &Arc<Semaphore>, roster: &Roster) -> io::Result<OwnedSemaph
     }
 }
 
-/// The other connections need the time more than the next one.
+/// Pauses accepting: the open connections need the time more than the next one.
 async fn pause(error: &io::Error) {
     tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -249,7 +250,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Takes connections, as many as there is room for; never ends.
+    /// Accepts connections, as many as there are slots for; never returns.
     async fn take_callers(&self, door: Option<Door>) {
         let Some(mut door) = door else {
             return std::future::pending().await;
@@ -265,8 +266,8 @@ impl Connections {
         }
     }
 
-    /// The same at the operator's socket, with room of its own: whoever takes all of the other does not keep the
-    /// operator out.
+    /// Same as `take_callers` for the operator's socket, with slots of its own: a client that takes all the
+    /// others does not lock the operator out.
     async fn take_operators(&self, socket: Option<OperatorSocket>) {
         let Some(socket) = socket else {
             return std::future::pending().await;
@@ -285,7 +286,7 @@ impl Connections {
         }
     }
 
-    /// Answers on a connection; its room is given back when it ends.
+    /// Serves a connection; its slots are released when it ends.
     fn serve<S>(
         &self,
         stream: S,
@@ -305,7 +306,7 @@ impl Connections {
             let routes = routes.clone();
             async move {
                 let Some(busy) = busy else {
-                    // The connection is dropped, and with it this request, which nobody has looked at.
+                    // The connection is dropped, and with it this request, which was not processed.
                     return std::future::pending().await;
                 };
                 let response = routes.call(request).await?;
@@ -321,7 +322,7 @@ impl Connections {
                 ended = watched => ended,
                 () = entry.presence.closed() => Ok(()),
             };
-            // A client that sends no HTTP, hangs up or is too slow is no event of ours.
+            // A client that sends no HTTP, hangs up or is too slow is not worth a log line.
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
@@ -334,11 +335,11 @@ fn builder(head_bytes_max: usize, read_timeout: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // Also for how long a connection may wait between two requests.
+        // Also limits the idle time between two requests.
         .header_read_timeout(read_timeout)
-        // A head that is too long gets an answer of ours up to here, and hyper's own beyond.
+        // A head that is too long gets an answer of the gateway up to this size, and hyper's own beyond it.
         .max_buf_size(head_bytes_max.saturating_mul(2).max(HEAD_BYTES_MIN))
-        // Whoever closes the connection has gone: MCP wants the call to be cancelled then.
+        // A client that closes the connection has gone: MCP requires the call to be cancelled then.
         .half_close(false);
     builder
 }

@@ -1,75 +1,81 @@
-//! The bounds of everything that arrives, and the names under which the server is known.
+//! Limits on everything that arrives, and the public addresses of the server.
 
 use std::time::Duration;
 
-/// What a server allows. The defaults are for one machine with a few hundred callers.
+use crate::offer::OfferRules;
+
+/// Settings of a server. The defaults are for one machine with a few hundred callers.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Under which address clients reach us, such as `https://tools.example.com`; none where that is the
-    /// address that we listen on.
+    /// Address by which clients reach the server, such as `https://tools.example.com`; `None` if it is the
+    /// address that it listens on.
     pub public_url: Option<String>,
-    /// The page on which a user answers approvals, such as `https://tools.example.com/approvals/{id}`; `{id}` is
-    /// replaced. MCP clients that act for an agent are sent there, where they can open a page.
+    /// Page on which a user answers approvals, such as `https://tools.example.com/approvals/{id}`; `{id}` is
+    /// replaced. MCP clients that act for an agent are sent there, if they can open a page.
     pub approvals_url: Option<String>,
-    /// The page on which a user looks at a checkout and goes on with it, such as
-    /// `https://shop.example.com/orders/{id}`; `{id}` is replaced. Sessions in the words of a standard
-    /// ([`crate::http::interop`]) send them there.
+    /// Page on which a user looks at a checkout and continues it, such as
+    /// `https://shop.example.com/orders/{id}`; `{id}` is replaced. Sessions in the form of a standard
+    /// ([`crate::http::interop`]) link to it.
     pub checkout_url: Option<String>,
-    /// The longest request body.
+    /// Maximum size of a request body, in bytes.
     pub body_bytes_max: usize,
-    /// How much of all bodies that still arrive may be in memory.
+    /// Maximum bytes in memory of all bodies that still arrive.
     pub arriving_bytes_max: usize,
-    /// The longest head of a request: its line and all headers.
+    /// Maximum size of a request's head: its line and all headers.
     pub head_bytes_max: usize,
-    /// How many connections there may be.
+    /// Maximum number of connections.
     pub connections_max: usize,
-    /// How many of them one address may have, but never more than three quarters; its others wait until one of its own
-    /// ends. IPv6 addresses count by their
-    /// first 64 bits. Behind a proxy all callers have one address.
+    /// Maximum number of connections of one address, but never more than three quarters of all; its others wait
+    /// until one of its own ends. IPv6 addresses count by their first 64 bits. Behind a proxy all callers have
+    /// one address.
     pub connections_per_peer_max: usize,
-    /// How many requests of one caller may be open at once, but never more than three quarters of the connections;
+    /// Maximum number of open requests of one caller, but never more than three quarters of the connections;
     /// one more is refused with `RATE_LIMITED`.
     pub requests_per_caller_max: usize,
-    /// How many calls may run at once; one more is refused with `RATE_LIMITED`.
+    /// Maximum number of running calls; one more is refused with `RATE_LIMITED`.
     pub calls_max: usize,
-    /// How many of them one caller may have.
+    /// Maximum number of running calls of one caller.
     pub calls_per_caller_max: usize,
-    /// How many calls may wait for others at once: for a call with the same key, for a person, for their turn. While
-    /// they wait they do not count as running.
+    /// Maximum number of calls that wait for others: for a call with the same key, for a person, for their
+    /// turn. While they wait they do not count as running.
     pub waiting_calls_max: usize,
-    /// How many of them one caller may have.
+    /// Maximum number of waiting calls of one caller.
     pub waiting_calls_per_caller_max: usize,
-    /// How many MCP clients of the eras before 2026-07-28 may hold a session. With none, the default, each
-    /// of their requests stands alone and any replica can answer it; with some, a client can be asked
-    /// back, but has to come back to the same process.
+    /// Maximum number of sessions for MCP clients of the eras before 2026-07-28. With 0, the default, each of
+    /// their requests stands alone and any replica can answer it; with more, the server can ask a client back,
+    /// but the client has to return to the same process.
     pub mcp_sessions_max: usize,
-    /// How many streams of MCP clients that listen may be open, but never more than a quarter of the
-    /// connections: each of them holds one. One more is refused with HTTP 429.
+    /// Maximum number of open streams of MCP clients that listen, but never more than a quarter of the
+    /// connections: each stream holds one. One more is refused with HTTP 429.
     pub mcp_streams_max: usize,
-    /// How many of them one caller may have; as many as there are sessions where that is more.
+    /// Maximum number of such streams of one caller; as many as there are sessions if that is more.
     pub mcp_streams_per_caller_max: usize,
-    /// Whether MCP clients also find the fixtures of the official conformance suite. Never for real use.
+    /// True if MCP clients also find the fixtures of the official conformance suite. Never for real use.
     pub conformance: bool,
-    /// How long a client may take to send a head or a body.
+    /// Time limit for a client to send a head or a body.
     pub read_timeout: Duration,
-    /// The least that arrives of a body in a second, after its first [`body_grace`](Self::body_grace).
+    /// Minimum speed of a body in bytes a second, after its first [`body_grace`](Self::body_grace).
     pub body_bytes_per_second_min: usize,
-    /// For how long a body may arrive more slowly.
+    /// Time for which a body may arrive more slowly.
     pub body_grace: Duration,
-    /// For how long `/metrics` and `/readyz` answer with what the store has said last.
+    /// Time for which `/metrics` and `/readyz` use the cached figures of the store.
     pub store_figures_interval: Duration,
-    /// How long calls may go on after the server was told to stop.
+    /// Time limit for running calls after the server was told to stop.
     pub drain: Duration,
+    /// The tools and answers that callers are shown, when the server starts.
+    pub offers: OfferRules,
 }
 
 impl Settings {
-    /// The connections of one address. The rest is left for others, whatever the settings say.
+    /// Returns the maximum number of connections of one address. The rest is left for others, whatever the
+    /// settings say.
     pub(crate) fn connections_of_peer(&self) -> usize {
         let most = self.connections_max - self.connections_max / 4;
         self.connections_per_peer_max.clamp(1, most.max(1))
     }
 
-    /// The open requests of one caller. The rest is left for others, whatever the settings say.
+    /// Returns the maximum number of open requests of one caller. The rest is left for others, whatever the
+    /// settings say.
     pub(crate) fn requests_of_caller(&self) -> usize {
         let most = self.connections_max - self.connections_max / 4;
         self.requests_per_caller_max.clamp(1, most.max(1))
@@ -101,6 +107,7 @@ impl Default for Settings {
             body_grace: Duration::from_secs(2),
             store_figures_interval: Duration::from_secs(1),
             drain: Duration::from_secs(30),
+            offers: OfferRules::default(),
         }
     }
 }

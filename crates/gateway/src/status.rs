@@ -1,18 +1,20 @@
-//! `GET /v1/status`: what there is and what is wrong, for those whom it concerns.
+//! `GET /v1/status`: the state of the server and its problems, as far as they concern the caller.
 //!
-//! An ordinary caller sees what is about them: who they are, what they may call, what is left of their limits and budgets,
-//! and what keeps their calls from working. An operator sees everything, and may ask for a user. Nobody sees another
-//! user's figures otherwise.
+//! An ordinary caller sees what is about them: their identity, the tools they may call, the rest of their
+//! limits and budgets, and the problems that affect their calls. An operator sees everything, and may ask about
+//! a user. No other caller sees another user's figures.
 //!
-//! What the store has to be asked for the whole server is asked at most once a second, and what is
-//! asked for one caller is bounded by the policy: one look for each budget and each limit.
+//! The store is queried for figures of the whole server at most once a second, and the policy bounds the
+//! queries for one caller: one look for each budget and each limit.
 
 use countersign::Principal;
 use countersign::contract::{Actor, Digest};
+use countersign::recording::Counts;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::caller::Caller;
+use crate::config_file::ConfigStatus;
 use crate::gateway::Gateway;
 use crate::metrics::Stored;
 
@@ -22,54 +24,57 @@ mod problem;
 pub use allowance::{BudgetStatus, LimitStatus};
 pub use problem::Problem;
 
-/// What there is.
+/// Status of the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Status {
-    /// What is wrong, the gravest first; empty where nothing is.
+    /// Problems, the gravest first; empty if there are none.
     pub problems: Vec<Problem>,
-    /// The program.
+    /// Status of the program.
     pub program: ProgramStatus,
-    /// The policy in force.
+    /// Status of the policy in force.
     pub policy: PolicyStatus,
-    /// Who asks, and what they may.
+    /// Identity and rights of the caller.
     pub caller: CallerStatus,
-    /// What is left of limits on calls.
+    /// Rest of the limits on calls.
     pub limits: Vec<LimitStatus>,
-    /// What is left of budgets.
+    /// Rest of the budgets.
     pub budgets: Vec<BudgetStatus>,
-    /// The signed log.
+    /// Status of the signed log.
     pub signing: SigningStatus,
-    /// The rest, for operators.
+    /// The recording that answers in the place of the tools, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingStatus>,
+    /// Status of the whole server, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerStatus>,
 }
 
-/// The program.
+/// Status of the program.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProgramStatus {
-    /// Its version.
+    /// Version.
     pub version: &'static str,
     /// SHA-256 of the executable, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<Digest>,
-    /// Since when it runs.
+    /// Start time.
     pub started_at: Timestamp,
-    /// For how long.
+    /// Uptime in seconds.
     pub up_seconds: i64,
 }
 
-/// The policy in force.
+/// Status of the policy in force.
 #[derive(Debug, Clone, Serialize)]
 pub struct PolicyStatus {
-    /// Its name in records.
+    /// Policy name in records.
     pub revision: String,
-    /// SHA-256 of its file; none where there is no file.
+    /// SHA-256 of its file; `None` if there is no file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// Since when it is in force in this process.
+    /// Time since when it is in force in this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// False if the file on disk is another one, which was not accepted; none where there is no file.
+    /// False if the file on disk is another one, which was not accepted; `None` if there is no file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_file_in_force: Option<bool>,
     /// The last file that was not accepted, for operators.
@@ -80,112 +85,132 @@ pub struct PolicyStatus {
 /// A policy file that was not accepted.
 #[derive(Debug, Clone, Serialize)]
 pub struct RejectedPolicy {
-    /// When it was looked at.
+    /// Time of the check.
     pub at: Timestamp,
-    /// Where it is wrong; 0 where it is about the whole file.
+    /// Line of the mistake; 0 if it is about the whole file.
     pub line: usize,
-    /// In characters.
+    /// Column in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
-    /// How many were not accepted since the process began.
+    /// Number of files that were not accepted since the process began.
     pub count: u64,
 }
 
-/// Who asks, and what they may.
+/// Identity and rights of the caller.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallerStatus {
-    /// Who it is.
+    /// Actor of the credential.
     pub actor: Actor,
-    /// On whose behalf, or about whom an operator asks.
+    /// User for whom the caller acts, or about whom an operator asks.
     pub user_id: String,
-    /// What the credential grants.
+    /// Scopes that the credential grants.
     pub scopes: Vec<String>,
-    /// The effects that its calls may have.
+    /// Effects that its calls may have.
     pub effects: countersign::Effects,
-    /// How many tools they may call.
+    /// Number of tools that the caller may call.
     pub tools: usize,
     /// True if requests need a credential.
     pub credentials_required: bool,
 }
 
-/// The signed log.
+/// Status of the signed log.
 #[derive(Debug, Clone, Serialize)]
 pub struct SigningStatus {
-    /// False if nothing is signed any more, and somebody has to look.
+    /// False if signing has stopped and an operator has to act.
     pub is_running: bool,
-    /// Records under the newest checkpoint; none where the store does not answer.
+    /// Number of records under the newest checkpoint; `None` if the store does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_size: Option<u64>,
-    /// Since when this process knows it.
+    /// Time since this process has known it, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_age_seconds: Option<u64>,
-    /// Records that are committed and not signed yet, for operators.
+    /// Number of records that are committed and not signed yet, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsigned_records: Option<u64>,
 }
 
-/// What only operators see.
+/// The recording that answers in the place of the tools.
 #[derive(Debug, Clone, Serialize)]
-pub struct ServerStatus {
-    /// The store; none where it does not answer.
-    pub store: Option<StoreStatus>,
-    /// API keys; none where the store does not answer.
-    pub keys: Option<KeysStatus>,
-    /// All tools.
-    pub tools: usize,
-    /// Calls that run.
-    pub calls_running: usize,
-    /// Calls of which nobody knows whether their effect happened.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls_in_doubt: Option<u64>,
-    /// Questions that users have not answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approvals_open: Option<usize>,
-    /// Servers behind this one.
-    pub upstreams: Vec<serde_json::Value>,
+pub struct RecordingStatus {
+    /// SHA-256 of the file.
+    pub digest: Digest,
+    /// Use of the recording so far.
+    #[serde(flatten)]
+    pub counts: Counts,
 }
 
-/// The store.
+/// Status that only operators see.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerStatus {
+    /// Status of the store; `None` if it does not answer.
+    pub store: Option<StoreStatus>,
+    /// Status of the API keys; `None` if the store does not answer.
+    pub keys: Option<KeysStatus>,
+    /// Number of all tools.
+    pub tools: usize,
+    /// Number of running calls.
+    pub calls_running: usize,
+    /// Number of calls whose effect is in doubt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_in_doubt: Option<u64>,
+    /// Number of approvals that users have not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals_open: Option<usize>,
+    /// Upstream servers.
+    pub upstreams: Vec<UpstreamStatus>,
+    /// Status of the configuration file; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<ConfigStatus>,
+}
+
+/// An upstream server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UpstreamStatus {
+    /// Name in the configuration.
+    pub name: String,
+}
+
+/// Status of the store.
 #[derive(Debug, Clone, Serialize)]
 pub struct StoreStatus {
-    /// memory, sqlite or postgres.
+    /// Kind: memory, sqlite or postgres.
     pub kind: &'static str,
-    /// True if it takes writes.
+    /// True if it accepts writes.
     pub is_writable: bool,
-    /// What it takes on its disk.
+    /// Disk space that it takes, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What its disk has left.
+    /// Free space on its disk, in bytes; unknown for PostgreSQL, whose disk is the database server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
-    /// Records, signed or not.
+    /// Number of records, signed or not.
     pub records: u64,
-    /// The newest record: the last commit that worked.
+    /// Time of the newest record: the last successful commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_commit: Option<Timestamp>,
 }
 
-/// API keys.
+/// Status of the API keys.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct KeysStatus {
-    /// Those that are accepted.
+    /// Number of accepted keys.
     pub active: usize,
-    /// Those that were revoked or are over, and are still listed.
+    /// Number of keys that were revoked or have expired, and are still listed.
     pub ended: usize,
 }
 
-/// Who sees what.
+/// Visible part of the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// What is about the caller.
+    /// Only the part that is about the caller.
     Own,
     /// Everything.
     Operator,
 }
 
 impl Gateway {
-    /// What there is, for this caller, about the limits and budgets of this user.
+    /// Returns the status for this caller, with the limits and budgets of this user.
     pub async fn status(&self, caller: &Caller, user_id: &str, view: View) -> Status {
         let stored = self.stored().await;
         let principal = &*caller.principal;
@@ -193,7 +218,7 @@ impl Gateway {
         let is_for_operator = view == View::Operator;
         let (limits, mut budgets) = self.allowances(principal, user_id).await;
         if !is_for_operator {
-            // What is left for everybody is nobody's business.
+            // The rest of a shared budget is not shown to ordinary callers.
             for budget in budgets.iter_mut().filter(|budget| budget.scope == "global") {
                 budget.left = None;
             }
@@ -217,6 +242,10 @@ impl Gateway {
             limits,
             budgets,
             signing: signing_status(self, stored, view),
+            recording: self.executor().player().map(|player| RecordingStatus {
+                digest: player.digest(),
+                counts: player.counts(),
+            }),
             server: match view {
                 View::Own => None,
                 View::Operator => Some(self.server_status(stored).await),
@@ -254,6 +283,11 @@ impl Gateway {
             Some(keys) => keys.counts().await.ok(),
             None => None,
         };
+        let file = self.config_file();
+        let upstreams = file.map(|file| {
+            let names = file.upstreams().into_iter();
+            names.map(|name| UpstreamStatus { name }).collect()
+        });
         ServerStatus {
             store,
             keys: keys.map(|(active, ended)| KeysStatus { active, ended }),
@@ -261,11 +295,12 @@ impl Gateway {
             calls_running: self.calls_running(),
             calls_in_doubt: stored.map(|stored| stored.vitals.in_doubt),
             approvals_open: stored.and_then(|stored| stored.approvals_pending),
-            upstreams: Vec::new(),
+            upstreams: upstreams.unwrap_or_default(),
+            config: file.map(|file| file.status()),
         }
     }
 
-    /// The digest of the executable. Computing it reads the whole file, once.
+    /// Returns the digest of the executable. Computing it reads the whole file, once.
     async fn build(&self) -> Option<Digest> {
         let build = self.executor().program()?.clone();
         let digest = tokio::task::spawn_blocking(move || build.digest());

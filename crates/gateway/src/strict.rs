@@ -1,7 +1,7 @@
-//! JSON as it was meant: an object where there has to be one, a text for each choice.
+//! Strict JSON deserialization: an object for each struct, a string for each choice.
 //!
-//! What is derived for a struct also takes an array of its members in their order, and for a choice also an
-//! object with one member. Nobody who writes by hand means that, so it is a mistake or a trick.
+//! Derived deserialization of a struct also accepts an array of its members in their order, and of a choice
+//! also an object with one member. No author intends that, so it is a mistake or an attack.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -9,9 +9,9 @@ use serde::de::{
 };
 use serde_json::{Error, Value};
 
-/// Reads a text.
+/// Parses a text.
 pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    // This way first: it sees what is there twice, which is gone in a value.
+    // From the text first: it detects duplicate members, which a value no longer has.
     let read = serde_json::from_str(text)?;
     if !text.trim_ascii_start().starts_with(['{', '[']) {
         return Ok(read);
@@ -19,12 +19,12 @@ pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     from_value(serde_json::from_str(text)?)
 }
 
-/// Reads the bytes of a text.
+/// Parses the bytes of a text.
 pub(crate) fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     from_str(std::str::from_utf8(bytes).map_err(Error::custom)?)
 }
 
-/// Reads a value.
+/// Deserializes a value.
 pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     T::deserialize(Strict(value))
 }
@@ -37,7 +37,7 @@ impl Strict {
             Value::Null => Unexpected::Unit,
             Value::Bool(value) => Unexpected::Bool(*value),
             Value::Number(_) => Unexpected::Other("number"),
-            // What is in it may be personal.
+            // The content may be personal.
             Value::String(_) => Unexpected::Other("string"),
             Value::Array(_) => Unexpected::Seq,
             Value::Object(_) => Unexpected::Map,

@@ -1,8 +1,8 @@
-//! Logs and traces of a running server. What is in them, and what never is, is in `docs/telemetry.md`.
+//! Logs and traces of a running server. `docs/telemetry.md` lists what is in them, and what never is.
 //!
-//! Both are off the way of a call: a log line and a span are handed to a bounded queue, and where the one
-//! behind it does not keep up they are dropped and counted. Nothing global is set up but the subscriber of
-//! `tracing`, and that only by [`Telemetry::start`].
+//! Neither delays a call: a log line and a span are put into a bounded queue, and are dropped and counted if
+//! its consumer does not keep up. The only global that is set is the subscriber of `tracing`, and only by
+//! [`Telemetry::start`].
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,6 +12,8 @@ use std::time::Duration;
 use countersign::clock::Clock;
 use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::Registry;
+use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 mod export;
@@ -27,20 +29,20 @@ pub use logs::LogLayer;
 pub use panics::install_panic_hook;
 pub use spans::Convention;
 
-/// How logs are written and where traces go.
+/// Options of logs and traces.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What is logged: a level such as `info`, or a filter such as `info,countersign::sequencer=debug`.
-    /// Other crates never get further than warnings, and their words are left out.
+    /// Log filter: a level such as `info`, or a filter such as `info,countersign::sequencer=debug`. Other
+    /// crates never log below warnings, and their messages are left out.
     pub log: String,
-    /// In which form.
+    /// Format of the log.
     pub log_format: LogFormat,
-    /// Where traces are sent, such as `http://localhost:4318`; none where there are none.
+    /// Address that traces are sent to, such as `http://localhost:4318`; `None` sends none.
     pub otlp: Option<String>,
-    /// In whose words spans are described.
+    /// Semantic convention of the spans.
     pub convention: Convention,
-    /// Which share of the traces that begin here is recorded, from 0 to 1. A trace that a caller brings is
-    /// recorded where the caller says so.
+    /// Share of the traces begun here that is recorded, from 0 to 1. A trace that a caller brings is recorded
+    /// if the caller says so.
     pub sample_ratio: f64,
 }
 
@@ -57,8 +59,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// As the environment has them: `COUNTERSIGN_LOG`, and the standard's `OTEL_EXPORTER_OTLP_ENDPOINT` and
-    /// `OTEL_SDK_DISABLED`.
+    /// Reads the options from the environment: `COUNTERSIGN_LOG`, and the standard's
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_SDK_DISABLED`.
     pub fn from_env() -> Self {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let default = Self::default();
@@ -71,10 +73,10 @@ impl Options {
     }
 }
 
-/// In which form a log is written.
+/// Format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// For people: one line of words.
+    /// For people: one line of text.
     #[default]
     Text,
     /// For programs: one JSON object a line.
@@ -93,26 +95,35 @@ impl FromStr for LogFormat {
     }
 }
 
-/// Why there is no telemetry.
+/// Reason why telemetry cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The filter of the log cannot be read.
+    /// The log filter is not valid, usually because of a misspelt level.
     #[error("the log filter is not valid: {0}")]
     Filter(#[from] ParseError),
-    /// Somebody else has set up the log of this process.
+    /// The log filter can no longer be changed, because the subscriber is gone.
+    #[error("the log filter cannot be changed: {0}")]
+    Changed(#[from] reload::Error),
+    /// Another library has already set up the log of this process.
     #[error("the log of this process is set up already")]
     Taken(#[from] TryInitError),
-    /// Traces cannot be sent there.
+    /// Traces cannot be sent to this address, usually because it is not an HTTP URL.
     #[error("traces cannot be sent to {endpoint:?}: {reason}")]
     Otlp {
-        /// Where they were to go.
+        /// Address of the collector.
         endpoint: String,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
-    /// The share of traces is none.
+    /// The share of traces is not a number from 0 to 1.
     #[error("the share of traces is a number from 0 to 1")]
     SampleRatio,
+}
+
+/// Checks that a text is a valid log filter.
+pub fn check_filter(text: &str) -> Result<(), Error> {
+    EnvFilter::try_new(text)?;
+    Ok(())
 }
 
 /// The telemetry of this process.
@@ -120,17 +131,30 @@ pub enum Error {
 pub struct Telemetry {
     lines: Lines,
     traces: Option<Arc<Traces>>,
+    filter: LogFilter,
+}
+
+/// The log filter, which can be changed while the process runs.
+#[derive(Debug, Clone)]
+pub struct LogFilter(reload::Handle<EnvFilter, Registry>);
+
+impl LogFilter {
+    /// Changes the filter.
+    pub fn set(&self, text: &str) -> Result<(), Error> {
+        let filter = EnvFilter::try_new(text)?;
+        Ok(self.0.reload(filter)?)
+    }
 }
 
 impl Telemetry {
-    /// Starts logging to stderr, and sending traces where the options say so. Inside a runtime, because
-    /// traces are sent by a task of it.
+    /// Starts logging to stderr, and sending traces if the options say so. It must be called inside a runtime,
+    /// because a task sends the traces.
     pub fn start(
         options: &Options,
         clock: Arc<dyn Clock>,
         spans_dropped: Arc<AtomicU64>,
     ) -> Result<Self, Error> {
-        let filter = EnvFilter::try_new(&options.log)?;
+        let (filter, handle) = reload::Layer::new(EnvFilter::try_new(&options.log)?);
         let lines = Lines::to(Box::new(std::io::stderr()), options.log_format);
         let layer = LogLayer::new(options.log_format, lines.clone(), clock);
         tracing_subscriber::registry()
@@ -144,15 +168,24 @@ impl Telemetry {
             }
             None => None,
         };
-        Ok(Self { lines, traces })
+        Ok(Self {
+            lines,
+            traces,
+            filter: LogFilter(handle),
+        })
     }
 
-    /// Who is to be told of calls, where traces are sent.
+    /// Returns the log filter, so that it can be changed later.
+    pub fn filter(&self) -> LogFilter {
+        self.filter.clone()
+    }
+
+    /// Returns the observer of calls; `None` if no traces are sent.
     pub fn traces(&self) -> Option<Arc<Traces>> {
         self.traces.clone()
     }
 
-    /// Sends and writes what is left, for no longer than this; whether all of it was.
+    /// Sends and writes what is queued, for no longer than this. True if all of it was.
     pub async fn flush(&self, wait: Duration) -> bool {
         let sent = match &self.traces {
             Some(traces) => traces.flush(wait).await,

@@ -1,6 +1,6 @@
-//! What the gateway says to callers and to users who are asked to confirm: one table a language, `en` and `zh`,
-//! with the same keys in the same order. Refusals of requests that are no call yet are not all here; those
-//! that are follow `Accept-Language`.
+//! The gateway's messages to callers and to users who are asked to confirm: one table for each language, `en`
+//! and `zh`, with the same keys in the same order. Some refusals of requests that are not calls yet are not in
+//! the tables; those that are follow `Accept-Language`.
 
 mod en;
 mod zh;
@@ -15,7 +15,7 @@ mod tests {
 
     use super::en;
 
-    /// Every message is there in both languages, with the same parameters.
+    /// Every message exists in both languages, with the same parameters.
     #[test]
     fn the_tables_are_whole() {
         assert_eq!(faults(&en::samples()), Vec::<String>::new());

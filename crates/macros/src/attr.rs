@@ -1,5 +1,4 @@
-//! The attributes of a container, a field and a variant: `#[arg(…)]`, doc comments, and those of
-//! serde's which change what is read from the wire.
+//! The attributes of a container, a field and a variant: `#[arg(…)]`, doc comments, and serde's attributes that change the wire format.
 
 mod arg;
 mod docs;

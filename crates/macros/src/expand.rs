@@ -1,4 +1,4 @@
-//! From a checked declaration to the impls.
+//! Expansion of a checked declaration into the impls.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -215,7 +215,7 @@ fn case_rule(case: Case) -> TokenStream {
     quote!(::countersign::__private::contract::CaseRule::#case)
 }
 
-/// What the tokens of the type left open, for the compiler to decide.
+/// Builds the checks of everything that the tokens of the type leave open, which the compiler decides.
 fn checks(field: &ArgField, ty: &Ident) -> Vec<TokenStream> {
     let attrs = &field.attrs;
     let mut checks = Vec::new();

@@ -1,4 +1,4 @@
-//! The derive's input as a declaration: what there is to expand, once everything is right.
+//! The derive's input as a declaration: everything to expand, once it is checked.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(crate) struct Member {
 }
 
 impl Declaration {
-    /// None only where an error was added.
+    /// Reads a declaration; `None` only if an error was added.
     pub(crate) fn read(cx: &Ctxt, input: &DeriveInput) -> Option<Self> {
         let attrs = ContainerAttrs::parse(cx, &input.attrs);
         if !input.generics.params.is_empty() {

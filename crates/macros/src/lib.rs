@@ -1,7 +1,6 @@
 //! The derive macro behind `countersign::ToolArgs`.
 //!
-//! Read `input` first (what a declaration is made of), then `rules` (what must agree) and `expand`
-//! (the code that comes out).
+//! Read `input` first (the parts of a declaration), then `rules` (the parts that must agree) and `expand` (the code that comes out).
 
 mod attr;
 mod ctxt;

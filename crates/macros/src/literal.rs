@@ -83,7 +83,7 @@ impl fmt::Display for Number {
 }
 
 impl Literal {
-    /// What it is, for a sentence.
+    /// Returns its noun, for a sentence.
     pub(crate) fn noun(&self) -> &'static str {
         match &self.value {
             Json::Text(_) => "a text",

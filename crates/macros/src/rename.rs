@@ -14,7 +14,7 @@ pub(crate) enum RenameRule {
 }
 
 impl RenameRule {
-    /// None where serde does not know it either; serde's own derive reports that.
+    /// Parses a rule; `None` if serde does not know it either, which serde's own derive reports.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "lowercase" => Self::Lower,

@@ -1,4 +1,4 @@
-//! Whether a field's settings agree with its type and with each other.
+//! Checks that a field's settings agree with its type and with each other.
 
 use std::cmp::Ordering;
 
@@ -146,7 +146,7 @@ fn whole_in_range(
     }
 }
 
-/// One `default` or `example`, held against the type and the bounds.
+/// Check of one `default` or `example` against the type and the bounds.
 struct Judge<'a> {
     cx: &'a Ctxt,
     what: &'static str,

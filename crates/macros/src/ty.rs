@@ -1,7 +1,7 @@
-//! What the tokens of a field's type tell: enough for clear errors at the right place.
+//! Type of a field as its tokens show it: enough for clear errors at the right place.
 //!
-//! The traits decide in the end. What is unknown here (an alias, a newtype, an enum) is checked by the
-//! compiler in constants that the expansion adds.
+//! The traits decide in the end. A type that is unknown here (an alias, a newtype, an enum) is checked by the compiler in constants that
+//! the expansion adds.
 
 use quote::ToTokens;
 use syn::{GenericArgument, Ident, PathArguments, PathSegment, Type};
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
     Unknown,
 }
 
-/// One value of it.
+/// Type of one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
     Text,
@@ -37,7 +37,7 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    /// What it is, for a sentence.
+    /// Returns its noun, for a sentence.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Self::Text => "text",

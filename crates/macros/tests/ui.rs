@@ -1,4 +1,4 @@
-//! What a wrong declaration tells its author: `ui/*.rs` must not compile, `ui/*.stderr` is the answer.
+//! Compiler errors for wrong declarations: `ui/*.rs` must not compile, `ui/*.stderr` is the expected output.
 
 #[test]
 fn wrong_declarations_say_what_to_do() {

@@ -1,4 +1,4 @@
-//! Documents inside the literal of a string, with or without its quotes.
+//! Documents inside a string literal, with or without its quotes.
 
 use countersign_contract::IssueCode;
 
@@ -33,7 +33,7 @@ impl Finder<'_, '_> {
         is_escaped(text, start).then(|| self.unescaped(text, start, nesting))
     }
 
-    /// A literal in quotes around one whole document, decoded by the rules of its language.
+    /// Reads a quoted literal around one whole document, decoded by the rules of its language.
     fn literal(&mut self, text: &str, open: usize, quote: u8) -> Option<Place> {
         let inside = text.get(open + 1..)?;
         let length = end_of_literal(inside.as_bytes(), quote)?;
@@ -59,7 +59,7 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Strict JSON between two quotes that escape nothing: they are only put around it.
+    /// Reads strict JSON between two quotes that escape nothing: they only surround it.
     fn in_stray_quotes(&mut self, text: &str, start: usize, quote: u8) -> Option<Place> {
         let read = self.read_strictly(text, start).ok()??;
         let inside = text.get(start..read.end)?;
@@ -75,7 +75,7 @@ impl Finder<'_, '_> {
         Some(place)
     }
 
-    /// A document in which every quote is escaped: the content of a string without its own quotes. A
+    /// Reads a document in which every quote is escaped: the content of a string without its own quotes. A
     /// quote that is not escaped ends that string.
     fn unescaped(&mut self, text: &str, start: usize, nesting: usize) -> Place {
         let rest = text.get(start..).unwrap_or_default();
@@ -106,7 +106,7 @@ impl Finder<'_, '_> {
     }
 }
 
-/// True if a literal behind this text is a value of its own and not a word of a command.
+/// True if a literal behind this text is a value of its own, not a word of a command.
 fn stands_alone(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default().trim();
     let assigned = line.strip_suffix('=').is_some_and(|name| {
@@ -117,7 +117,7 @@ fn stands_alone(before: &str) -> bool {
     line.is_empty() || assigned || line.ends_with([':', '：', '(', '`', '>'])
 }
 
-/// The length of what stands before the quote that ends a literal.
+/// Returns the length of the content before the quote that ends a literal.
 fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -130,8 +130,8 @@ fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
     }
 }
 
-/// Decodes the content of a literal. An escape that its language does not have keeps its backslash; none
-/// where half of a surrogate pair is missing.
+/// Decodes the content of a literal. An escape that its language does not have keeps its backslash. `None` if
+/// half of a surrogate pair is missing.
 fn decode(inside: &str, single_quoted: bool) -> Option<String> {
     let mut decoded = String::with_capacity(inside.len());
     let mut at = 0;
@@ -156,7 +156,7 @@ fn decode(inside: &str, single_quoted: bool) -> Option<String> {
     Some(decoded)
 }
 
-/// Whether the first quote inside a container is escaped.
+/// True if the first quote inside a container is escaped.
 fn is_escaped(text: &str, start: usize) -> bool {
     let inside = text.get(start + 1..).unwrap_or_default();
     let inside = inside

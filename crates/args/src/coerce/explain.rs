@@ -1,4 +1,4 @@
-//! Why a schema does not take a value: the rule that is broken, in words, and what to send instead.
+//! Explanations of refusals: the broken rule, and what to send instead.
 
 use countersign_contract::IssueCode;
 
@@ -56,7 +56,7 @@ impl Coercer<'_, '_> {
             Some(member) => event.suggestion(Say::DidYouMean {
                 name: member.to_owned(),
             }),
-            // What is allowed is sent instead, as with every refusal that names no better.
+            // Without a better suggestion, the allowed values are suggested, as in every refusal.
             None => event,
         }
     }

@@ -1,5 +1,5 @@
-//! Lists: a lone value is wrapped, a text is decoded before that, and split only where nothing else
-//! fits. No item is ever dropped.
+//! Lists: a single value is wrapped; a string is decoded first, and split only if nothing else fits. No item is
+//! ever dropped.
 
 use countersign_contract::IssueCode;
 
@@ -20,20 +20,20 @@ impl Coercer<'_, '_> {
     }
 
     fn text_to_list(&mut self, node: NodeId, id: SchemaId) -> Outcome {
-        // An empty text is nothing, not a list of one nothing.
+        // An empty string is no value, not a list of one empty item.
         if self.tree.text(node).trim().is_empty() {
             return self.rejected(node, id);
         }
         if let Some(decoded) = self.decoded(node, id) {
             return decoded;
         }
-        // A text that looks like a list and cannot be read as one is no item either.
+        // A string that looks like a list and cannot be read as one is not an item either.
         if looks_like_a_list(self.tree.text(node)) {
             return self.rejected(node, id);
         }
         let wrapped = self.wrap(node, id);
-        // A text for a list of texts is one item: "San Francisco, CA" is one place. Any other item
-        // type decides by whether the whole or the pieces fit; if both do, there is no reading.
+        // A string for a list of strings is one item: "San Francisco, CA" is one place. For any other item type
+        // it depends on whether the whole or the pieces fit; if both do, there is no safe reading.
         if !self.tree.text(node).contains(',') || self.items_accept(node, id) {
             return wrapped;
         }
@@ -49,7 +49,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// Whether the items take this very value as it is.
+    /// True if the items accept this value as it is.
     fn items_accept(&self, node: NodeId, id: SchemaId) -> bool {
         let item = self
             .schema
@@ -82,7 +82,7 @@ impl Coercer<'_, '_> {
         self.list_of(node, &items, id, IssueCode::ListSplit)
     }
 
-    /// A list made of these items, in the place of another value.
+    /// Builds a list of these items in place of another value.
     fn list_of(
         &mut self,
         node: NodeId,
@@ -105,7 +105,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// A list whose items are brought to their schema one by one.
+    /// Coerces the items of a list one by one.
     pub(super) fn mend_items(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let Some(rules) = &self.schema.rules(id).list else {
             return self.checked(node, id);
@@ -132,7 +132,7 @@ impl Coercer<'_, '_> {
         self.mended(node, id, mended, trail, cost)
     }
 
-    /// A text decoded into the container it holds; none where it holds none that fits.
+    /// Decodes a string into the container it holds; `None` if it holds none that fits.
     pub(super) fn decoded(&mut self, node: NodeId, id: SchemaId) -> Option<Outcome> {
         let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
         let (container, log) = self.decode(node, id)?;

@@ -1,5 +1,5 @@
-//! Objects: members are found by their declared name, an alias or another spelling; what is unknown
-//! is refused with a suggestion; absent, null and empty are three different things.
+//! Objects: members are found by their declared name, an alias or another spelling; unknown ones are refused
+//! with a suggestion; absent, null and empty are three different things.
 
 use countersign_contract::IssueCode;
 use countersign_contract::tool::UnknownKeys;
@@ -10,7 +10,7 @@ use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
 use crate::tree::{Kind, NodeId, Span};
 use crate::words::Say;
 
-/// What becomes of one member.
+/// Result of coercing one member.
 enum Fate {
     Keep(NodeId),
     Drop,
@@ -31,7 +31,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// An object whose members are brought to their schemas one by one.
+    /// Coerces the members of an object one by one.
     fn mend_members(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let Some(rules) = &self.schema.rules(id).object else {
             return self.checked(node, id);
@@ -109,7 +109,7 @@ impl Coercer<'_, '_> {
         self.placed(member, outcome)
     }
 
-    /// What became of a member, under its name.
+    /// Places the outcome of a member under its key.
     fn placed(&mut self, member: NodeId, outcome: Outcome) -> (Fate, TrailId, Cost) {
         let key = self.tree.node(member).key;
         let trail = self.trail.at_key(key, outcome.trail);
@@ -120,7 +120,7 @@ impl Coercer<'_, '_> {
         )
     }
 
-    /// A declared member. An optional one may be null, or empty where it is no text: then it is
+    /// Coerces a declared member. An optional one may be null, or empty if it is not a string: then it is
     /// absent.
     fn mend_property(&mut self, member: NodeId, property: &Property) -> (Fate, TrailId, Cost) {
         if let Some(code) = self.counts_as_absent(member, property) {
@@ -132,7 +132,7 @@ impl Coercer<'_, '_> {
         let outcome = self.coerce(member, property.schema);
         if outcome.node.is_none()
             && property.tells(*self.policy)
-            // What goes beyond a limit was not read to its end, so nobody knows what it says.
+            // A value beyond a limit was not read to its end, so its content is unknown.
             && !self.trail.has(outcome.trail, IssueCode::LimitExceeded)
         {
             return self.tell(member, outcome.trail);
@@ -140,7 +140,7 @@ impl Coercer<'_, '_> {
         self.placed(member, outcome)
     }
 
-    /// An optional member that cannot be read, where the tool asked to be told: it counts as absent.
+    /// Treats an optional member that cannot be read as absent, because the tool asked to be told about it.
     fn tell(&mut self, member: NodeId, why: TrailId) -> (Fate, TrailId, Cost) {
         let code = IssueCode::OptionalUnreadable;
         let node = self.tree.node(member);
@@ -235,7 +235,7 @@ impl Coercer<'_, '_> {
     }
 
     fn missing(&mut self, node: NodeId, property: &Property) -> TrailId {
-        // Nothing came, so nothing is quoted: the place is the end of the object.
+        // Nothing was sent, so nothing is quoted: the place is the end of the object.
         let end = self.tree.node(node).span.end;
         let event = Event::new(IssueCode::MissingRequired, Span { start: end, end })
             .schema(property.schema)

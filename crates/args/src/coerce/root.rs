@@ -1,4 +1,4 @@
-//! The document as a whole: arguments that are wrapped in a list, in a call object or in a text.
+//! The document as a whole: arguments that are wrapped in a list, in a call object or in a string.
 
 use countersign_contract::IssueCode;
 use countersign_contract::tool::UnknownKeys;
@@ -21,10 +21,10 @@ const CALL_NAMES: [&str; 6] = [
 ];
 
 impl Coercer<'_, '_> {
-    /// Binds a document: as it is, or what it is wrapped around.
+    /// Binds a document as it is, or the arguments that it wraps.
     pub(crate) fn bind_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
-        // What is inside a wrapper and still a call is unwrapped again, or it is no arguments.
+        // A wrapper's content that is still a call is unwrapped again; otherwise it is not arguments.
         if self.unwrapping > 0 && self.is_call(node) {
             return match self.unwrap_call(node) {
                 Some(unwrapped) => unwrapped,
@@ -44,7 +44,7 @@ impl Coercer<'_, '_> {
             return self.untouched(node, root);
         }
         let outcome = self.convert_root(node);
-        // Strict out: whatever was done on the way, the declaration has the last word.
+        // Strict out: whatever was changed, the declaration must accept the result.
         match outcome.node {
             Some(made) if !self.accepts(made, root) => self.rejected(made, root),
             _ => outcome,
@@ -67,8 +67,8 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// Whether an object has a wrapper's name and none that the declaration knows: where unknown
-    /// names are kept, it would pass as it is.
+    /// True if an object has a wrapper's name and no name that the declaration knows: if unknown names are
+    /// kept, it would pass as it is.
     pub(crate) fn only_wraps(&self, node: NodeId) -> bool {
         let names = || self.tree.children(node).map(|member| self.tree.key(member));
         self.tree.kind(node) == Kind::Object
@@ -76,8 +76,8 @@ impl Coercer<'_, '_> {
             && !names().any(|name| self.schema.knows(self.schema.root, name))
     }
 
-    /// True if an object is a name and the arguments of a call: it has the name of a wrapper, and nothing
-    /// else but what belongs to a call.
+    /// True if an object is a call with its arguments: it has a wrapper's name, and otherwise only members of a
+    /// call object.
     fn is_call(&self, node: NodeId) -> bool {
         let names = || self.tree.children(node).map(|member| self.tree.key(member));
         let wraps =
@@ -99,7 +99,7 @@ impl Coercer<'_, '_> {
         self.fail(event)
     }
 
-    /// A list around the one object. Two different ones are two calls, and we were asked for one.
+    /// Unwraps a list around one object. Two different objects are two calls, and one was asked for.
     fn unwrap_list(&mut self, node: NodeId) -> Outcome {
         let items: Vec<NodeId> = self.tree.children(node).collect();
         let Some(first) = items.first() else {
@@ -120,7 +120,7 @@ impl Coercer<'_, '_> {
         self.unwrapped(inner, IssueCode::RootListUnwrapped, span)
     }
 
-    /// The whole document as a text.
+    /// Unwraps a document that is a string.
     fn unwrap_text(&mut self, node: NodeId) -> Outcome {
         let span = self.tree.node(node).span;
         let Some((container, log)) = self.decode(node, self.schema.root) else {
@@ -135,8 +135,8 @@ impl Coercer<'_, '_> {
         self.unwrapped(inner, IssueCode::RootDecoded, span)
     }
 
-    /// `{"name": …, "arguments": {…}}`: only where the object has nothing but a call's own members
-    /// and the declaration knows no parameter of the wrapper's name.
+    /// Unwraps `{"name": …, "arguments": {…}}`, but only if the object has no other members than a call's and
+    /// the declaration has no parameter with the wrapper's name.
     fn unwrap_call(&mut self, node: NodeId) -> Option<Outcome> {
         let members: Vec<NodeId> = self.tree.children(node).collect();
         let root = self.schema.root;
@@ -193,7 +193,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// An outcome without any change.
+    /// Creates an outcome without any change.
     pub(super) fn as_is(node: NodeId) -> Outcome {
         Outcome {
             node: Some(node),

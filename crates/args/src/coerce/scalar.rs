@@ -35,7 +35,7 @@ impl Coercer<'_, '_> {
                     let event = Event::new(IssueCode::Constraint, span);
                     return self.fail(event.expected(Say::Integer64));
                 }
-                // The digits were whole already: the type is right, a bound is not.
+                // The digits were whole already: the type is right, but a bound is broken.
                 if code == IssueCode::NumberToInteger && integer == json {
                     return self.rejected(node, id);
                 }
@@ -69,7 +69,7 @@ impl Coercer<'_, '_> {
         else {
             return self.rejected(node, id);
         };
-        // An integer has one reading; a number may be a decimal of somebody who writes a comma.
+        // An integer has one reading; a number may be a decimal of an author who writes a decimal comma.
         if self.reading.is_comma_unknown() && number::has_one_group(self.tree.text(node)) {
             let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span).schema(id);
             return self.fail(event.suggestion(Say::SendAsNumber));
@@ -108,7 +108,7 @@ impl Coercer<'_, '_> {
         self.converted(made, id, Event::new(code, span).after(made))
     }
 
-    /// The number that a text spells.
+    /// Reads the number that a string spells.
     fn number_in(&self, node: NodeId) -> Option<number::Reading> {
         let text = self.tree.text(node);
         if text.len() > self.limits.number_digits_max {
@@ -122,7 +122,7 @@ impl Coercer<'_, '_> {
         self.make(from, Kind::Number, text)
     }
 
-    /// A new scalar in the place of another.
+    /// Creates a scalar in place of another value.
     pub(super) fn make(&mut self, from: NodeId, kind: Kind, text: Str) -> NodeId {
         let (key, span) = (self.tree.node(from).key, self.tree.node(from).span);
         let made = self.tree.push(kind, text, span);

@@ -1,5 +1,5 @@
-//! Texts: never re-typed, never trimmed. Other literals keep their own spelling; enum members and
-//! dates are brought to the declared one.
+//! Strings: never converted to another type, never trimmed. Other literals become strings in their own
+//! spelling; enum members and dates are changed to the declared spelling.
 
 use countersign_contract::IssueCode;
 
@@ -24,7 +24,7 @@ impl Coercer<'_, '_> {
         self.converted(made, id, Event::new(code, span).after(made))
     }
 
-    /// A text in its declared spelling: an enum member or a date.
+    /// Changes a string to its declared spelling: an enum member or a date.
     pub(super) fn respell(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
         let text = self.tree.text(node);
@@ -56,7 +56,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// A list of one, where no list is wanted.
+    /// Unwraps a list of one item where no list is wanted.
     pub(super) fn unwrap_singleton(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let Some(item) = self.tree.children(node).next() else {
             return self.rejected(node, id);
@@ -80,7 +80,7 @@ impl Coercer<'_, '_> {
     }
 }
 
-/// The enum member that a text means in another spelling; exactly one, or none.
+/// Returns the enum member that a string means in another spelling; `None` unless there is exactly one.
 fn member_meant(allowed: &Allowed, text: &str) -> Option<(String, IssueCode)> {
     let folded = if allowed.folds {
         fold_value(text)

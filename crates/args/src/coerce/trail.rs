@@ -1,5 +1,5 @@
-//! What was done on the way to a value: a tree of events that is cheap to build, to share between
-//! union branches and to throw away.
+//! The trail of a value: a tree of events that is cheap to build, to share between union branches and to
+//! discard.
 
 use countersign_contract::{IssueCode, Severity};
 
@@ -17,15 +17,15 @@ pub(crate) struct Event {
     pub(crate) code: IssueCode,
     pub(crate) span: Span,
     pub(crate) after: Option<NodeId>,
-    /// What was asked for, where it is not simply the schema's description.
+    /// Expected value, if it is not simply the schema's description.
     pub(crate) expected: Option<Box<Say>>,
     pub(crate) schema: Option<SchemaId>,
     pub(crate) suggestion: Option<Box<Say>>,
-    /// What came, in a word; the excerpt says the rest.
+    /// Kind of value that came, in a word; the excerpt shows the rest.
     pub(crate) came: Option<Box<Say>>,
-    /// The name as it was written, where a name was changed.
+    /// Name as it was written, if a name was changed.
     pub(crate) name: Option<Str>,
-    /// What the tool is told instead of getting the value.
+    /// Report for the tool if it does not get the value.
     pub(crate) unread: Option<Unread>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Event {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unread {
     pub(crate) member: NodeId,
-    /// Why; paths in it begin at the member.
+    /// Errors; their paths begin at the member.
     pub(crate) why: TrailId,
-    /// True if the member was decoded from a text, so that it has no place of its own in the raw text.
+    /// True if the member was decoded from a string, so that it has no place of its own in the raw text.
     pub(crate) is_decoded: bool,
 }
 
@@ -157,14 +157,14 @@ impl Trail {
         }
     }
 
-    /// Whether some event under `from` has this code.
+    /// True if some event under `from` has this code.
     pub(crate) fn has(&self, from: TrailId, code: IssueCode) -> bool {
         let mut found = false;
         self.visit(from, |_, event| found |= event.code == code);
         found
     }
 
-    /// How many refusals there are under `from`, for choosing the branch to report.
+    /// Counts the refusals under `from`, to choose the branch to report.
     pub(crate) fn errors(&self, from: TrailId) -> usize {
         let mut errors = 0;
         self.visit(from, |_, event| {
@@ -188,8 +188,8 @@ impl Trail {
     }
 }
 
-/// How far a conversion goes: how many changes of each severity, worst first, compared in that
-/// order. No weights: one dropped member is always worse than any number of retyped ones.
+/// Severity of a conversion: the number of changes of each severity, worst first, compared in that order. There
+/// are no weights: one dropped member is always worse than any number of retyped ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cost([u16; 5]);
 

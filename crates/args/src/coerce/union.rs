@@ -1,7 +1,7 @@
 //! Unions and other schemas that apply to the same value.
 //!
-//! Each branch is tried; the one with the smallest change wins, compared by severity and not by a
-//! sum of weights. Two branches with equal changes and different values have no safe reading.
+//! Each branch is tried; the one with the smallest change wins, compared by severity and not by a sum of
+//! weights. If two branches need equal changes and give different values, there is no safe reading.
 
 use countersign_contract::IssueCode;
 
@@ -12,7 +12,8 @@ use crate::tree::{Kind, NodeId};
 use crate::words::Say;
 
 impl Coercer<'_, '_> {
-    /// Own rules first, then every schema beside them, then the whole once more.
+    /// Converts by the own rules first, then by every schema that applies too, and then checks the result as a
+    /// whole.
     pub(super) fn convert_composed(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let rules = self.schema.rules(id);
         let mut value = node;
@@ -59,7 +60,7 @@ impl Coercer<'_, '_> {
         }
     }
 
-    /// Several types under one roof are a union of single types.
+    /// Converts to one of several types: they are a union of single types.
     pub(super) fn convert_types(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         let types = self.schema.rules(id).types;
         let own = super::single(crate::validate::type_of(self.tree, node));
@@ -93,7 +94,7 @@ impl Coercer<'_, '_> {
         self.pick(node, id, &outcomes)
     }
 
-    /// The branch that a constant member names, such as `"type": "card"`.
+    /// Returns the branch that a constant member selects, such as `"type": "card"`.
     fn discriminated(&self, node: NodeId, branches: &[SchemaId]) -> Option<SchemaId> {
         if self.tree.kind(node) != Kind::Object {
             return None;
@@ -125,7 +126,7 @@ impl Coercer<'_, '_> {
                 .filter(|o| o.node.is_some())
         };
         let Some(best) = fitting().min_by_key(|outcome| outcome.cost) else {
-            // Report the branch that came nearest: the value's own type, then the fewest errors.
+            // Report the branch that comes nearest: the value's own type first, then the fewest errors.
             let nearest = outcomes
                 .iter()
                 .min_by_key(|(outcome, alike)| (!*alike, self.trail.errors(outcome.trail)));

@@ -1,6 +1,6 @@
 //! Tags of markup, and the tokens that models put around a call.
 
-/// The longest tag.
+/// Maximum length of a tag in bytes.
 const TAG_BYTES_MAX: usize = 256;
 
 /// Elements that hold one parameter each.
@@ -45,12 +45,12 @@ const WRAPPERS: [&str; 28] = [
     "tools",
 ];
 
-/// What a tag does.
+/// Kind of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Opens,
     Closes,
-    /// `<|im_end|>`: a token of a chat template.
+    /// A token of a chat template: `<|im_end|>`.
     Token,
 }
 
@@ -58,15 +58,16 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag<'t> {
     pub(super) kind: Kind,
-    /// Without its namespace.
+    /// Name without its namespace.
     pub(super) name: &'t str,
     /// True if something stands behind the name: `<function=f>`, `<invoke name="f">`.
     attributed: bool,
-    /// How many bytes it takes.
+    /// Length in bytes.
     pub(super) width: usize,
 }
 
-/// Reads the tag at the start of a text, which begins with `<`. A tag that the text ends inside is one.
+/// Reads the tag at the start of a text, which begins with `<`. A tag that is cut off by the end of the text
+/// counts as one.
 pub(super) fn read(text: &str) -> Option<Tag<'_>> {
     let inside = text.strip_prefix('<')?;
     let end = inside.find(['>', '<', '{', '\n']);
@@ -121,7 +122,7 @@ impl Tag<'_> {
         self.kind == Kind::Token
     }
 
-    /// `<function=f>` or `<invoke name="f">`.
+    /// True for `<function=f>` and `<invoke name="f">`.
     pub(super) fn is_call(&self) -> bool {
         self.attributed || is_one_of(self.name, &["invoke"])
     }

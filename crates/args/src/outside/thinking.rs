@@ -1,5 +1,5 @@
-//! Thinking: blocks in which a model talks to itself. What they say is no call, and a block without an
-//! end is a text that was cut off.
+//! Thinking: blocks in which a model reasons. Their content is not a call, and a block without an end means
+//! that the text was cut off.
 
 /// Elements with thinking in them.
 const NAMES: [&str; 10] = [
@@ -15,25 +15,25 @@ const NAMES: [&str; 10] = [
     "monologue",
 ];
 
-/// Pairs of other marks.
+/// Other pairs of marks.
 const MARKS: [(&str, &str); 3] = [
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
 ];
 
-/// The channel in which Harmony thinks, and the tokens that end a message of it.
+/// Harmony's channel for thinking, and the tokens that end a message in it.
 const CHANNEL: &str = "<|channel|>analysis";
 const CHANNEL_ENDS: [&str; 3] = ["<|end|>", "<|start|>", "<|channel|>"];
 
-/// Where the text goes on behind the thinking that stands before the first document; the place of a
+/// Returns the offset behind the thinking that stands before the first document; the error is the offset of a
 /// block that does not end.
 pub(crate) fn skip(text: &str) -> Result<usize, usize> {
     let mut from = 0;
     let mut document = 0;
     'blocks: loop {
         let rest = text.get(from..).unwrap_or_default();
-        // Looked for once for all blocks before it.
+        // Searched once for all blocks before it.
         if document <= from {
             document = from + rest.find('{').unwrap_or(rest.len());
         }
@@ -58,7 +58,7 @@ pub(crate) fn skip(text: &str) -> Result<usize, usize> {
     }
 }
 
-/// The width of the mark that opens a block at the start of a text.
+/// Returns the length of the mark that opens a block at the start of a text.
 pub(crate) fn opens(text: &str) -> Option<usize> {
     if let Some(behind) = text.strip_prefix(CHANNEL) {
         // Some tools are called in this channel.
@@ -70,14 +70,14 @@ pub(crate) fn opens(text: &str) -> Option<usize> {
         .or_else(|| element(text, "<"))
 }
 
-/// The width of the mark that closes a block at the start of a text.
+/// Returns the length of the mark that closes a block at the start of a text.
 fn closes(text: &str) -> Option<usize> {
     let mark = MARKS.iter().find(|(_, close)| text.starts_with(close));
     mark.map(|(_, close)| close.len())
         .or_else(|| element(text, "</"))
 }
 
-/// The byte behind the block at the start of a text.
+/// Returns the offset behind the block at the start of a text.
 pub(crate) fn end_of_block(text: &str) -> Option<usize> {
     let opened = opens(text)?;
     let inside = text.get(opened..)?;
@@ -93,7 +93,7 @@ pub(crate) fn end_of_block(text: &str) -> Option<usize> {
     ends.find_map(|(at, _)| Some(opened + at + closes(inside.get(at..)?)?))
 }
 
-/// The width of the tag at the start of a text, if it is that of a thinking element.
+/// Returns the length of the tag at the start of a text, if it is that of a thinking element.
 fn element(text: &str, bracket: &str) -> Option<usize> {
     let inside = text.strip_prefix(bracket)?;
     let end = inside.bytes().take(64).position(|byte| byte == b'>')?;

@@ -1,5 +1,5 @@
-//! From JSON Schema 2020-12 to rules. What cannot be checked is refused here, with its path, so that
-//! no call is ever bound against a rule that is silently ignored.
+//! Compiles JSON Schema 2020-12 to rules. Keywords that cannot be checked are refused here, with their path, so
+//! that no rule is ever silently ignored.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ use super::{
 };
 use crate::fold::fold;
 
-/// The schema cannot be bound against.
+/// The schema cannot be used, usually because it has an unsupported keyword or a malformed one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the schema cannot be used at {}: {message}", place(path))]
 pub struct SchemaError {
     /// JSON pointer into the schema.
     pub path: String,
-    /// What is wrong there, and what to do.
+    /// The fault, and how to fix it.
     pub message: String,
 }
 
-/// Where in the schema, for people: the root's pointer is empty and would be overlooked.
+/// Names a place in the schema for people: the root's pointer is empty and would be overlooked.
 fn place(path: &str) -> String {
     match path {
         "" => "its root".to_owned(),
@@ -35,12 +35,12 @@ fn place(path: &str) -> String {
     }
 }
 
-/// A schema may come from somebody else's server: it has bounds like any other input.
+/// Bounds on a schema: it may come from a third party's server, like any other input.
 pub(super) const DEPTH_MAX: usize = 192;
 const RULES_MAX: usize = 20_000;
 
 impl Schema {
-    /// Prepares a schema.
+    /// Compiles a schema.
     pub(crate) fn compile(document: &Value) -> Result<Self, SchemaError> {
         let mut compiler = Compiler {
             document,
@@ -79,7 +79,7 @@ impl Schema {
         })
     }
 
-    /// A schema that accepts everything, for tools without a declaration.
+    /// Returns a schema that accepts everything, for tools without a declaration.
     pub(crate) fn anything() -> Self {
         Self {
             rules: vec![Rules::default()],
@@ -92,12 +92,12 @@ impl Schema {
     }
 }
 
-/// Who decides about members that are not declared.
+/// Schema that decides about members that are not declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Mode {
     /// This schema itself.
     Own,
-    /// The schema that this one is a part of (`allOf`, or a branch beside declared properties).
+    /// The schema that this one is a part of (`allOf`, or a branch next to declared properties).
     Part,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Compiler<'d> {
     pub(super) document: &'d Value,
     pub(super) rules: Vec<Rules>,
     done: HashMap<(String, Mode), SchemaId>,
-    /// Edges to schemas that apply to the same value; a cycle of them never ends.
+    /// Edges to schemas that apply to the same value; a cycle of them would never end.
     pub(super) in_place: Vec<(SchemaId, SchemaId, String)>,
     pub(super) anchors: HashMap<String, String>,
     shown: Vec<Shown>,
@@ -146,7 +146,7 @@ impl<'d> Compiler<'d> {
             Value::Object(object) => object,
             _ => return refuse(path, "a schema is an object, true or false"),
         };
-        // A reference with nothing beside it is the schema it names.
+        // A reference without other keywords is the schema it names.
         if let Some(target) = Self::lone_reference(object, path)? {
             let (value, target) = self.resolve(target, path)?;
             if target == path {
@@ -227,7 +227,7 @@ impl<'d> Compiler<'d> {
         depth: usize,
     ) -> Result<Option<ListRules>> {
         let mut rules = ListRules::default();
-        // A list under `items` is how drafts before 2020-12 wrote `prefixItems`.
+        // Drafts before 2020-12 wrote `prefixItems` as a list under `items`.
         let (prefix, prefix_key) = match object.get("prefixItems") {
             Some(prefix) => (Some(prefix), "prefixItems"),
             None => (
@@ -401,7 +401,7 @@ impl<'d> Compiler<'d> {
         Ok(())
     }
 
-    /// Schemas that apply to the same value, and who of them knows which members.
+    /// Compiles the schemas that apply to the same value, and records which members each of them knows.
     fn compose(
         &mut self,
         rules: &mut Rules,
@@ -412,7 +412,7 @@ impl<'d> Compiler<'d> {
         id: SchemaId,
     ) -> Result<()> {
         let declares = object.contains_key("properties");
-        // Branches decide for themselves about unknown members only where nothing stands beside them.
+        // Branches decide about unknown members themselves only if no properties are declared next to them.
         let branch = if declares { Mode::Part } else { mode };
         let many = |key: &str| match object.get(key) {
             None => Ok(&[][..]),
@@ -461,8 +461,8 @@ impl<'d> Compiler<'d> {
         Ok(())
     }
 
-    /// Collects the members that the schemas beside this one declare for the same object, so that
-    /// an undeclared one is undeclared everywhere.
+    /// Collects the members that other schemas declare for the same object, so that a member is undeclared only
+    /// if all of them lack it.
     fn close(&self, rules: &mut Rules, mode: Mode, declares: bool) {
         let mut beside: Vec<SchemaId> = rules.all_of.clone();
         if declares {

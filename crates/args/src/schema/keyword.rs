@@ -1,4 +1,4 @@
-//! The keywords of one schema object that need no other schema.
+//! Keywords of one schema object that need no other schema.
 
 use countersign_contract::ValueKind;
 use countersign_contract::parameter::{OnOptionalError, Sensitivity};
@@ -20,8 +20,8 @@ pub(super) fn refuse<T>(path: &str, message: impl Into<String>) -> Result<T> {
     })
 }
 
-/// Keywords that would change what is valid and that are not implemented: ignoring them would accept
-/// what the author refuses.
+/// Refuses keywords that restrict what is valid and are not implemented: ignoring them would accept values that
+/// the author refuses.
 pub(super) fn refuse_unsupported(object: &Map<String, Value>, path: &str) -> Result<()> {
     for keyword in ["$dynamicRef", "$recursiveRef", "unevaluatedItems"] {
         if object.contains_key(keyword) {
@@ -31,7 +31,7 @@ pub(super) fn refuse_unsupported(object: &Map<String, Value>, path: &str) -> Res
             );
         }
     }
-    // Which branch of a union was taken decides what it has evaluated; that is not followed.
+    // The taken branch of a union decides which members it has evaluated; that is not tracked.
     let branches = ["anyOf", "oneOf", "if", "not", "dependentSchemas"];
     match object.get("unevaluatedProperties") {
         None | Some(Value::Bool(true)) => Ok(()),
@@ -64,7 +64,7 @@ pub(super) fn types(object: &Map<String, Value>, path: &str) -> Result<Types> {
             .try_fold(Types::NEVER, |types, name| Ok(types.with(one(name)?)))?,
         Some(name) => one(name)?,
     };
-    // OpenAPI 3.0's way of saying it; many generators still do.
+    // The notation of OpenAPI 3.0, which many generators still use.
     if object.get("nullable") == Some(&Value::Bool(true)) {
         types = types.with(Types::NULL);
     }
@@ -185,15 +185,15 @@ pub(super) fn text_rules(object: &Map<String, Value>, path: &str) -> Result<Opti
     Ok(any.then_some(rules))
 }
 
-/// A pattern in ECMAScript's syntax. Look-around and back-references are refused: what is left runs
-/// in linear time, whatever the argument.
+/// Compiles a pattern in ECMAScript's syntax. Look-around and back-references are refused: the rest runs in
+/// linear time, whatever the argument.
 pub(super) fn pattern(source: &str, path: &str) -> Result<Pattern> {
     let mut translated = String::with_capacity(source.len());
     let mut characters = source.chars();
     while let Some(character) = characters.next() {
         translated.push(character);
         if character == '\\' {
-            // ECMAScript's classes are ASCII.
+            // ECMAScript's character classes are ASCII.
             match characters.next() {
                 Some('d') => replace_escape(&mut translated, "[0-9]"),
                 Some('D') => replace_escape(&mut translated, "[^0-9]"),
@@ -230,7 +230,8 @@ fn replace_escape(translated: &mut String, class: &str) {
     translated.push_str(class);
 }
 
-/// What a property says about errors in it; a required one cannot be told about, because it cannot be absent.
+/// Reads a property's rule for errors in it. A required property cannot be reported as absent, so the rule is
+/// refused there.
 pub(super) fn on_optional_error(
     property: &Map<String, Value>,
     is_required: bool,
@@ -295,7 +296,7 @@ pub(super) fn count(object: &Map<String, Value>, key: &str, path: &str) -> Resul
     }
 }
 
-/// `2.0` is a count to JSON Schema.
+/// Reads an integral number; `2.0` is one in JSON Schema.
 fn integral(value: &Value) -> Option<u64> {
     Decimal::parse(&value.to_string())?
         .to_integer(20)?
@@ -329,7 +330,7 @@ pub(super) fn map<'d>(
     }
 }
 
-/// A key as a part of a JSON pointer.
+/// Escapes a key for a JSON pointer.
 pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! References inside a schema: where they lead, and that they lead somewhere in the end.
+//! References inside a schema: resolves them and refuses cycles.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::compile::{Compiler, DEPTH_MAX, Result};
 use super::keyword::{escape, refuse};
 
 impl<'d> Compiler<'d> {
-    /// The target of a reference with nothing beside it but annotations.
+    /// Returns the target of a reference that has only annotations beside it.
     pub(super) fn lone_reference(
         object: &'d Map<String, Value>,
         path: &str,
@@ -65,7 +65,7 @@ impl<'d> Compiler<'d> {
         let length = path.len();
         match value {
             Value::Object(object) => {
-                // A schema resource of its own has its own names; all of ours belong to the root.
+                // A nested schema resource has its own names; all of these belong to the root.
                 let named_so =
                     path.ends_with("/properties") || path.ends_with("/patternProperties");
                 if !path.is_empty()
@@ -97,7 +97,7 @@ impl<'d> Compiler<'d> {
         Ok(())
     }
 
-    /// A schema that applies itself to the same value would be checked for ever.
+    /// Refuses a schema that applies itself to the same value: checking it would never end.
     pub(super) fn refuse_cycles(&self) -> Result<()> {
         let mut state = vec![0_u8; self.rules.len()];
         let mut edges: HashMap<SchemaId, Vec<(SchemaId, &str)>> = HashMap::new();

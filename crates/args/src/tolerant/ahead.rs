@@ -1,13 +1,13 @@
-//! Looking ahead from a quote: does it close the text, or does it stand inside it? Only what follows
-//! can tell, within a window that [`Limits`](crate::Limits) sets.
+//! Look-ahead from a quote: it closes the string, or stands inside it. Only the text behind it can tell, within
+//! a window that [`Limits`](crate::Limits) set.
 
 use super::quote::{Place, Quote, Style};
 use super::{Closer, Reader};
 use crate::fault::Fault;
 
 impl Reader<'_, '_, '_> {
-    /// Whether a quote that ends before `behind` closes the text: only if what follows is
-    /// structure for this place.
+    /// True if a quote that ends before `behind` closes the string: only if structure that fits this place
+    /// follows.
     pub(super) fn closes(&mut self, behind: usize, place: Place, mark: usize) -> bool {
         self.lookaheads += 1;
         let next = self.skip_filler(behind);
@@ -53,7 +53,7 @@ impl Reader<'_, '_, '_> {
         match byte {
             b':' => true,
             b'=' => self.in_parentheses() || self.byte_at(next + 1) == b'>',
-            // The colon is missing: only behind a space, and where the name is declared to the letter.
+            // The colon is missing: only behind a space, and if the name is declared exactly.
             _ if next == behind => false,
             _ if self.is_colon_in_quotes(next) => false,
             _ => {
@@ -65,7 +65,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// `":`, the end of another key.
+    /// True for `":`, the end of another key.
     fn is_colon_in_quotes(&mut self, at: usize) -> bool {
         Quote::at(self.rest(at)).is_some_and(|quote| {
             let inside = self.skip_filler(at + quote.width);
@@ -73,9 +73,9 @@ impl Reader<'_, '_, '_> {
         })
     }
 
-    /// Whether a brace right behind a quote ends the object. Not where another quote follows that
-    /// opens no member, nor where the text goes on to a quote with a declared member behind it:
-    /// then the brace belongs to the text.
+    /// True if a brace right behind a quote ends the object. It does not if another quote follows that opens no
+    /// member, or if the text goes on to a quote with a declared member behind it: then the brace belongs to
+    /// the string.
     fn brace_ends(&mut self, brace: usize) -> bool {
         let next = self.skip_filler(brace + 1);
         match Quote::at(self.rest(next)) {
@@ -110,7 +110,7 @@ impl Reader<'_, '_, '_> {
         true
     }
 
-    /// The first byte behind filler and commas that stand there once too often.
+    /// Returns the first byte behind filler and surplus commas.
     fn skip_commas(&mut self, at: usize) -> usize {
         let mut at = self.skip_filler(at);
         for _ in 0..4 {
@@ -122,8 +122,8 @@ impl Reader<'_, '_, '_> {
         at
     }
 
-    /// Whether a quoted text that can only be an item of a list stands here: what is before it would
-    /// then be one too, and the bracket is missing.
+    /// True if a quoted string that can only be an item of a list stands here: then the string before it is an
+    /// item too, and the bracket is missing.
     fn is_item_at(&mut self, at: usize) -> bool {
         let Some(quote) = Quote::at(self.rest(at)) else {
             return false;
@@ -143,7 +143,7 @@ impl Reader<'_, '_, '_> {
         false
     }
 
-    /// Whether nothing but the end of the container follows.
+    /// True if only the end of the container follows.
     fn container_ends(&mut self, at: usize) -> bool {
         match self.byte_at(at) {
             b'}' | b']' => true,
@@ -152,7 +152,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Whether an item of a list starts here.
+    /// True if an item of a list starts here.
     fn item_follows(&mut self, at: usize) -> bool {
         match self.byte_at(at) {
             b'{' | b'[' | b'-' | b'+' | b'.' | b'0'..=b'9' => return true,
@@ -170,8 +170,7 @@ impl Reader<'_, '_, '_> {
         end.is_some_and(|end| end > 0 && matches!(window.get(end), Some(b',' | b']')))
     }
 
-    /// Whether the next item starts here although no comma does: a quote, or a number and the end of
-    /// an item.
+    /// True if the next item starts here without a comma: a quote, or a number and the end of an item.
     fn item_without_comma(&mut self, at: usize) -> bool {
         if Quote::at(self.rest(at)).is_some() {
             return true;

@@ -1,4 +1,4 @@
-//! Values without quotes: literals, numbers in any spelling, and texts whose quotes are missing.
+//! Values without quotes: literals, numbers in any spelling, and strings whose quotes are missing.
 
 use countersign_contract::IssueCode;
 
@@ -8,11 +8,11 @@ use crate::fault::Fault;
 use crate::number;
 use crate::tree::{Kind, NodeId, Str};
 
-/// How many pieces of a string with commas are looked at.
+/// Maximum number of pieces that are checked of a string with commas.
 const PIECES_MAX: usize = 32;
 
 impl Reader<'_, '_, '_> {
-    /// A value without an opening quote; none where nothing stands here.
+    /// Reads a value without an opening quote; `None` if no value stands here.
     pub(super) fn bare_value(&mut self) -> Result<Option<NodeId>, NoRead> {
         let place = self.value_place();
         self.skip_prefix();
@@ -23,7 +23,7 @@ impl Reader<'_, '_, '_> {
         let (end, closing) = self.bare_end(place);
         let token = self.slice(start, end).trim();
         self.at = end + closing;
-        // A quote that ends here has lost its partner, and with it nobody knows how many bytes.
+        // A closing quote without its opening one: an unknown number of bytes was lost.
         if closing > 0 || (place != Place::Whole && self.is_entangled(token, place)) {
             self.breaks(start, Fault::Quotes);
         }
@@ -33,7 +33,7 @@ impl Reader<'_, '_, '_> {
         self.classify(token, start).map(Some)
     }
 
-    /// Whether a bare text holds what cannot be part of one: a quote, an entity, or the next member.
+    /// True if a bare string contains what cannot be part of one: a quote, an entity, or the next member.
     fn is_entangled(&mut self, token: &str, place: Place) -> bool {
         let quoted = token.char_indices().any(|(at, c)| match c {
             '"' | '`' => true,
@@ -65,8 +65,8 @@ impl Reader<'_, '_, '_> {
         quoted || member || swallowed || token.contains("&quot;")
     }
 
-    /// What may stand before a quote without meaning anything: a second colon, or Python's prefix
-    /// of a raw or byte string.
+    /// Skips what may stand before a quote without a meaning: a second colon, or Python's prefix of a raw or
+    /// byte string.
     fn skip_prefix(&mut self) {
         let start = self.at;
         let meaningless = matches!(
@@ -83,7 +83,7 @@ impl Reader<'_, '_, '_> {
         if colon {
             return;
         }
-        // In a raw or byte string a backslash is not JSON's.
+        // In a raw or byte string a backslash is not an escape of JSON.
         let rest = self.slice(self.at, self.bytes.len());
         let content = rest.get(1..).unwrap_or_default().split(['"', '\'']).next();
         if content.is_some_and(|content| content.contains('\\')) {
@@ -111,7 +111,7 @@ impl Reader<'_, '_, '_> {
         if token.len() <= self.limits.number_digits_max
             && let Some(json) = number::from_token(token)
         {
-            // `1,000` in a list is two items to JSON and one number to whoever wrote it.
+            // `1,000` in a list is two items in JSON and one number to its author.
             let before = self.slice(0, start).trim_end();
             let close = before.len() == start && before.ends_with(',');
             let grouped = close || before.ends_with(|c: char| c.is_ascii_digit());
@@ -132,7 +132,7 @@ impl Reader<'_, '_, '_> {
             if token.ends_with("...") || token.ends_with('…') {
                 return Err(NoRead::Elided);
             }
-            // Inside a call a name is a variable, and nobody knows its value.
+            // Inside a call a name is a variable, whose value is unknown.
             if self.call || !word::is_text(token) || self.byte() == b'\\' {
                 self.breaks(start, Fault::Bare);
             }
@@ -143,7 +143,7 @@ impl Reader<'_, '_, '_> {
         self.push(Kind::Text, text, start)
     }
 
-    /// Where a bare value ends, and how wide the closing quote is that ends it.
+    /// Returns the end of a bare value, and the width of the closing quote that ends it.
     fn bare_end(&mut self, place: Place) -> (usize, usize) {
         if place == Place::Whole {
             return (self.bytes.len(), 0);
@@ -194,7 +194,7 @@ impl Reader<'_, '_, '_> {
                 && let Some(quote) = Quote::at(self.rest(end))
                 && end > start
             {
-                // The quote of the next key, where only the comma is missing.
+                // The quote of the next key, if only the comma is missing.
                 let spaced = self.byte_at(end - 1).is_ascii_whitespace();
                 if place == Place::Member && spaced && self.quoted_key_at(end).is_some() {
                     return (end, 0);
@@ -209,7 +209,7 @@ impl Reader<'_, '_, '_> {
         (end, 0)
     }
 
-    /// Whether what was read so far is a number or a literal: nothing may be added to it.
+    /// True if the part that was read is a number or a literal: nothing may be added to it.
     fn is_whole_token(&self, start: usize, end: usize) -> bool {
         let token = self.slice(start, end).trim();
         token.len() <= self.limits.number_digits_max
@@ -217,12 +217,12 @@ impl Reader<'_, '_, '_> {
                 || number::from_token(token).is_some())
     }
 
-    /// Whether the white space here ends a number in a list whose commas are missing.
+    /// True if the white space here ends a number in a list whose commas are missing.
     fn word_ends_item(&mut self, place: Place, start: usize, end: usize) -> bool {
         if place != Place::Item || !self.byte_at(end).is_ascii_whitespace() {
             return false;
         }
-        // Further white space changes nothing about the answer.
+        // Further white space does not change the answer.
         if end > start && self.byte_at(end - 1).is_ascii_whitespace() {
             return false;
         }

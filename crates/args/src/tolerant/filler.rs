@@ -1,15 +1,14 @@
-//! What stands between tokens: white space, comments, and white space that was escaped once too
-//! often.
+//! Filler between tokens: white space, comments, and white space that was escaped once too often.
 
 use countersign_contract::IssueCode;
 
 use super::Reader;
 use crate::fault::Fault;
 
-/// How far a comment is followed when looking ahead; a longer one hides what follows.
+/// Maximum length of a comment that a look-ahead follows; a longer one hides what follows.
 const COMMENT_LOOKAHEAD: usize = 256;
 
-/// The last run of white space that was looked over, so that no run is walked twice.
+/// The last run of white space that was scanned, so that no run is scanned twice.
 #[derive(Debug, Default)]
 pub(super) struct WhiteCache {
     start: usize,
@@ -17,7 +16,7 @@ pub(super) struct WhiteCache {
 }
 
 impl Reader<'_, '_, '_> {
-    /// Moves over filler before a value: there a `#` or `//` without a space behind it is one.
+    /// Skips filler before a value: there a `#` or `//` without a space behind it is a part of the value.
     pub(super) fn value_filler(&mut self) {
         self.at = self.skip_white(self.at);
         let value = match self.rest(self.at) {
@@ -29,7 +28,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Moves over filler, and logs what is not plain white space.
+    /// Skips filler, and logs everything but plain white space.
     pub(super) fn filler(&mut self) {
         self.commented = false;
         if self.byte() == b' ' {
@@ -60,7 +59,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// The first byte at or behind `at` that is no filler; looks ahead without moving.
+    /// Returns the first byte at or behind `at` that is not filler; looks ahead without moving.
     pub(super) fn skip_filler(&mut self, at: usize) -> usize {
         let mut at = at + usize::from(self.byte_at(at) == b' ');
         if !is_filler(self.byte_at(at)) {
@@ -102,7 +101,7 @@ impl Reader<'_, '_, '_> {
         end
     }
 
-    /// White space beyond ASCII, the byte order mark and zero-width spaces included.
+    /// Returns the length of white space beyond ASCII, including the byte order mark and zero-width spaces.
     fn wide_white(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         match rest.chars().next() {
@@ -113,16 +112,16 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// `\n`, `\r` or `\t` written as two characters outside a string.
+    /// Recognizes `\n`, `\r` or `\t` written as two characters outside a string.
     fn escaped_white(&self, at: usize) -> Option<usize> {
         let escape =
             self.byte_at(at) == b'\\' && matches!(self.byte_at(at + 1), b'n' | b'r' | b't');
         escape.then_some(2)
     }
 
-    /// Where the comment that starts here ends.
+    /// Returns the end of the comment that starts here.
     pub(super) fn comment_end(&self, at: usize, most: usize) -> Option<usize> {
-        // Right behind a value it may be the rest of that.
+        // Right behind a value it may be the rest of that value.
         let before = at
             .checked_sub(1)
             .map_or(b' ', |before| self.byte_at(before));
@@ -145,14 +144,14 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// `...` or `…`, with which models leave something out.
+    /// True for `...` or `…`, with which models leave something out.
     pub(super) fn is_ellipsis(&self) -> bool {
         let rest = self.rest(self.at);
         rest.starts_with(b"...") || rest.starts_with("…".as_bytes())
     }
 }
 
-/// Whether a byte can start filler; most tokens follow each other with a single space or nothing.
+/// True if a byte can start filler; most tokens follow each other with a single space or nothing.
 const fn is_filler(byte: u8) -> bool {
     matches!(
         byte,

@@ -1,4 +1,4 @@
-//! Keys: quoted, bare, or only looked ahead for; and what the schema knows of them.
+//! Keys: quoted, bare, or only looked ahead for; and their declarations in the schema.
 
 use countersign_contract::IssueCode;
 
@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::schema::{Additional, SchemaId};
 use crate::tree::Str;
 
-/// The longest bare key; anything longer is prose.
+/// Maximum length of a bare key; anything longer is prose.
 const BARE_KEY_MAX: usize = 128;
 
 /// Names under which models wrap the arguments once more.
@@ -27,7 +27,7 @@ pub(crate) const WRAPPERS: [&str; 12] = [
     "properties",
 ];
 
-/// What may stand beside wrapped arguments: the rest of a provider's call object.
+/// Members that may stand beside wrapped arguments: the rest of a provider's call object.
 pub(crate) const CALL_MEMBERS: [&str; 12] = [
     "name",
     "type",
@@ -44,7 +44,7 @@ pub(crate) const CALL_MEMBERS: [&str; 12] = [
 ];
 
 impl<'s> Reader<'_, '_, 's> {
-    /// A key, or the end of the object, stands here.
+    /// Reads a key, or the end of the object.
     pub(super) fn key(&mut self) -> Result<Step, NoRead> {
         self.filler();
         let call = self
@@ -90,8 +90,8 @@ impl<'s> Reader<'_, '_, 's> {
         Ok(Step::Value(key))
     }
 
-    /// Beside a string without quotes all keys of an object, or all items of a list, are written alike:
-    /// otherwise one may be a part of that string.
+    /// Checks that the keys of an object, or the items of a list, next to a string without quotes are all
+    /// written alike: otherwise one may be a part of that string.
     pub(super) fn check_style(&mut self, at: usize, quote: Option<Quote>) {
         let Some(frame) = self.stack.last_mut() else {
             return;
@@ -122,7 +122,7 @@ impl<'s> Reader<'_, '_, 's> {
                 .is_some_and(|frame| self.tree.node(frame.node).count == 0)
     }
 
-    /// A key without quotes.
+    /// Reads a key without quotes.
     fn bare_key(&mut self, call: bool) -> Option<Str> {
         let start = self.at;
         let mut end = start;
@@ -150,7 +150,7 @@ impl<'s> Reader<'_, '_, 's> {
         if key.is_empty() {
             return None;
         }
-        // A quote has lost its partner here, or something else its place.
+        // A quote has lost its partner here, or something else is misplaced.
         let odd = ['"', '\'', '`', '\\', '“', '”', '<', '>', ' ', '\t'];
         if key.contains(odd) || key.starts_with(['-', '.', '/', '*', '#']) {
             self.breaks(start, Fault::Quotes);
@@ -161,7 +161,7 @@ impl<'s> Reader<'_, '_, 's> {
         Some(self.tree.intern(key))
     }
 
-    /// The key of a member that starts here, if a quoted key and its colon stand here.
+    /// Returns the key of a member that starts here, if a quoted key and its colon stand here.
     pub(super) fn quoted_key_at(&mut self, at: usize) -> Option<&'s str> {
         let quote = Quote::at(self.rest(at))?;
         let start = at + quote.width;
@@ -187,7 +187,7 @@ impl<'s> Reader<'_, '_, 's> {
         self.rest(at).starts_with(b"=>")
     }
 
-    /// The key of a member that starts here without quotes: a word and a colon.
+    /// Returns the key of a member that starts here without quotes: a word and a colon.
     pub(super) fn bare_key_at(&mut self, at: usize) -> Option<&'s str> {
         let rest = self.rest(at);
         let window = self.limits.lookahead_bytes_max.min(rest.len());
@@ -215,8 +215,8 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// Whether a member starts here: behind a comma any key is one, also a misspelt one, which is
-    /// then refused by its name; without a comma it must be declared.
+    /// True if a member starts here. Behind a comma any key counts, even a misspelt one, which is then refused
+    /// by its name; without a comma it must be declared.
     pub(super) fn member_follows(&mut self, at: usize, comma: bool) -> bool {
         let schema = self.stack.last().and_then(|frame| frame.schema);
         match self.quoted_key_at(at).or_else(|| self.bare_key_at(at)) {
@@ -225,7 +225,7 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// Whether a quoted key starts here and the text ends inside it, or right behind it.
+    /// True if a quoted key starts here and the text ends inside it, or right behind it.
     fn key_breaks_off(&mut self, at: usize) -> bool {
         let Some(quote) = Quote::at(self.rest(at)) else {
             return false;
@@ -239,8 +239,7 @@ impl<'s> Reader<'_, '_, 's> {
         closing.is_none_or(|behind| self.skip_filler(behind) >= self.bytes.len())
     }
 
-    /// Whether the object that is being read declares this name. An object that declares nothing
-    /// may have any.
+    /// True if the object that is being read declares this name. An object that declares nothing may have any.
     pub(super) fn declares(&self, schema: Option<SchemaId>, key: &str) -> bool {
         schema.is_none_or(|id| match self.declared(id, key) {
             Declared::Yes | Declared::Open => true,
@@ -248,14 +247,15 @@ impl<'s> Reader<'_, '_, 's> {
         })
     }
 
-    /// Whether a name without a place may belong to an object: it declares the name, or none at all.
+    /// True if a name without a place may belong to an object: the object declares the name, or declares
+    /// nothing.
     pub(super) fn may_belong(&self, schema: Option<SchemaId>, key: &str) -> bool {
         schema.is_none_or(|id| {
             self.declares_by_name(id, key) || self.schema.rules(id).object.is_none()
         })
     }
 
-    /// Whether a schema has a property of this name, in any spelling.
+    /// True if a schema has a property of this name, in any spelling.
     pub(super) fn declares_by_name(&self, id: SchemaId, key: &str) -> bool {
         matches!(self.declared(id, key), Declared::Yes)
     }
@@ -289,14 +289,14 @@ impl<'s> Reader<'_, '_, 's> {
         answer
     }
 
-    /// The schema of the value under a key, or of the next item.
+    /// Returns the schema of the value under a key, or of the next item.
     pub(super) fn child_schema(&self, key: Str) -> Option<SchemaId> {
         let frame = self.stack.last()?;
         let id = frame.schema?;
         if frame.closer.is_list() {
             let index = self.tree.node(frame.node).count as usize;
             return match self.item_schema(id, index) {
-                // The one object in a list at the root.
+                // The only object in a list at the root.
                 None if self.stack.len() == 1 => Some(id),
                 item => item,
             };
@@ -340,18 +340,18 @@ impl<'s> Reader<'_, '_, 's> {
     }
 }
 
-/// The spellings of the members of one object so far.
+/// Spellings of the members of one object so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Styles {
     pub(super) quoted: bool,
     pub(super) unquoted: bool,
-    /// The quote of the last key.
+    /// Quote of the last key.
     quote: Option<Quote>,
     /// True if a member is a string without quotes.
     pub(super) bare_text: bool,
 }
 
-/// What a schema says about a name.
+/// Declaration of a name by a schema.
 enum Declared {
     Yes,
     No,

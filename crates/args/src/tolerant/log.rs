@@ -1,22 +1,22 @@
-//! Which liberties the reader took, how often, and where first.
+//! The log of syntax repairs: each kind with its count and its first place.
 
 use countersign_contract::IssueCode;
 
 use crate::tree::Span;
 
-/// One kind of liberty.
+/// One kind of repair.
 #[derive(Debug, Clone)]
 pub(crate) struct SyntaxEvent {
     pub(crate) code: IssueCode,
     pub(crate) count: u32,
-    /// Of the first.
+    /// Range of the first repair.
     pub(crate) span: Span,
-    /// Of the first.
+    /// Path of the first repair.
     pub(crate) path: String,
 }
 
-/// The liberties taken so far, one entry a kind: a document in single quotes is one remark, not one
-/// for each of its strings.
+/// Repairs so far, one entry for each kind: a document in single quotes is one issue, not one for each of its
+/// strings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SyntaxLog {
     events: Vec<SyntaxEvent>,
@@ -42,7 +42,7 @@ impl SyntaxLog {
         }
     }
 
-    /// Notes a liberty about the text as a whole.
+    /// Logs a repair of the text as a whole.
     pub(crate) fn whole(&mut self, code: IssueCode, span: Span) {
         if self.is_new(code) {
             self.first(code, span, String::new());
@@ -55,7 +55,7 @@ impl SyntaxLog {
         &self.events
     }
 
-    /// Takes over what another log has.
+    /// Adds the entries of another log.
     pub(crate) fn merge(&mut self, other: Self) {
         for event in other.events {
             match self

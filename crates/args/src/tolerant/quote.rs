@@ -1,5 +1,5 @@
-//! Quoted texts. The one hard question about them, whether a quote closes the text or stands inside
-//! it, is answered in `ahead`.
+//! Quoted strings. The one hard question, whether a quote closes the string or stands inside it, is answered in
+//! `ahead`.
 
 use countersign_contract::IssueCode;
 
@@ -12,7 +12,7 @@ use crate::tree::{Kind, NodeId, Str};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quote {
     pub(super) style: Style,
-    /// How many bytes it takes.
+    /// Width in bytes.
     pub(super) width: usize,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Style {
 }
 
 impl Quote {
-    /// The opening quote at the start of `rest`.
+    /// Returns the opening quote at the start of `rest`.
     pub(super) fn at(rest: &[u8]) -> Option<Self> {
         let (style, width) = match rest {
             [b'"', b'"', b'"', ..] => (Style::TripleDouble, 3),
@@ -61,7 +61,7 @@ impl Quote {
         Some(Self { style, width })
     }
 
-    /// How wide the quote at the start of `rest` is, if it can close this one.
+    /// Returns the width of the quote at the start of `rest`, if it can close this one.
     pub(super) fn closing_at(self, rest: &[u8]) -> Option<usize> {
         match (self.style, rest) {
             (Style::Double, [b'"', ..])
@@ -80,7 +80,7 @@ impl Quote {
         }
     }
 
-    /// Whether a byte can start a closing quote or needs any other look.
+    /// True if a byte can start a closing quote or needs another check.
     fn stops_at(self, byte: u8) -> bool {
         byte == b'\\'
             || byte < 0x20
@@ -96,7 +96,7 @@ impl Quote {
     }
 }
 
-/// Where a quoted text stands; what may follow it depends on that.
+/// Place of a quoted string, which decides what may follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Key,
@@ -111,7 +111,7 @@ impl Reader<'_, '_, '_> {
         Quote::at(self.rest(self.at))
     }
 
-    /// Where a value stands now.
+    /// Returns the place of the current value.
     pub(super) fn value_place(&self) -> Place {
         match self.stack.last() {
             None => Place::Whole,
@@ -126,13 +126,13 @@ impl Reader<'_, '_, '_> {
         self.push(Kind::Text, text, start).map(Some)
     }
 
-    /// A quoted key; none where the text ends inside it.
+    /// Reads a quoted key; `None` if the text ends inside it.
     pub(super) fn quoted_key(&mut self, quote: Quote) -> Option<Str> {
         let (key, closed) = self.quoted(quote, Place::Key);
         closed.then_some(key)
     }
 
-    /// Reads a quoted text into the side buffer; also says whether it was closed.
+    /// Reads a quoted string into the side buffer. Also returns true if it was closed.
     fn quoted(&mut self, quote: Quote, place: Place) -> (Str, bool) {
         let opened = self.at;
         if quote.style != Style::Double {
@@ -158,7 +158,7 @@ impl Reader<'_, '_, '_> {
                 self.at = self.bytes.len();
             }
             if self.at_end() {
-                // The document has its end, so the quote that is missing was not cut off.
+                // The document has its end, so the missing quote was not cut off.
                 if inner.broken && self.text.trim_end().ends_with(['}', ']', '`', '>']) {
                     self.breaks(opened, Fault::Quotes);
                 }
@@ -173,9 +173,9 @@ impl Reader<'_, '_, '_> {
                     self.at += width;
                     self.check_string(opened, quote, place, mark);
                     let paired = inner.are_closed() && !self.is_quoted_twice(&inner, quote, mark);
-                    // Whoever escapes one quote of a string escapes all.
+                    // An author who escapes one quote of a string escapes all of them.
                     let paired = paired && !(inner.any && self.escapes.quoted);
-                    // Nothing but a colon can stand behind a key, so no quote stands inside one.
+                    // Only a colon can follow a key, so a key contains no quote.
                     if !closes || !paired {
                         self.breaks(opened, Fault::Quotes);
                     }
@@ -205,7 +205,7 @@ impl Reader<'_, '_, '_> {
         self.take(width);
     }
 
-    /// What a whole string must not have.
+    /// Checks a complete string for signs of a wrong end.
     fn check_string(&mut self, opened: usize, quote: Quote, place: Place, mark: usize) {
         self.check_escapes(opened, mark);
         self.check_partner(opened, quote, place);
@@ -223,8 +223,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// The text ended inside a quote. Closers at its end that fit what is open are not part of the
-    /// text: `{"a": "b}` arrived with `b`.
+    /// Removes closers from a string that the text ended in, if they fit the open containers: `{"a": "b}`
+    /// arrived with `b`.
     fn leave_closers(&mut self, mark: usize) {
         let text = self.tree.side().get(mark..).unwrap_or_default();
         let mut kept = text.trim_end();
@@ -245,8 +245,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A text with an escape that JSON does not have and one that is decoded is a path, a regular
-    /// expression or a formula: which of the two was meant is a guess.
+    /// Refuses a string that has both an escape that JSON does not have and one that is decoded: it is a path,
+    /// a regular expression or a formula, and the meaning of the escapes would be a guess.
     fn check_escapes(&mut self, opened: usize, mark: usize) {
         let Escapes { kept, foreign, .. } = self.escapes;
         if !kept {
@@ -263,14 +263,14 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A text in other quotes that holds `", "key":` of a declared key was closed there by the wrong
-    /// quote.
+    /// Refuses a string in other quotes that contains `", "key":` of a declared key: it was closed there by the
+    /// wrong quote.
     fn check_partner(&mut self, opened: usize, quote: Quote, place: Place) {
         if place != Place::Member || quote.style == Style::Double {
             return;
         }
         let text = self.slice(opened, self.at);
-        // Quotes that pair belong to a document inside the text.
+        // Quotes in pairs belong to a document inside the string.
         if text.matches('"').count().is_multiple_of(2) {
             return;
         }
@@ -288,7 +288,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Whether a text has the same quotes inside its quotes: `""text""`.
+    /// True if a string has the same quotes inside its quotes: `""text""`.
     fn is_quoted_twice(&mut self, inner: &Pairs, quote: Quote, mark: usize) -> bool {
         if !inner.any {
             return false;
@@ -303,7 +303,7 @@ impl Reader<'_, '_, '_> {
             && last.is_some_and(|last| quote.closing_at(last).is_some())
     }
 
-    /// Copies so many bytes as they are.
+    /// Copies this many bytes as they are.
     fn take(&mut self, width: usize) {
         let piece = self.slice(self.at, self.at + width);
         self.tree.side().push_str(piece);
@@ -315,8 +315,8 @@ impl Reader<'_, '_, '_> {
         rest.chars().next().map_or(1, char::len_utf8)
     }
 
-    /// An escape. One of another language is decoded where the string is written in it; any other that
-    /// JSON does not have keeps its backslash, unless it would mean something else there.
+    /// Reads an escape. One of another language is decoded if the string is written in that language; any other
+    /// that JSON does not have keeps its backslash, unless it would have another meaning there.
     fn escape(&mut self, quote: Quote) {
         let rest = self.rest(self.at);
         self.escapes.quoted |= quote
@@ -328,7 +328,7 @@ impl Reader<'_, '_, '_> {
             return;
         }
         if let Some((character, width)) = escape::decode_foreign(rest) {
-            // JSON does not know it, so in JSON it may as well be meant as it stands.
+            // JSON does not have this escape, so in JSON it may be meant literally.
             if !self.single_quoted {
                 self.breaks(self.at, Fault::Escape);
             }
@@ -345,7 +345,7 @@ impl Reader<'_, '_, '_> {
         if unclear {
             self.breaks(self.at, Fault::Escape);
         }
-        // Other languages escape every quote; only the style of this text makes that a fault.
+        // Other languages escape every quote; only the style of this string makes that a fault.
         let quoted = Quote::at(self.rest(self.at + 1)).is_some();
         if !quoted || quote.style == Style::Double {
             self.note(IssueCode::EscapeRepaired, self.at, self.at + 1);
@@ -357,10 +357,10 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// The escapes of one string that JSON does not have.
+/// Escapes of one string that JSON does not have.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Escapes {
-    /// True if one was kept as it stands.
+    /// True if one was kept literally.
     kept: bool,
     /// True if one of another language was decoded.
     foreign: bool,
@@ -368,8 +368,8 @@ pub(super) struct Escapes {
     quoted: bool,
 }
 
-/// Quotes inside a text: they must open and close in turn, as a person would set them. Any other
-/// order means that one of them was meant to end the text.
+/// Quotes inside a string: they must open and close in turn, as in prose. Any other order means that one of
+/// them was meant to end the string.
 #[derive(Debug, Default)]
 struct Pairs {
     any: bool,
@@ -378,7 +378,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Adds the quote between these two parts of the text.
+    /// Adds the quote between these two parts of the string.
     fn add(&mut self, inside: &str, behind: &str, quote: Quote, bare_keys: bool) {
         let (before, after) = (inside.chars().next_back(), behind.chars().next());
         let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
@@ -402,8 +402,8 @@ impl Pairs {
     }
 }
 
-/// True if the quote between these two parts of a text may be one of JSON's own: it touches the first
-/// quote, a bracket or a colon, stands in a list of quotes, or was escaped twice.
+/// True if the quote between these two parts of a string may be one of JSON's own: it touches the first quote,
+/// a bracket or a colon, stands in a list of quotes, or was escaped twice.
 fn is_structure(inside: &str, behind: &str, quote: Quote) -> bool {
     let before = inside.trim_end().chars().next_back();
     let behind = behind.trim_start();
@@ -411,8 +411,7 @@ fn is_structure(inside: &str, behind: &str, quote: Quote) -> bool {
         quote.closing_at(next.trim_start().as_bytes()).is_some()
             || next.starts_with(|c: char| !c.is_whitespace())
     });
-    // Two quotes side by side are the end of one string and the start of the next, unless the second
-    // ends the text.
+    // Two adjacent quotes are the end of one string and the start of the next, unless the second ends the text.
     let doubled = quote.closing_at(behind.as_bytes()).is_some_and(|width| {
         let next = behind.get(width..).unwrap_or_default().trim_start();
         !(next.is_empty() || next.starts_with([',', '}', ']', ')', ';']))

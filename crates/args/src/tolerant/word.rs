@@ -1,4 +1,4 @@
-//! Strings without quotes: words, paths, addresses and colours. Whatever looks like code is none.
+//! Strings without quotes: words, paths, addresses and colours. Anything that looks like code is not one.
 
 /// Endings of file and host names. In any other `a.b` the point may select a member of an object.
 const ENDINGS: [&str; 72] = [
@@ -15,7 +15,7 @@ const NOT_NUMBERS: [&str; 6] = ["nan", "inf", "infinity", "infinite", "nat", "n/
 
 /// True if a token without quotes can be meant as a string.
 pub(super) fn is_text(token: &str) -> bool {
-    // JavaScript writes `[object Object]` for what it cannot write.
+    // JavaScript prints `[object Object]` for an object.
     if token.contains(['\n', '\r']) || is_no_number(token) || token.starts_with("object ") {
         return false;
     }
@@ -29,7 +29,7 @@ pub(super) fn is_text(token: &str) -> bool {
     is_words(token) && !selects_a_member(token)
 }
 
-/// `NaN` and its like, with or without a sign.
+/// True for `NaN` and similar words, with or without a sign.
 fn is_no_number(token: &str) -> bool {
     let unsigned = token.trim_start_matches(['-', '+']);
     NOT_NUMBERS
@@ -37,7 +37,7 @@ fn is_no_number(token: &str) -> bool {
         .any(|word| unsigned.eq_ignore_ascii_case(word))
 }
 
-/// An absolute URI, without spaces and without what must be encoded in one.
+/// True for an absolute URI without spaces and without characters that must be encoded.
 fn is_address(token: &str) -> bool {
     let Some((scheme, rest)) = token.split_once("://") else {
         return false;
@@ -50,7 +50,7 @@ fn is_address(token: &str) -> bool {
         && rest.chars().all(|c| is_word(c, "._-~:/?#@!&'*+,;=%"))
 }
 
-/// `C:\…`, `\\server\…` or `.\…`: without quotes a backslash is no escape, so none stands there twice.
+/// True for `C:\…`, `\\server\…` or `.\…`: without quotes a backslash is not an escape, so none is doubled.
 fn is_windows_path(token: &str) -> bool {
     let path = match token.as_bytes() {
         [drive, b':', b'\\', ..] if drive.is_ascii_alphabetic() => token.get(2..),
@@ -65,7 +65,7 @@ fn is_word(c: char, punctuation: &str) -> bool {
     c.is_alphanumeric() || punctuation.contains(c) || (!c.is_ascii() && !is_odd(c))
 }
 
-/// Punctuation beyond ASCII that may be structure: full-width forms, quotes and ellipses.
+/// True for punctuation beyond ASCII that may be structure: full-width forms, quotes and ellipses.
 fn is_odd(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
@@ -76,7 +76,7 @@ fn is_odd(c: char) -> bool {
         )
 }
 
-/// Words with the punctuation of running text, and nothing that is an operator.
+/// True for words with the punctuation of running text, without operators.
 fn is_words(token: &str) -> bool {
     let letters = token.chars().any(char::is_alphabetic);
     let mut before = None;
@@ -111,8 +111,8 @@ fn is_words(token: &str) -> bool {
     !token.ends_with("...") && !token.starts_with(',') && !token.ends_with(',')
 }
 
-/// `process.env.HOME`, `Status.OPEN`, `user.name`: identifiers with points between them that are no
-/// name of a file or a host.
+/// True for `process.env.HOME`, `Status.OPEN`, `user.name`: identifiers joined by points that are not the name
+/// of a file or a host.
 fn selects_a_member(token: &str) -> bool {
     let mut parts = token.split('.');
     let is_name = |part: &str| {
@@ -133,7 +133,7 @@ fn selects_a_member(token: &str) -> bool {
 mod tests {
     use super::is_text;
 
-    /// Endings are looked up by eye as well: they stay sorted and lower case.
+    /// The endings stay sorted and in lower case, because people look them up too.
     #[test]
     fn endings_are_sorted() {
         assert!(super::ENDINGS.is_sorted());

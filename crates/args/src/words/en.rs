@@ -1,11 +1,11 @@
-//! What the binder says, in English.
+//! The binder's messages in English.
 
 use countersign_contract::IssueCode;
 
 countersign_contract::messages! {
     /// A phrase of an issue: what was expected, what came, what to send, or the message around them.
     pub(crate) enum Say {
-        // What is expected, and what came.
+        // Expected and actual values.
         AnyValue => "any value",
         NoValue => "nothing",
         Text => "a string",
@@ -61,7 +61,7 @@ countersign_contract::messages! {
         CallInCall => "a call inside a call",
         DifferentDocuments => "a list of different documents",
 
-        // What to send instead.
+        // Suggestions: what to send instead.
         DidYouMean { name } => "did you mean {name:?}?",
         Send { what } => "send {what}",
         SendMember { name } => "send {name:?}",
@@ -109,7 +109,7 @@ countersign_contract::messages! {
     }
 }
 
-/// One sentence a code. The seeds' own words stand where they have any.
+/// Returns the sentence of a code. Codes that come from a seed project keep that project's wording.
 pub(super) const fn sentence(code: IssueCode) -> &'static str {
     match code {
         IssueCode::ToolDefinitionMissing => "tool_definition_missing",

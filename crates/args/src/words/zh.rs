@@ -1,10 +1,10 @@
-//! What the binder says, in Chinese.
+//! The binder's messages in Chinese.
 
 use countersign_contract::IssueCode;
 
 countersign_contract::translation! {
     super::Say {
-        // What is expected, and what came.
+        // Expected and actual values.
         AnyValue => "任意值",
         NoValue => "无",
         Text => "字符串",
@@ -60,7 +60,7 @@ countersign_contract::translation! {
         CallInCall => "调用之中的调用",
         DifferentDocuments => "包含不同文档的列表",
 
-        // What to send instead.
+        // Suggestions: what to send instead.
         DidYouMean { name } => "您是否想写 {name:?}？",
         Send { what } => "请提供：{what}",
         SendMember { name } => "请提供 {name:?}",
@@ -108,7 +108,7 @@ countersign_contract::translation! {
     }
 }
 
-/// One sentence a code.
+/// Returns the sentence of a code.
 pub(super) const fn sentence(code: IssueCode) -> &'static str {
     match code {
         IssueCode::ToolDefinitionMissing => "tool_definition_missing：该工具没有参数声明",

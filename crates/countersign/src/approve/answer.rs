@@ -1,5 +1,5 @@
-//! Who may answer a question, and the answer. An agent never may, whatever it holds and whoever it says
-//! it is: what counts is the proved principal.
+//! Answers, and the principals who may give them. An agent never may, with any scope and any claimed name: the proved
+//! principal counts.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::narrow::{self, Cut};
 use super::question::{Given, Proof, Question, Standing, Writing, later};
 use super::record::{Event, Shown};
-use super::stored::{StoredApprovals, TRIES_MAX, is_done};
+use super::stored::{StoredApprovals, TRIES_MAX};
 use crate::executor::refusal_of;
 use crate::ledger::{self, Commit};
 use crate::principal::Principal;
@@ -22,10 +22,10 @@ use crate::scribe::Draft;
 use crate::unavailable::Unavailable;
 use crate::words::Say;
 
-/// Lets a person or a system, never an agent, see and answer the questions of all users.
+/// Scope that lets a person or a system, never an agent, see and answer the questions of all users.
 pub const SCOPE_ANSWER: &str = "approvals:answer";
 
-/// The longest reason, in characters.
+/// Maximum length of a reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
 /// An answer as a person gives it.
@@ -40,32 +40,34 @@ const REASON_CHARS_MAX: usize = 500;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// Yes or no.
+    /// The decision.
     pub decision: ApprovalDecision,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// The `shown_digest` of what the person was shown. The answer then counts for that rendering only.
     ///
     /// It may be left out, because a question never changes under its id: another question has another id.
     pub shown_digest: Option<Digest>,
-    /// Arguments that the call is to run with instead, by JSON pointer: smaller ones, where the tool declares it. Only with a yes.
+    /// Smaller values for arguments, by JSON pointer, as far as the tool declares it: the call runs with these. Only
+    /// with an approval.
     pub narrowed: BTreeMap<String, Value>,
-    /// The language of the approval that is answered with; without a `shown_digest` also of what was shown, for the record.
+    /// The language of the approval that is answered with; without a `shown_digest` also the language of what was
+    /// shown, for the record.
     pub language: Language,
 }
 
 impl Response {
-    /// Yes.
+    /// An approval.
     pub const fn approve() -> Self {
         Self::new(ApprovalDecision::Approve)
     }
 
-    /// No.
+    /// A denial.
     pub const fn deny() -> Self {
         Self::new(ApprovalDecision::Deny)
     }
 
-    /// One of the two.
+    /// An answer with this decision.
     pub const fn new(decision: ApprovalDecision) -> Self {
         Self {
             decision,
@@ -76,7 +78,7 @@ impl Response {
         }
     }
 
-    /// With a reason; an empty one is none.
+    /// Adds a reason; an empty one counts as none.
     pub fn because(mut self, reason: Option<&str>) -> Self {
         self.reason = reason
             .filter(|reason| !reason.is_empty())
@@ -84,58 +86,61 @@ impl Response {
         self
     }
 
-    /// To what was rendered with this digest.
+    /// Binds the answer to the rendering with this digest.
     pub fn to(mut self, shown_digest: Option<Digest>) -> Self {
         self.shown_digest = shown_digest;
         self
     }
 }
 
-/// A question could not be answered or shown.
+/// Errors of answering or showing a question.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none of this id, or none that this principal may know of.
+    /// There is no approval with this id that this principal may see. Usually the id is mistyped, or the approval was
+    /// removed a day after it expired.
     #[error("there is no approval {0:?}")]
     Unknown(String),
     /// An agent tried to answer.
     #[error("an agent cannot answer an approval; the user has to")]
     Agent,
-    /// The principal may see it and not answer it.
+    /// The principal may see the question, but not answer it. Usually a credential of another user, without the scope.
     #[error("only the user who is asked, or somebody with the scope {SCOPE_ANSWER}, may answer")]
     NotTheirs,
     /// The first of two approvers tried to be the second as well.
     #[error("the second approver has to be somebody else")]
     SameApprover,
-    /// Whoever made the call tried to be one of its two approvers.
+    /// The caller tried to be one of the two approvers.
     #[error("whoever made the call cannot be one of its two approvers")]
     Asker,
-    /// The answer is for something else than what the question shows.
+    /// The answer is for another rendering than the current one. Usually the first of two approvers has narrowed the
+    /// call meanwhile.
     #[error("the answer is for another rendering of the approval")]
     OtherRendering,
-    /// The tool does not declare that this may be changed, or not in this way.
+    /// The tool does not declare that this parameter may be made smaller, or the value is not a smaller one.
     #[error(
         "{pointer:?} cannot be changed so: an answer may only make smaller what the tool declares"
     )]
     NotNarrower {
-        /// What was to be changed.
+        /// JSON pointer to the parameter.
         pointer: String,
-        /// True if it may be made smaller, and this is no smaller value.
+        /// True if the tool declares the parameter, and the value is not a smaller one.
         is_declared: bool,
     },
     /// The tool's declaration does not accept the narrowed arguments.
     #[error("the tool does not accept the narrowed arguments: {}", .0.message)]
     Narrowed(Box<ErrorBody>),
-    /// The tools are not known here.
+    /// Arguments cannot be narrowed, because this process does not know the tool as it was declared when it was asked
+    /// about.
     #[error(
         "arguments cannot be narrowed here, because the tool is not known as it was asked about"
     )]
     NoCatalog,
-    /// It is no longer open.
+    /// The question is no longer open: it was answered, or it has expired.
     #[error("the approval {id:?} is {}", state.as_str())]
     NotOpen {
-        /// Which one.
+        /// Id of the approval.
         id: String,
-        /// What became of it.
+        /// State of the approval.
         state: ApprovalState,
     },
     /// The reason is too long, or holds control characters.
@@ -147,7 +152,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What a caller is told.
+    /// The error for the caller.
     pub fn into_body(self) -> ErrorBody {
         match self {
             Self::Unknown(id) => {
@@ -248,7 +253,7 @@ impl StoredApprovals {
         self.decide(id, by, &no).await
     }
 
-    /// Answers a question. Answer and record are one commit. An attempt that does not count has a record, too.
+    /// Answers a question. Answer and record are one commit. A refused attempt is recorded, too.
     pub async fn decide(
         &self,
         id: &str,
@@ -294,7 +299,7 @@ impl StoredApprovals {
         Err(ledger::Error::from(busy).into())
     }
 
-    /// None where the question moved underneath the answer.
+    /// Writes the answer. `None` if the question changed meanwhile.
     async fn write_answer(
         &self,
         (question, version): (Question, u64),
@@ -346,11 +351,11 @@ impl StoredApprovals {
             spend: None,
             record: Draft::from(entry),
         };
-        let is_done = is_done(&self.store.commit(commit).await?);
+        let is_done = self.commit(&answered.user_id, commit).await?;
         Ok(is_done.then_some(answered))
     }
 
-    /// What an answer makes smaller. The arguments that are left are bound again, as if the agent had sent them.
+    /// The cuts that an answer makes. The remaining arguments are bound again, as if the agent had sent them.
     fn cuts_of(&self, question: &Question, response: &Response) -> Result<Vec<Cut>, Error> {
         let before = question.cuts();
         if response.narrowed.is_empty() {
@@ -380,7 +385,8 @@ impl StoredApprovals {
     }
 }
 
-/// Refuses narrowed arguments that the declaration does not accept as they are. That a secret is not shown to whoever narrows is no fault of theirs.
+/// Refuses narrowed arguments that the declaration does not accept as they are. A secret is not
+/// checked, because the approver does not see its value.
 fn check_is_accepted(
     binder: &Binder,
     text: &str,
@@ -405,7 +411,7 @@ fn check_is_accepted(
     Err(Error::Narrowed(Box::new(refusal_of(issues))))
 }
 
-/// Whether a principal sees the questions of all users.
+/// True if a principal may see the questions of all users.
 pub(super) fn sees_all(by: &Principal) -> bool {
     match by.actor.kind {
         ActorType::User | ActorType::System => by.holds(SCOPE_ANSWER),
@@ -424,7 +430,8 @@ pub(super) fn check_may_answer(by: &Principal, question: &Question) -> Result<()
     }
 }
 
-/// Refuses a yes that would make one person both approvers, or the one who made the call one of them. A no needs nobody else.
+/// Refuses an approval that would make one person both approvers, or make the caller one of them. A denial needs no
+/// second person.
 fn check_is_another(
     by: &Principal,
     question: &Question,
@@ -445,7 +452,7 @@ fn check_is_another(
     Ok(())
 }
 
-/// How the question was shown to the one who answers.
+/// The rendering that the approver saw.
 fn shown(question: &Question, response: &Response) -> Result<Shown, Error> {
     match response.shown_digest {
         // Somebody has changed the arguments under this id, so it has to be said which were seen.

@@ -1,5 +1,5 @@
-//! The call in the words of its tool, and what it would answer: prepared once, before a question is asked, and sealed with it. All of it is
-//! text of the tool, so it is bounded, and nothing hides in it.
+//! The call in the words of its tool, and its simulated answer: prepared once, before a question is asked, and sealed
+//! with it. All of it is text of the tool, so it is bounded, and hidden characters are made visible.
 
 use countersign_contract::approval::{ApprovalLine, ApprovalQuestion};
 use countersign_contract::{Language, Message as _, Wording};
@@ -10,12 +10,12 @@ use crate::tool::Question;
 use crate::visible::{make_visible, visible_line};
 use crate::words::Say;
 
-/// What a person is shown besides the arguments: the tool's own words, and the simulated answer.
+/// The display for an approver besides the arguments: the tool's own words, and the simulated answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Display {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     english: Option<ApprovalQuestion>,
-    /// None where it reads the same.
+    /// The Chinese text; `None` if it is the same as the English one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chinese: Option<ApprovalQuestion>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// What the tool says about a call, and the data of its simulation.
+    /// A display of the tool's words about a call, and of the data of its simulation.
     pub(crate) fn new(question: Option<&Question>, would_answer: Option<Value>) -> Self {
         let english = question.map(|question| rendered(question, Language::English));
         let chinese = question
@@ -83,7 +83,7 @@ fn rendered(question: &Question, language: Language) -> ApprovalQuestion {
     }
 }
 
-/// One text on one line: a value that brought a line break of its own could look like two.
+/// A text on one line: a value with a line break of its own could look like two values.
 fn line(text: &Wording, language: Language) -> String {
     let text = text.clone().in_language(language);
     let mut kept: String = text.chars().take(Question::CHARS_MAX).collect();
@@ -95,7 +95,7 @@ fn line(text: &Wording, language: Language) -> String {
     visible_line(kept)
 }
 
-/// The data of a simulation, as it is shown; nothing where the tool answers nothing.
+/// The data of a simulation, as it is shown; `None` if the tool answers nothing.
 fn answered(mut data: Value) -> Option<Value> {
     if data.is_null() {
         return None;
@@ -108,7 +108,7 @@ fn answered(mut data: Value) -> Option<Value> {
     Some(data)
 }
 
-/// The longest simulated answer that is shown, as JSON.
+/// Maximum size of a simulated answer that is shown, as JSON.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// A13: a text of the tool stays on its line, and what hides in it is seen.
+    /// A text of the tool stays on its line, and hidden characters in it are visible (A13).
     #[test]
     fn nothing_hides_in_a_question() {
         let question = Question::new("Pay\nTotal: EUR 0.01")
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(display.would_answer(), Some(&json!({"to": r"\u{2066}ann"})));
     }
 
-    /// What is left out is said.
+    /// The number of lines that are left out is shown.
     #[test]
     fn a_question_is_bounded() {
         let mut question = Question::new("x".repeat(600));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a tool says, it is one line of visible characters, and not longer than its bound allows.
+        /// Any text of a tool is one line of visible characters, and not longer than its maximum.
         #[test]
         fn a_text_is_one_visible_line(text in "\\PC{0,40}|[\u{0}-\u{20}\u{202a}-\u{202e}a-z\\\\]{0,700}") {
             let shown = line(&Wording::from(text), Language::English);

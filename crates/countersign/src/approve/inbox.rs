@@ -1,4 +1,4 @@
-//! Which questions there are, for those who answer them and for those who clean up.
+//! The inbox: lists of questions for approvers, and the removal of expired ones.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use jiff::{SignedDuration, Timestamp};
 use super::answer::{Error, sees_all};
 use super::question::{Question, Writing, later, pending};
 use super::record::{self, Event};
-use super::stored::{COLLECTION, Owner, StoredApprovals, is_done, opened, owner_key};
-use crate::ledger::{self, Commit, DocumentKey};
+use super::stored::{COLLECTION, Owner, StoredApprovals, opened, owner_key};
+use crate::ledger::{self, Commit, DocumentKey, OpenPlace};
 use crate::principal::Principal;
 use crate::redact::error_text;
 use crate::scribe::Draft;
 use crate::state::document_aad;
 use crate::vault::SHARED;
 
-/// Which questions are wanted.
+/// Filter for questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of this user; of all whom the principal may see where there is none.
+    /// Only questions of this user; `None` for all users whom the principal may see.
     pub user_id: Option<String>,
-    /// In this state.
+    /// Only questions in this state.
     pub state: Option<ApprovalState>,
-    /// At most so many.
+    /// Maximum number of questions.
     pub limit: usize,
-    /// The language of what the tools say.
+    /// The language of the tools' texts.
     pub language: Language,
 }
 
@@ -41,21 +41,21 @@ impl Default for Wanted {
     }
 }
 
-/// How often what is over is removed, and how much of it at once.
+/// Interval between removals of expired questions, and the maximum per removal.
 const TIDY_EVERY: Duration = Duration::from_mins(10);
 const REMOVED_MAX: usize = 1_000;
 
-/// How many questions are counted.
+/// Maximum number of questions that are counted.
 const PENDING_COUNTED_MAX: usize = 10_000;
 
-/// How many questions are read at once.
+/// Number of questions that are read at once.
 const PAGE: usize = 256;
 
-/// For how long a question can still be looked at after it has expired; its records stay.
+/// Retention of a question after it has expired; its records stay.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 impl StoredApprovals {
-    /// The questions that a principal may see, newest first: those of its user, or all where it holds
+    /// The questions that a principal may see, newest first: those of its user, or all if it holds
     /// [`SCOPE_ANSWER`](super::SCOPE_ANSWER) and is no agent.
     pub async fn list(&self, by: &Principal, wanted: &Wanted) -> Result<Vec<Approval>, Error> {
         let of = match &wanted.user_id {
@@ -68,6 +68,9 @@ impl StoredApprovals {
         let mut newest = Newest::new(wanted, self.clock.now());
         match of {
             Some(user_id) => self.of_user(user_id, wanted, &mut newest).await?,
+            None if wanted.state == Some(ApprovalState::Pending) => {
+                self.of_open(&mut newest).await?;
+            }
             None => self.of_all(&mut newest).await?,
         }
         Ok(newest.shown_to(by))
@@ -89,8 +92,7 @@ impl StoredApprovals {
         Ok(question.shown_to(by, self.clock.now(), language))
     }
 
-    /// Counts the questions that nobody has answered and that can still be, of all users: for whoever watches. More than
-    /// 10,000 are not counted on.
+    /// Counts the open questions of all users, for monitoring. The count stops at 10,000.
     pub async fn pending(&self) -> Result<usize, Error> {
         let now = self.clock.now();
         Ok(self
@@ -99,8 +101,8 @@ impl StoredApprovals {
             .await?)
     }
 
-    /// Removes questions that were over a day ago, and what erased users have left behind, at most
-    /// `limit`; answers how many.
+    /// Removes questions that expired more than a day ago, and questions that erased users have left behind, at most
+    /// `limit`; answers their number.
     pub async fn expire(&self, limit: usize) -> Result<usize, Error> {
         let mut removed = 0;
         let mut after = None;
@@ -115,7 +117,7 @@ impl StoredApprovals {
         Ok(removed)
     }
 
-    /// Removes what is over, now and then, for ever: a server lets this run beside it.
+    /// Removes expired questions every ten minutes, and never ends: a server spawns this.
     pub async fn keep_tidy(&self) {
         loop {
             tokio::time::sleep(TIDY_EVERY).await;
@@ -138,7 +140,7 @@ impl StoredApprovals {
         Ok((question, version))
     }
 
-    /// Whose a question is, and the question where it is still there.
+    /// The user of a question, and the question itself if it is still stored.
     pub(super) async fn found(
         &self,
         id: &str,
@@ -217,6 +219,46 @@ impl StoredApprovals {
         }
     }
 
+    /// The open questions of all users: one query a page, for any number of users.
+    async fn of_open(&self, newest: &mut Newest) -> Result<(), ledger::Error> {
+        let mut after = OpenPlace::after(self.clock.now());
+        loop {
+            let page = self.store.open_documents(COLLECTION, &after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = last.place.clone();
+            for open in page {
+                let key = DocumentKey {
+                    user_id: open.place.user_id,
+                    collection: COLLECTION.to_owned(),
+                    id: open.place.id,
+                };
+                if let Some(question) = self.opened_now(&key, &open.body).await? {
+                    newest.add(question);
+                }
+            }
+        }
+    }
+
+    /// Opens a question that was just read; `None` if its user was erased since.
+    async fn opened_now(
+        &self,
+        key: &DocumentKey,
+        body: &[u8],
+    ) -> Result<Option<Question>, ledger::Error> {
+        if let Some(keys) = self.vault.known_key(&key.user_id).await?
+            && let Ok(question) = Question::open(&keys, key, body)
+        {
+            return Ok(Some(question));
+        }
+        // The key that is held here may be that of somebody who was erased and has come back.
+        match self.vault.existing_key(&key.user_id).await? {
+            Some(keys) => Question::open(&keys, key, body).map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn of_all(&self, newest: &mut Newest) -> Result<(), ledger::Error> {
         let mut after: Option<String> = None;
         loop {
@@ -274,11 +316,11 @@ impl StoredApprovals {
             spend: None,
             record: Draft::from(entry),
         };
-        Ok(is_done(&self.store.commit(commit).await?))
+        self.commit(&owner.user_id, commit).await
     }
 }
 
-/// The newest of the questions that are wanted; no more are held than have to be.
+/// The newest of the matching questions; no more are held than are needed.
 struct Newest {
     state: Option<ApprovalState>,
     limit: usize,
@@ -324,8 +366,8 @@ impl Newest {
     }
 }
 
-/// The longest id that is looked for.
+/// Maximum length of an id that is looked up.
 const ID_BYTES_MAX: usize = 255;
 
-/// How much of an unknown id is shown.
+/// Maximum number of characters of an unknown id that are shown.
 const ID_CHARS_SHOWN: usize = 64;

@@ -1,6 +1,6 @@
-//! What an approver may make smaller before a call runs: a number lowered, some items of a list or some members of an object left out. Only where
-//! the tool declares it, and never the other way: what is kept of an answer says what to leave out of the arguments as they were asked,
-//! so that nothing can be put in.
+//! Narrowing: an approver may make a call smaller before it runs (lower a number, leave out items of a list or members
+//! of an object). Only if the tool declares it, and never the other way: the stored answer names what to leave out of
+//! the arguments as they were asked, so that nothing can be added.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Cut {
     to: CutTo,
 }
 
-/// What is left of a parameter, in terms of what was asked. Closed.
+/// The part of a parameter that is left, in terms of what was asked. Closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum CutTo {
@@ -33,7 +33,7 @@ enum CutTo {
 }
 
 impl Cut {
-    /// Which parameter.
+    /// JSON pointer to the parameter.
     pub(super) fn pointer(&self) -> &str {
         &self.pointer
     }
@@ -51,15 +51,16 @@ impl CutTo {
     }
 }
 
-/// Why arguments are not narrowed. The pointer is what was sent, bounded.
+/// The reason why arguments are not narrower. The pointer is what was sent, bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotNarrower {
     pub(crate) pointer: String,
-    /// True if the tool declares the parameter, and the value is no narrower one.
+    /// True if the tool declares the parameter, and the value is not a narrower one.
     pub(crate) is_declared: bool,
 }
 
-/// The cuts that make the asked arguments these narrower ones. `before` are cuts that somebody else has made; they can only grow.
+/// The cuts that make the asked arguments these narrower ones. `before` are cuts of another approver; they can only
+/// grow.
 pub(crate) fn cuts(
     declared: &[Narrowing],
     asked: &Value,
@@ -89,7 +90,7 @@ pub(crate) fn cuts(
     Ok(cuts)
 }
 
-/// How much of a pointer that nobody declares is shown.
+/// Maximum number of characters of an undeclared pointer that are shown.
 const POINTER_CHARS_SHOWN: usize = 64;
 
 fn cut_to(rule: Narrower, asked: &Value, wanted: &Value) -> Option<CutTo> {
@@ -124,7 +125,8 @@ fn cut_to(rule: Narrower, asked: &Value, wanted: &Value) -> Option<CutTo> {
     }
 }
 
-/// True if an amount, a JSON number or a decimal as JSON text, is not more than another; never of what is no plain decimal.
+/// True if an amount, a JSON number or a decimal as JSON text, is not more than another; false if one is not a plain
+/// decimal.
 fn is_at_most(amount: &str, most: &str) -> bool {
     let plain = |json: &str| json.trim_matches('"').to_owned();
     let (amount, most) = (plain(amount), plain(most));
@@ -132,7 +134,7 @@ fn is_at_most(amount: &str, most: &str) -> bool {
     both.is_some_and(|(amount, most)| amount.compare(&most).is_le())
 }
 
-/// The arguments with less in them, each number in its own spelling; none where they are not those that were cut.
+/// The arguments after these cuts, each number in its own spelling; `None` if they are not the arguments that were cut.
 pub(crate) fn narrowed(arguments: &str, cuts: &[Cut]) -> Option<String> {
     cuts.iter().try_fold(arguments.to_owned(), |json, cut| {
         let steps: Vec<String> = cut.pointer.split('/').skip(1).map(unescaped).collect();
@@ -140,7 +142,7 @@ pub(crate) fn narrowed(arguments: &str, cuts: &[Cut]) -> Option<String> {
     })
 }
 
-/// The same of a value.
+/// The same for a value.
 pub(super) fn narrowed_value(arguments: &Value, cuts: &[Cut]) -> Option<Value> {
     if cuts.is_empty() {
         return Some(arguments.clone());
@@ -148,7 +150,7 @@ pub(super) fn narrowed_value(arguments: &Value, cuts: &[Cut]) -> Option<Value> {
     serde_json::from_str(&narrowed(&arguments.to_string(), cuts)?).ok()
 }
 
-/// Before and after, for people.
+/// The values before and after, for people.
 pub(crate) fn changes(asked: &Value, cuts: &[Cut]) -> Vec<ApprovalNarrowed> {
     let after = narrowed_value(asked, cuts).unwrap_or(Value::Null);
     let at = |value: &Value, pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(after.as_ref(), expected, "{pointer} {wanted}");
     }
 
-    /// A13: each direction, and what is none.
+    /// Narrower values, and values that are not, in each direction (A13).
     #[test]
     fn what_is_narrower() {
         for (pointer, wanted, is_narrower) in [
@@ -292,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Numbers that nobody narrows keep every digit.
+    /// Numbers that are not narrowed keep every digit.
     #[test]
     fn other_arguments_keep_their_spelling() {
         let asked = r#"{"n": 123456789012345678901234567890, "amount": 1.50, "m": {"d": 0.10}}"#;
@@ -370,8 +372,8 @@ mod tests {
     }
 
     proptest! {
-        /// A13: whatever is sent, by one approver and then by another, what runs is at most what was asked in the declared parameters, and
-        /// exactly that everywhere else.
+        /// Whatever two approvers send one after the other, the call runs with at most the asked values in the declared
+        /// parameters, and with exactly the asked values everywhere else (A13).
         #[test]
         fn nothing_is_ever_widened(
             asked in any_arguments(),

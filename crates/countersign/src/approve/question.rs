@@ -24,7 +24,7 @@ use crate::scribe::recorded_request_id;
 use crate::state::document_aad;
 use crate::visible::make_visible;
 
-/// One question, and how it stands.
+/// One question, and its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Question {
     pub(super) v: u8,
@@ -38,7 +38,8 @@ pub(super) struct Question {
     pub(super) tool_version: String,
     pub(super) definition: Digest,
     pub(super) exact: Digest,
-    /// What a no holds for; earlier questions have none, and then it holds for no more than a yes.
+    /// Digest that a denial counts for; questions of older versions have none, and then a denial counts for no more
+    /// than an approval.
     #[serde(default)]
     pub(super) matter: Option<Digest>,
     pub(super) ceiling: Option<ApprovedAmount>,
@@ -46,7 +47,7 @@ pub(super) struct Question {
     pub(super) currency: Option<String>,
     #[serde(default)]
     pub(super) timezone: Option<String>,
-    /// The arguments that the tool would be given; a question of an older program has only what everybody may see.
+    /// The arguments that the tool would be given; a question of an older version has only the redacted ones.
     #[serde(default)]
     pub(super) arguments: Option<Value>,
     pub(super) arguments_redacted: Value,
@@ -58,15 +59,15 @@ pub(super) struct Question {
     pub(super) session_id: Option<String>,
     #[serde(default)]
     pub(super) four_eyes: bool,
-    /// The first yes, where two are needed.
+    /// The first approval, if two are needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first: Option<Given>,
     pub(super) policy_revision: String,
     pub(super) request_id: RequestId,
-    /// True if the caller chose the request id; so does a question of an older program count.
+    /// True if the caller chose the request id; also true for a question of an older version.
     #[serde(default = "chosen")]
     pub(super) is_id_chosen: bool,
-    /// For how long what was shown is kept.
+    /// Retention of what was shown.
     #[serde(default)]
     pub(super) retention: Retention,
     pub(super) asked_at: Timestamp,
@@ -92,10 +93,10 @@ pub(super) struct Begun {
     cuts: Vec<Cut>,
 }
 
-/// How many calls are remembered that may still have to be finished.
+/// Maximum number of unfinished calls that are remembered.
 const BEGUN_MAX: usize = 8;
 
-/// How a question stands. That it has expired is not written: time alone decides it.
+/// State of a question. Expiry is not written: time alone decides it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Standing {
@@ -112,15 +113,15 @@ pub(super) struct Given {
     pub(super) at: Timestamp,
     pub(super) reason: Option<String>,
     pub(super) link: Link,
-    /// What it has made smaller, and the first one of two before it.
+    /// Parameters that this answer has made smaller, and the first of two answers before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) cuts: Vec<Cut>,
-    /// For whom the one who answered acts, and by which credential; none in an answer that an older program has taken.
+    /// The user and the credential of the approver; `None` in an answer of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) proof: Option<Proof>,
 }
 
-/// The person behind an answer, as far as the credential tells.
+/// The person behind an answer, as far as the credential shows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Proof {
     user_id: String,
@@ -147,19 +148,19 @@ impl Proof {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Use {
     pub(super) request_id: RequestId,
-    /// Digest of its key; none where it has none, and then no other call is this one.
+    /// Digest of its key; `None` if it has none, and then no other call is the same.
     pub(super) key: Option<String>,
     pub(super) at: Timestamp,
 }
 
-/// What a question means for a call that it was found for.
+/// The meaning of a question for a call that it was found for.
 pub(super) enum Meaning {
     Approved(Link, Vec<Cut>),
     /// A call with this very key has used it and may go on.
     Resumed(Link, Vec<Cut>),
     Denied,
     Pending,
-    /// It does not count; where an answer had been given, this is why.
+    /// It does not count; if an answer had been given, with the reason.
     Void(Option<Because>),
 }
 
@@ -220,7 +221,7 @@ impl Question {
         begun.take(BEGUN_MAX).collect()
     }
 
-    /// What it means for a call of the same principal with the same bound terms.
+    /// Decides what it means for a call of the same principal with the same bound terms.
     pub(super) fn meaning(&self, confirm: &Confirm, now: Timestamp) -> Meaning {
         let is_within = is_within(confirm.ceiling.as_ref(), self.ceiling.as_ref());
         let is_expired = now >= self.expires_at;
@@ -266,7 +267,7 @@ impl Question {
         }
     }
 
-    /// Whether the user has declined this call, whoever makes it, in whichever currency and time zone.
+    /// True if the user has denied this call, for any principal, currency and time zone.
     pub(super) fn denies(&self, confirm: &Confirm, now: Timestamp) -> bool {
         let is_denied = match self.standing {
             Standing::Denied(_) => true,
@@ -295,7 +296,7 @@ impl Question {
         }
     }
 
-    /// As an inbox shows it to somebody.
+    /// The approval as the inbox shows it to a principal.
     pub(super) fn shown_to(self, by: &Principal, now: Timestamp, language: Language) -> Approval {
         match check_may_answer(by, &self) {
             Ok(()) => self.shown_whole(now, language),
@@ -303,7 +304,7 @@ impl Question {
         }
     }
 
-    /// As those see it who may answer: with every argument as the tool would be given it, and the tool's own words.
+    /// The approval as approvers see it: with every argument as the tool would be given it, and the tool's own words.
     pub(super) fn shown_whole(mut self, now: Timestamp, language: Language) -> Approval {
         let shown_digest = self
             .is_open(now)
@@ -336,7 +337,7 @@ impl Question {
         }
     }
 
-    /// What those who have answered so far have made smaller.
+    /// Parameters that the approvers have made smaller so far.
     pub(super) fn cuts(&self) -> &[Cut] {
         match &self.standing {
             Standing::Approved(given) | Standing::Used(given, _) => given.cuts.as_slice(),
@@ -348,8 +349,8 @@ impl Question {
         }
     }
 
-    /// Everything that a person is shown who may answer, as canonical JSON: what an answer is bound to. How far the question has come is no part
-    /// of it, and neither is the digest itself.
+    /// The whole display for an approver, as canonical JSON: an answer is bound to its digest. The state of the
+    /// question is not part of it, and neither is the digest itself.
     pub(super) fn rendered(&self, language: Language) -> String {
         let mut open = self.clone();
         open.standing = Standing::Pending;
@@ -371,7 +372,7 @@ impl Question {
             .find(|language| Digest::of_bytes(self.rendered(*language).as_bytes()) == shown_digest)
     }
 
-    /// True if the first of two answers is of the same person or credential.
+    /// True if the first of two answers is from the same person or credential.
     pub(super) fn has_answered(&self, by: &Principal) -> bool {
         self.first.as_ref().is_some_and(|first| {
             let ours = Proof::of(by);
@@ -385,13 +386,13 @@ impl Question {
         })
     }
 
-    /// How many approvers have said yes, of how many, while it is open.
+    /// Number of approvers who have approved, and the number that is required, while it is open.
     pub(super) fn approvers(&self) -> (u8, u8) {
         let needed = if self.four_eyes { 2 } else { 1 };
         (u8::from(self.first.is_some()), needed)
     }
 
-    /// As everybody else sees it who may know of it.
+    /// The approval as all other readers see it, without sensitive values.
     fn shown(self, now: Timestamp) -> Approval {
         let state = self.state(now);
         let confirmed = match self.standing {
@@ -434,12 +435,12 @@ impl Question {
         }
     }
 
-    /// The call that asked first, as records name it.
+    /// Request id of the first call that asked, as records name it.
     pub(super) fn recorded_request_id(&self, keys: &UserKey) -> RequestId {
         recorded_request_id(&self.request_id, self.is_id_chosen, keys)
     }
 
-    /// The name of its document: of all questions of this user about this call of this principal.
+    /// The key of its document: one for all questions of this user about this call of this principal.
     pub(super) fn place(&self, keys: &UserKey) -> DocumentKey {
         place(
             keys,
@@ -450,7 +451,7 @@ impl Question {
         )
     }
 
-    /// What a store has kept.
+    /// Opens a question from the store.
     pub(super) fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Self, Error> {
         let damaged = || Error::Damaged {
             what: format!("the approval {:?}", key.id),
@@ -459,7 +460,7 @@ impl Question {
         serde_json::from_slice(&opened).map_err(|_| damaged())
     }
 
-    /// What a store keeps, in the place of a version of it.
+    /// The write that stores it in the place of a version.
     pub(super) fn write(&self, keys: &UserKey, version: u64, ids: &dyn IdSource) -> Writing {
         let key = self.place(keys);
         let mut nonce = [0; 12];
@@ -476,7 +477,8 @@ impl Question {
                 entries.push(IndexEntry::open_until(self.expires_at));
             }
             Standing::Denied(_) => {
-                entries.push(denied_in(keys, &self.tool, self.session_id.as_deref()));
+                let session_id = self.session_id.as_deref();
+                entries.extend(denied(keys, &self.tool, &self.principal, session_id));
             }
             Standing::Approved(_) | Standing::Used(..) => {}
         }
@@ -553,7 +555,7 @@ pub(super) fn place(
     }
 }
 
-/// All questions about what would be done, whoever does it, in whichever currency and time zone.
+/// Index entry of all questions about the same matter, for any principal, currency and time zone.
 pub(super) fn by_matter(keys: &UserKey, tool: &ToolName, matter: Digest) -> IndexEntry {
     entry(
         keys,
@@ -562,21 +564,34 @@ pub(super) fn by_matter(keys: &UserKey, tool: &ToolName, matter: Digest) -> Inde
     )
 }
 
-/// All questions about a tool.
+/// Index entry of all questions about a tool.
 pub(super) fn by_tool(keys: &UserKey, tool: &ToolName) -> IndexEntry {
     entry(keys, "tool", tool.as_str())
 }
 
-/// All questions that nobody has answered.
+/// Index entry of all questions without an answer.
 pub(super) fn pending(keys: &UserKey) -> IndexEntry {
     entry(keys, "pending", "")
 }
 
-/// All questions about a tool that were declined in a session.
-pub(super) fn denied_in(keys: &UserKey, tool: &ToolName, session_id: Option<&str>) -> IndexEntry {
+/// Index entries of all questions about a tool that were denied to a principal, and of all that were denied in a
+/// session. The caller chooses the session id, so another session alone lets no caller ask again; a proved identity
+/// cannot be changed with an argument.
+pub(super) fn denied(
+    keys: &UserKey,
+    tool: &ToolName,
+    principal: &Actor,
+    session_id: Option<&str>,
+) -> [IndexEntry; 2] {
+    let asker = serde_json::to_string(principal).expect("names");
+    let asker = [tool.as_str(), "asked by", &asker].join("\0");
     // No session is a session of its own, and none that a caller can name.
     let session = session_id.map_or_else(|| "none".to_owned(), |id| format!("of {id}"));
-    entry(keys, "denied", &[tool.as_str(), &session].join("\0"))
+    let session = [tool.as_str(), &session].join("\0");
+    [
+        entry(keys, "denied", &asker),
+        entry(keys, "denied", &session),
+    ]
 }
 
 fn entry(keys: &UserKey, index: &str, value: &str) -> IndexEntry {
@@ -587,7 +602,8 @@ fn entry(keys: &UserKey, index: &str, value: &str) -> IndexEntry {
     }
 }
 
-/// Arguments that no person reads are not kept for display; what they are bound by is their digest.
+/// The arguments for display. Arguments that are too long to read are not stored; the approval is bound to their
+/// digest.
 fn displayed(arguments: &Value) -> Value {
     let bytes = arguments.to_string().len();
     if bytes > DISPLAYED_BYTES_MAX {
@@ -596,7 +612,7 @@ fn displayed(arguments: &Value) -> Value {
     arguments.clone()
 }
 
-/// The longest arguments that an inbox shows.
+/// Maximum size of the arguments that an inbox shows.
 const DISPLAYED_BYTES_MAX: usize = 16 * 1024;
 
 /// A moment later than another.

@@ -1,4 +1,4 @@
-//! The records of questions, answers and uses. What a person was shown is sealed beside each of them.
+//! The records of questions, answers and uses. The display that the person saw is sealed beside each of them.
 
 use countersign_contract::evidence::{Link, RecordedActor, RecordedTool};
 use countersign_contract::{
@@ -16,11 +16,11 @@ use crate::payload::{self, Plain};
 use crate::retention::RetentionPlan;
 use crate::scribe::{Act, canonical_leaf, recorded_actor};
 
-/// What happened to a question.
+/// Event of a question.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event {
     Asked,
-    /// The first of two has said yes.
+    /// The first of two approvers has approved.
     Confirmed,
     Approved,
     Denied,
@@ -41,7 +41,7 @@ impl Event {
     }
 }
 
-/// How a question was shown to the one who answered.
+/// The rendering of a question that the approver saw.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shown {
     pub(super) language: Language,
@@ -55,7 +55,7 @@ pub(super) struct Entropy {
     pub(super) nonce: [u8; 12],
 }
 
-/// What the record of an event is made from.
+/// The parts that the record of an event is made from.
 pub(super) struct Deed<'a> {
     pub(super) question: &'a Question,
     pub(super) event: Event,
@@ -66,12 +66,12 @@ pub(super) struct Deed<'a> {
     pub(super) entropy: Entropy,
     pub(super) retention: &'a RetentionPlan,
     pub(super) shown: Shown,
-    /// What the answer has made smaller.
+    /// Parameters that the answer has made smaller.
     pub(super) narrowed: &'a [Cut],
 }
 
-/// The record of an event, and how later records name it. What the person was shown is sealed beside it, and kept
-/// as long as the evidence of the call.
+/// The record of an event, and the link by which later records name it. The display that the person saw is sealed
+/// beside it, and kept as long as the evidence of the call.
 pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     let Deed {
         question,
@@ -111,6 +111,7 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     let entry = Entry {
         id,
         user_id: question.user_id.clone(),
+        sealed_under: Some(keys.id()),
         kind: RecordKind::Approval,
         at,
         request_id: None,
@@ -123,7 +124,8 @@ pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
     (entry, link)
 }
 
-/// What the record says about an event: names, and digests under the user's own key, because a bare one of few arguments could be guessed.
+/// The members of the record about an event: names, and digests under the user's own key, because a bare one of few
+/// arguments could be guessed.
 fn about(
     question: &Question,
     event: Event,
@@ -157,7 +159,7 @@ fn about(
     Value::Object(about)
 }
 
-/// Whoever answers for others answers by name.
+/// The actor for the record. An approver who answers for other users is recorded by name.
 fn actor_of(question: &Question, event: Event, by: &Actor, keys: &UserKey) -> RecordedActor {
     let is_answer = match event {
         Event::Confirmed | Event::Approved | Event::Denied => true,
@@ -181,8 +183,8 @@ fn tool_of(question: &Question) -> RecordedTool {
     }
 }
 
-/// The question as the one who answers sees it, as canonical JSON. For an answer it is what the `shown_digest` is of; how it was
-/// answered is the record itself.
+/// The question as the approver sees it, as canonical JSON. For an answer, the `shown_digest` is the digest of this
+/// text; the answer itself is the record.
 fn shown_text(question: &Question, event: Event, at: Timestamp, language: Language) -> String {
     let shown = match event {
         Event::Asked | Event::Confirmed | Event::Approved | Event::Denied => {
@@ -195,7 +197,7 @@ fn shown_text(question: &Question, event: Event, at: Timestamp, language: Langua
     text.unwrap_or_else(|_| serde_json::to_string(&value).expect("a JSON value"))
 }
 
-/// The record of an attempt to answer that did not count.
+/// The record of an attempt to answer that was refused.
 pub(super) fn refusal(
     question: &Question,
     by: &Actor,
@@ -215,6 +217,7 @@ pub(super) fn refusal(
     Entry {
         id,
         user_id: question.user_id.clone(),
+        sealed_under: Some(keys.id()),
         kind: RecordKind::Approval,
         at,
         request_id: None,
@@ -226,7 +229,7 @@ pub(super) fn refusal(
     }
 }
 
-/// The record of what is removed because its user was erased.
+/// The record of a question that is removed because its user was erased.
 pub(super) fn orphan(approval_id: &str, by: &Actor, at: Timestamp, id: SnapshotId) -> Entry {
     let act = Act {
         kind: RecordKind::Approval,

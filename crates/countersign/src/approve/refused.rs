@@ -1,26 +1,27 @@
-//! Attempts to answer that do not count: an agent's, another user's, one for another rendering, one too late. Each leaves one record for an actor,
-//! an approval and a reason, however often it is made, so that nobody can fill the log with them.
+//! Attempts to answer that do not count: an agent's, another user's, one for another rendering, one too late. Each
+//! leaves one record for an actor, an approval and a reason, however often it is made, so that no caller can fill the
+//! log with them.
 
 use countersign_contract::approval::ApprovalState;
 
 use super::answer::Error;
 use super::question::{Question, Writing};
 use super::record;
-use super::stored::{StoredApprovals, is_done};
+use super::stored::StoredApprovals;
 use crate::ledger::{self, Commit, DocumentKey, KeyDigest};
 use crate::principal::Principal;
 use crate::redact::error_text;
 use crate::scribe::Draft;
 use crate::state::document_aad;
 
-/// Where it is kept that an attempt has a record. No tool can name it.
+/// Collection that notes which attempts have a record. No tool can name it.
 pub(super) const REFUSALS: &str = "$approval_refusals";
 
-/// How many attempts at one approval have a record; what comes after them is refused all the same.
+/// Maximum number of recorded attempts at one approval; further ones are refused without a record.
 const REFUSALS_MAX: usize = 16;
 
 impl StoredApprovals {
-    /// Leaves the record of an attempt that was refused. The refusal stands whether or not it can be kept.
+    /// Records an attempt that was refused. The refusal does not depend on it.
     pub(super) async fn note_refusal(&self, id: &str, by: &Principal, error: &Error) {
         let Some(reason) = reason_of(error) else {
             return;
@@ -72,7 +73,7 @@ impl StoredApprovals {
             record: Draft::from(entry),
         };
         // Whoever was faster has written the same record.
-        is_done(&self.store.commit(commit).await?);
+        self.commit(&question.user_id, commit).await?;
         Ok(())
     }
 
@@ -85,7 +86,7 @@ impl StoredApprovals {
         Ok(found.documents.len())
     }
 
-    /// Takes away what is kept about the attempts at an approval; their records stay.
+    /// Removes the notes about attempts at an approval; their records stay.
     pub(super) async fn without_refusals(
         &self,
         user_id: &str,
@@ -108,7 +109,7 @@ impl StoredApprovals {
     }
 }
 
-/// Why an answer does not count, for its record; none where it is no attempt on the approval.
+/// Reason of a refused answer, for its record; `None` if it was not an attempt on the approval.
 fn reason_of(error: &Error) -> Option<&'static str> {
     match error {
         // It exists, or there would be no record: it is somebody else's.

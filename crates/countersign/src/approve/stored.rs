@@ -1,8 +1,8 @@
 //! Approvals in the store, sealed under the keys of those who answer.
 //!
-//! Two documents a question, in a collection that no tool can name: the question itself among the user's
-//! documents, under a name that follows from what it is bound to, so that a call finds it in one read; and
-//! one among the shared documents, under the approval's id, that says whose it is.
+//! Two documents a question, in a collection that no tool can name: the question itself among the user's documents,
+//! under a name that is derived from what it is bound to, so that a call finds it in one read; and one among the shared
+//! documents, under the approval's id, that names its user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::state::document_aad;
 use crate::unavailable::Unavailable;
 use crate::vault::{SHARED, Vault};
 
-/// Where approvals are kept. No tool can name it: its name starts with a dollar sign.
+/// Collection of approvals. No tool can name it: its name starts with a dollar sign.
 pub const COLLECTION: &str = "$approvals";
 
 /// Questions and answers in a store. Durable wherever the store is.
@@ -46,7 +46,7 @@ pub struct StoredApprovals {
     retention: RetentionPlan,
     /// The tools, by whose declarations narrowed arguments are bound again.
     pub(super) catalog: Option<Catalog>,
-    /// Rung with every answer of this process.
+    /// Notified with every answer of this process.
     pub(super) answered: Notify,
     waiting: Waiting,
 }
@@ -54,17 +54,18 @@ pub struct StoredApprovals {
 /// The bounds of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For how long a question can be answered, and its answer be used.
+    /// Validity of a question and of its answer.
     pub valid_for: Duration,
-    /// How many open questions a user may have.
+    /// Maximum number of open questions of a user.
     pub pending_max: usize,
-    /// The longest that a caller may wait for an answer.
+    /// Maximum time for which a caller may wait for an answer.
     pub wait_max: Duration,
-    /// How many callers may wait at once; the next one is told at once that the user has not answered.
+    /// Maximum number of waiting callers; the next one gets at once the reply that the user has not answered.
     pub waiting_max: usize,
-    /// How many of them may wait for the same user.
+    /// Maximum number of callers that wait for the same user.
     pub waiting_per_user_max: usize,
-    /// For how long nothing new is asked about a tool in a session after a no; at most a day.
+    /// Cool-down after a denial: the same principal, or the same session, can ask nothing new about the tool; at most a
+    /// day.
     pub cool_down: Duration,
 }
 
@@ -81,28 +82,28 @@ impl Default for Limits {
     }
 }
 
-/// The longest that a question can be open, whatever a policy says.
+/// Maximum validity of a question, whatever a policy says.
 const VALID_FOR_MAX: Duration = Duration::from_hours(24 * 30);
 
-/// The longest cool-down: a question that was declined is kept for so long at least.
+/// Maximum cool-down: a denied question is kept for at least as long.
 const COOL_DOWN_MAX: Duration = Duration::from_hours(24);
 
-/// How many declined questions of one session are looked through.
+/// Maximum number of denied questions of one principal, and of one session, that are searched.
 const DENIED_MAX: usize = 1_024;
 
-/// How often a waiting caller looks whether another process has answered.
+/// Poll interval of a waiting caller, to see answers of other processes.
 const POLL: Duration = Duration::from_millis(500);
 
-/// How often a question is tried to write that others write at the same moment.
+/// Maximum write attempts under contention.
 pub(super) const TRIES_MAX: u32 = 32;
 
-/// How many questions about one tool are looked through to say why none of them counts.
+/// Maximum number of questions about one tool that are searched for the reason why none of them counts.
 const NEIGHBOURS_MAX: usize = 32;
 
-/// How many questions that are over are removed when a new one is asked.
+/// Maximum number of expired questions that are removed when a new one is asked.
 const REMOVED_MAX: usize = 16;
 
-/// Whose a question is, under its id.
+/// The user of a question, stored under its id.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Owner {
     pub(super) user_id: String,
@@ -131,25 +132,25 @@ impl StoredApprovals {
         }
     }
 
-    /// With these bounds.
+    /// Sets the bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// For how long what a person was shown is kept.
+    /// Sets the retention of what a person was shown.
     pub fn retention(mut self, retention: RetentionPlan) -> Self {
         self.retention = retention;
         self
     }
 
-    /// The tools that are asked about. Without them nobody can narrow a call.
+    /// Sets the tools that are asked about. Without them no call can be narrowed.
     pub fn catalog(mut self, catalog: Catalog) -> Self {
         self.catalog = Some(catalog);
         self
     }
 
-    /// The record of an event, and how later records name it.
+    /// The record of an event, and the link by which later records name it.
     pub(super) fn record(
         &self,
         question: &Question,
@@ -168,7 +169,7 @@ impl StoredApprovals {
         )
     }
 
-    /// The same, with how it was shown.
+    /// The same, with the rendering that the approver saw.
     pub(super) fn record_shown(
         &self,
         question: &Question,
@@ -198,7 +199,7 @@ impl StoredApprovals {
         })
     }
 
-    /// What the user has answered; a question that there is none for yet is asked.
+    /// Looks up the user's answer; asks the question if there is none yet.
     async fn look(&self, confirm: &Confirm) -> Result<Answer, Error> {
         let keys = self.vault.key(&confirm.user_id).await?;
         for _ in 0..TRIES_MAX {
@@ -252,7 +253,7 @@ impl StoredApprovals {
         Err(Unavailable::new("approvals", "the question keeps changing").into())
     }
 
-    /// What a look would find, without asking anybody.
+    /// Predicts the result of [`look`](Self::look), without asking the user.
     async fn foreseen(&self, confirm: &Confirm) -> Result<Foreseen, Error> {
         let keys = self.vault.key(&confirm.user_id).await?;
         let now = self.clock.now();
@@ -260,7 +261,14 @@ impl StoredApprovals {
         if let Some(body) = &stored.body {
             let own = Question::open(&keys, &key, body)?;
             match own.meaning(confirm, now) {
-                Meaning::Approved(..) | Meaning::Resumed(..) => return Ok(Foreseen::Approved),
+                Meaning::Approved(_, cuts) | Meaning::Resumed(_, cuts) => {
+                    let ticket = Ticket {
+                        link: None,
+                        cuts,
+                        using: None,
+                    };
+                    return Ok(Foreseen::Approved(Permit(Some(Box::new(ticket)))));
+                }
                 Meaning::Denied => return Ok(Foreseen::Denied(denied(&own))),
                 Meaning::Pending => return Ok(Foreseen::Pending),
                 Meaning::Void(_) => {}
@@ -314,8 +322,7 @@ impl StoredApprovals {
         })
     }
 
-    /// Uses an approval up before an effect elsewhere, with its record; false where somebody else was
-    /// faster.
+    /// Uses an approval up before an external effect, with its record; false if another call was faster.
     pub(crate) async fn use_up(&self, using: Using, by: &Actor) -> Result<bool, Error> {
         let Using {
             read,
@@ -333,10 +340,27 @@ impl StoredApprovals {
             spend: None,
             record: Draft::from(entry),
         };
-        Ok(is_done(&self.store.commit(commit).await?))
+        self.commit(&question.user_id, commit).await
     }
 
-    /// A question about this call that the user has answered with no, whatever its currency and time zone.
+    /// Commits a change of a question of this user; false if it lost a race and has done nothing. Fails if the user was
+    /// erased meanwhile, so that a retry with a new key does not bring the question back.
+    pub(super) async fn commit(&self, user_id: &str, commit: Commit) -> Result<bool, Error> {
+        match self.store.commit(commit).await? {
+            CommitAnswer::Committed => Ok(true),
+            CommitAnswer::Moved { .. }
+            | CommitAnswer::Held(_)
+            | CommitAnswer::Fenced
+            | CommitAnswer::Lapsed => Ok(false),
+            CommitAnswer::Erased => {
+                self.vault.forget(user_id);
+                let erased = "the user was erased while the question was being written";
+                Err(Unavailable::new("approvals", erased).into())
+            }
+        }
+    }
+
+    /// A question about this call that the user has denied, in any currency and time zone.
     async fn declined(
         &self,
         confirm: &Confirm,
@@ -353,7 +377,8 @@ impl StoredApprovals {
         Ok(found.find(|question| question.denies(confirm, now)))
     }
 
-    /// The newest no of the user about this tool in this session, as long as it holds new questions back.
+    /// The newest denial of the user about this tool, of the same principal or in this session, while its cool-down
+    /// lasts.
     async fn cooling(
         &self,
         confirm: &Confirm,
@@ -366,10 +391,13 @@ impl StoredApprovals {
         }
         let cool_down = SignedDuration::try_from(cool_down.min(COOL_DOWN_MAX));
         let cool_down = cool_down.unwrap_or(SignedDuration::ZERO);
-        let entry = question::denied_in(keys, &confirm.tool, confirm.session_id.as_deref());
         let user_id = &confirm.user_id;
-        let found = self.store.find(user_id, COLLECTION, &entry, DENIED_MAX);
-        let found = opened(user_id, keys, found.await?.documents)?;
+        let session_id = confirm.session_id.as_deref();
+        let mut found = Vec::new();
+        for entry in question::denied(keys, &confirm.tool, &confirm.principal, session_id) {
+            let of_entry = self.store.find(user_id, COLLECTION, &entry, DENIED_MAX);
+            found.extend(opened(user_id, keys, of_entry.await?.documents)?);
+        }
         let declined = found.into_iter().filter_map(|(_, question)| {
             let given = match &question.standing {
                 Standing::Denied(given) => given,
@@ -383,7 +411,7 @@ impl StoredApprovals {
             .map(|(until, approval_id)| Answer::Cooling { approval_id, until }))
     }
 
-    /// Why an answer that the user has given about this tool does not count for this call.
+    /// The reason why an answer of the user about this tool does not count for this call.
     async fn nearest(
         &self,
         confirm: &Confirm,
@@ -412,7 +440,7 @@ impl StoredApprovals {
         Ok(because)
     }
 
-    /// Asks. None where somebody was faster, and then everything is looked at again.
+    /// Asks the question. `None` if another call was faster, and then everything is looked up again.
     async fn create(
         &self,
         confirm: &Confirm,
@@ -480,7 +508,7 @@ impl StoredApprovals {
             spend: None,
             record: Draft::from(entry),
         };
-        let is_asked = is_done(&self.store.commit(commit).await?);
+        let is_asked = self.commit(user_id, commit).await?;
         Ok(is_asked.then(|| pending(&question, because)))
     }
 
@@ -500,7 +528,7 @@ impl StoredApprovals {
         writing
     }
 
-    /// Takes the document under the id of a question away.
+    /// Removes the document under the id of a question.
     pub(super) async fn without_owner(&self, id: &str) -> Result<Option<Writing>, Error> {
         let key = owner_key(id);
         let stored = self.store.document(&key).await?;
@@ -585,17 +613,6 @@ impl fmt::Debug for StoredApprovals {
     }
 }
 
-/// Whether a commit has counted; the others have done nothing.
-pub(super) fn is_done(answer: &CommitAnswer) -> bool {
-    match answer {
-        CommitAnswer::Committed => true,
-        CommitAnswer::Moved { .. }
-        | CommitAnswer::Held(_)
-        | CommitAnswer::Fenced
-        | CommitAnswer::Lapsed => false,
-    }
-}
-
 /// The shared documents that name a user: one for each question.
 pub(crate) async fn pointers(
     store: &dyn Store,
@@ -617,7 +634,7 @@ pub(crate) async fn pointers(
     }
 }
 
-/// How many questions are read at a time.
+/// Number of questions that are read at a time.
 const POINTERS_AT_ONCE: usize = 256;
 
 pub(super) fn owner_key(id: &str) -> DocumentKey {

@@ -1,4 +1,4 @@
-//! What an approval is bound to: all arguments, or the terms that a tool declares.
+//! Binding of an approval: all arguments, or the terms that a tool declares.
 
 use std::cmp::Ordering;
 
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use crate::budget::Currency;
 
-/// What an answer is bound to.
+/// The parts of a call that an answer is bound to.
 pub(crate) struct Agreed {
-    /// What would be done, and in which circumstances: what a yes holds for.
+    /// Digest of the call and its circumstances: an approval counts for this.
     pub(crate) exact: Digest,
-    /// What would be done, in whichever circumstances: what a no holds for.
+    /// Digest of the call in any circumstances: a denial counts for this.
     pub(crate) matter: Digest,
-    /// What may fall and not rise.
+    /// The amount that may fall and not rise.
     pub(crate) ceiling: Option<ApprovedAmount>,
 }
 
-/// What has to stay exactly as it is, and what may fall.
+/// Splits arguments into the part that has to stay exactly as it is, and the amount that may fall.
 ///
-/// Arguments that do not have the declared amount, or an amount that cannot be compared, are bound as a
-/// whole: less is agreed to, never more.
+/// Arguments without the declared amount, or with an amount that cannot be compared, are bound as a whole: this agrees
+/// to less, never to more.
 pub(crate) fn agreed(
     confirmation: &Confirmation,
     arguments: &Value,
@@ -84,10 +84,10 @@ fn amount_of(terms: &Terms, arguments: &Value) -> Option<ApprovedAmount> {
     })
 }
 
-/// The longest name of a currency.
+/// Maximum length of a currency name.
 const CURRENCY_BYTES_MAX: usize = 8;
 
-/// Whether an amount is within what was agreed to.
+/// True if an amount is within what was agreed to.
 pub(super) fn is_within(amount: Option<&ApprovedAmount>, ceiling: Option<&ApprovedAmount>) -> bool {
     match (amount, ceiling) {
         (None, None) => true,
@@ -119,7 +119,7 @@ impl<'a> Decimal<'a> {
         })
     }
 
-    /// What people read for a whole number of the smallest unit; there is no fraction of that.
+    /// The text that people read for an amount in the smallest unit; `None` if it has a fraction of that.
     fn of_smallest_unit(&self, currency: &str) -> Option<String> {
         if !self.fraction.is_empty() {
             return None;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(is, expected, "{amount} within {ceiling}");
     }
 
-    /// A13: a price may fall; whatever cannot be compared is not within anything.
+    /// A price may fall; an amount that cannot be compared is within nothing (A13).
     #[test]
     fn an_amount_may_fall_and_not_rise() {
         for (amount, ceiling, expected) in [
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(text.as_deref(), expected, "{arguments} in {unit:?}");
     }
 
-    /// A13: whoever is asked reads the amount as it is written on a bill, whatever the arguments count in.
+    /// The approver reads the amount as it is written on a bill, whatever the arguments count in (A13).
     #[test]
     fn what_people_read() {
         let minor = AmountUnit::Minor;
@@ -226,7 +226,7 @@ mod tests {
         check_text(major, &json!(21131), "jpy", Some("JPY 21131"));
     }
 
-    /// A13: terms bind what they name; arguments without the amount are bound as a whole.
+    /// Terms bind what they name; arguments without the amount are bound as a whole (A13).
     #[test]
     fn what_is_bound() {
         let terms = Confirmation::Terms(Terms {

@@ -1,19 +1,19 @@
-//! Who waits for a person right now. A wait holds what its caller holds, a connection and the room of a
-//! call, so it is bounded: whoever finds no room comes back later, as a caller does who cannot wait.
+//! Callers that wait for a person. A wait holds a connection and the seat of a call, so it is bounded: a caller that
+//! finds no room comes back later, like a caller that cannot wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::stored::Limits;
 
-/// How many callers wait, by user.
+/// Number of waiting callers, by user.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     by_user: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Waiting {
-    /// Room for one more who waits for this user, until it is dropped; none where there is no more.
+    /// Takes room for one more caller that waits for this user, until it is dropped; `None` if there is no room.
     pub(super) fn enter<'a>(&'a self, user_id: &'a str, limits: &Limits) -> Option<Waiter<'a>> {
         let mut by_user = self.lock();
         let all: usize = by_user.values().sum();

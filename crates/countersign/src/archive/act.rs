@@ -1,4 +1,4 @@
-//! The records of what operators do. The operator's own words are sealed: they may name a person.
+//! The records of operators' acts. The operator's own words are sealed: they may name a person.
 
 use countersign_contract::evidence::RecordedActor;
 use countersign_contract::{Digest, EvidenceRecord, RecordKind, Retention, SnapshotId};
@@ -13,21 +13,22 @@ use crate::retention::RetentionPlan;
 use crate::scribe::{Entropy, canonical_leaf};
 use crate::vault::SHARED;
 
-/// Something that an operator does.
+/// An operator's act.
 pub(super) struct Deed<'a> {
     pub(super) kind: RecordKind,
-    /// About whom; empty where it is about nobody.
+    /// The user that it is about; empty if it is about no user.
     pub(super) user_id: &'a str,
     pub(super) keys: Option<&'a UserKey>,
     pub(super) by: &'a Principal,
     pub(super) about: Value,
-    /// Why, in the operator's words.
+    /// The reason, in the operator's words.
     pub(super) reason: &'a str,
 }
 
 impl Archive {
-    /// The record of a deed, with its reason sealed under the key of the user that it is about. The reason of an
-    /// erasure has no such key any more: it is sealed under the key for what belongs to nobody, and not kept long.
+    /// The record of an act, with its reason sealed under the key of the user that it is about. The reason of an
+    /// erasure has no such key any more: it is sealed under the key for data without a user, and its retention is
+    /// short.
     pub(super) async fn entry(&self, deed: &Deed<'_>) -> Result<Entry, Error> {
         let id = self.ids.snapshot_id();
         let mut record = self.blank(deed, id);
@@ -50,6 +51,8 @@ impl Archive {
         let sealed =
             keys.map(|keys| Self::seal(&entropy, (owner, keys), deed.reason, &mut record, &[]));
         let mut entry = self.entry_of(&record, deed.user_id);
+        // An erasure destroys the key that names its user, in the very commit that keeps its record.
+        entry.sealed_under = deed.keys.filter(|_| !is_erasure).map(UserKey::id);
         entry.payload = sealed;
         entry.keep_payload = RetentionPlan::default().of(record.retention);
         Ok(entry)
@@ -106,11 +109,12 @@ impl Archive {
         }
     }
 
-    /// What the store keeps of it.
+    /// The entry that the store keeps of a record.
     pub(super) fn entry_of(&self, record: &EvidenceRecord, user_id: &str) -> Entry {
         Entry {
             id: record.id.clone(),
             user_id: user_id.to_owned(),
+            sealed_under: None,
             kind: record.kind,
             // The record holds the text of a time that was one.
             at: record.at.parse().unwrap_or_else(|_| self.clock.now()),

@@ -1,4 +1,4 @@
-//! Documents that belong to nobody and name a user: they go with the user, in the same commit.
+//! Shared documents that name a user: they are erased with the user, in the same commit.
 
 use std::sync::Arc;
 
@@ -6,23 +6,24 @@ use super::Archive;
 use crate::BoxFuture;
 use crate::ledger::{self, DocumentKey};
 
-/// Knows shared documents of one kind, such as API keys.
+/// Finds shared documents of one kind, such as API keys.
 pub trait Belongings: Send + Sync {
     /// Their name in the record of an erasure.
     fn name(&self) -> &'static str;
 
-    /// Those of a user, as they are in the store now. Their ids go into the record, so an id says nothing about the user.
+    /// The documents that name a user, as they are in the store now. Their ids go into the record, so an id must say
+    /// nothing about the user.
     fn of_user<'a>(
         &'a self,
         user_id: &'a str,
     ) -> BoxFuture<'a, Result<Vec<DocumentKey>, ledger::Error>>;
 
-    /// Is told that some are gone, so that nothing in memory outlives them.
+    /// Called after some were erased, so that nothing in memory outlives them.
     fn are_gone(&self) -> BoxFuture<'_, Result<(), ledger::Error>>;
 }
 
 impl Archive {
-    /// Erases these with their users, in the place of those of the same name.
+    /// Erases these with their users; replaces those of the same name.
     pub fn with_belongings(mut self, belongings: Arc<dyn Belongings>) -> Self {
         self.belongings
             .retain(|kind| kind.name() != belongings.name());

@@ -1,4 +1,4 @@
-//! Whether what is kept of a record is what its leaf says, and what a sealed payload holds.
+//! Checks of a stored record against its leaf, and opening of its sealed payload.
 
 use countersign_contract::evidence::Payload;
 use countersign_contract::{Digest, EvidenceRecord};
@@ -7,26 +7,26 @@ use countersign_evidence::seal::UserKey;
 use crate::ledger::{LogRow, StoredRecord};
 use crate::payload::{Opened, Unreadable};
 
-/// What became of the content of a record.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// What was sent and answered.
+    /// The payload: what was sent and answered.
     Open(Box<Payload>),
-    /// The record never had any.
+    /// The record never had a payload.
     Nothing,
-    /// Its time was over, and it was dropped.
+    /// The payload was dropped after its retention.
     Pruned,
-    /// The user was erased; nobody can read it any more.
+    /// The user was erased, and the payload cannot be read any more.
     Erased,
 }
 
-/// What differs from what was written.
+/// Differences between a stored record and its leaf. The usual cause is that somebody has changed the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tampering {
-    /// The leaf is no record.
+    /// The leaf is not a record.
     #[error("its leaf is no record")]
     Leaf,
-    /// The row says something else than the leaf.
+    /// A column of the row differs from the leaf.
     #[error("its row has another {0} than its leaf")]
     Row(&'static str),
     /// The signed tree does not have this leaf at this place.
@@ -35,24 +35,24 @@ pub enum Tampering {
         /// The place.
         index: u64,
     },
-    /// There is a payload that the leaf knows nothing of.
+    /// There is a payload, but the leaf names none.
     #[error("it has a payload, and its leaf knows none")]
     PayloadUnexpected,
-    /// The payload is another one.
+    /// The payload's digest differs from the one in the leaf.
     #[error("its payload has the digest {found}, not {expected}")]
     Payload {
-        /// What the leaf says.
+        /// The digest in the leaf.
         expected: Digest,
-        /// What is kept.
+        /// The digest of the stored payload.
         found: Digest,
     },
-    /// The payload is the right one, and the key does not open it.
+    /// The payload has the right digest, but the user's key does not open it.
     #[error("its payload does not open with the key of its user")]
     Sealed,
-    /// What was sealed is no payload.
+    /// The sealed bytes are not a payload.
     #[error("what was sealed is no payload")]
     NotAPayload,
-    /// A value is not the one that the leaf commits to.
+    /// A value differs from the one that the leaf commits to.
     #[error("its {0} is not what its leaf commits to")]
     Commitment(&'static str),
 }
@@ -67,7 +67,7 @@ pub(super) fn record_of(stored: &StoredRecord) -> Result<EvidenceRecord, Tamperi
     }
 }
 
-/// What of a row is not what its leaf says.
+/// Name of the first column of a row that differs from its leaf; `None` if they agree.
 pub(super) fn differing(row: &LogRow, record: &EvidenceRecord) -> Option<&'static str> {
     // Stores keep microseconds, the leaf has what the clock gave.
     let at = record.at.parse().ok().map(jiff::Timestamp::as_microsecond);
@@ -87,7 +87,7 @@ pub(super) fn differing(row: &LogRow, record: &EvidenceRecord) -> Option<&'stati
     .find_map(|(field, is_same)| (!is_same).then_some(field))
 }
 
-/// Whether the row names the user whom the leaf knows by a subject.
+/// True if the row names the user whose subject is in the leaf.
 pub(super) fn is_of_user(row: &LogRow, record: &EvidenceRecord, keys: &UserKey) -> bool {
     let subject = record.subject.as_ref();
     subject.is_none_or(|subject| *subject == keys.subject(&row.user_id))
@@ -103,7 +103,7 @@ pub(super) fn check_sealed(record: &EvidenceRecord, sealed: &[u8]) -> Result<(),
     Err(Tampering::Payload { expected, found })
 }
 
-/// Why there are no sealed bytes.
+/// The reason why there are no sealed bytes.
 pub(super) fn absent(record: &EvidenceRecord, row: &LogRow) -> Content {
     if record.payload.is_none() {
         return Content::Nothing;
@@ -114,7 +114,7 @@ pub(super) fn absent(record: &EvidenceRecord, row: &LogRow) -> Content {
     Content::Pruned
 }
 
-/// What the sealed bytes hold, which has to be what the leaf commits to.
+/// Opens the sealed bytes, and checks them against the commitments in the leaf.
 pub(super) fn open(
     record: &EvidenceRecord,
     row: &LogRow,

@@ -1,4 +1,4 @@
-//! What an operator's act needs, and the record of those who did not have it.
+//! Requirements of an operator's act, and the records of callers who were denied it.
 
 use countersign_contract::SnapshotId;
 
@@ -7,24 +7,24 @@ use crate::denials::{Denial, Denials};
 use crate::principal::Principal;
 
 impl Archive {
-    /// The record of what callers were denied about this log.
+    /// The recorder of denials about this log.
     pub fn denials(&self) -> &Denials {
         &self.denials
     }
 
-    /// Records that somebody was denied a record that there is, because it is not theirs to see.
+    /// Records that a caller was denied an existing record that they may not see.
     pub async fn deny_sight(&self, event: &'static str, by: &Principal, id: &SnapshotId) {
         let denial = Denial::new(event, by, "not_theirs").about(id.as_str());
         self.denials.note(denial).await;
     }
 
-    /// Records that somebody was denied what there is not. It costs what [`deny_sight`](Self::deny_sight) costs, so that
-    /// nobody can tell the one from the other.
+    /// Records that a caller was denied a record that does not exist. It costs what [`deny_sight`](Self::deny_sight)
+    /// costs, so that a caller cannot tell the two apart.
     pub async fn deny_nothing(&self, event: &'static str, by: &Principal) {
         self.denials.note(Denial::new(event, by, "no_record")).await;
     }
 
-    /// A scope that an act needs; a denial is recorded.
+    /// Checks the scope that an act needs; a denial is recorded.
     pub(super) async fn needs(
         &self,
         by: &Principal,
@@ -39,7 +39,7 @@ impl Archive {
         Err(Error::MissingScope { scope })
     }
 
-    /// The reason of an act; that there was none is recorded.
+    /// Checks the reason of an act; a missing one is recorded.
     pub(super) async fn reasoned(
         &self,
         reason: &str,
@@ -56,7 +56,7 @@ impl Archive {
         }
     }
 
-    /// Only a record that there is gets named: a caller can make up any other name.
+    /// Records a denial. Only an existing record is named in it: a caller can make up any other id.
     async fn deny(
         &self,
         event: &'static str,

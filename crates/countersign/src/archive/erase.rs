@@ -1,4 +1,4 @@
-//! Forgetting a user, and holds, which forbid it.
+//! Erasing a user, and holds, which forbid it.
 
 use countersign_contract::{RecordKind, SnapshotId};
 use serde_json::json;
@@ -9,24 +9,24 @@ use crate::approve;
 use crate::ledger::{ClaimQuery, DocumentKey, Erased, Hold, LogQuery};
 use crate::principal::Principal;
 
-/// What an erasure has done.
+/// Result of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// The record of it; none where there was nothing left to erase.
+    /// The record of it; `None` if there was nothing left to erase.
     pub record: Option<SnapshotId>,
-    /// What went.
+    /// Counts of what was removed.
     pub erased: Erased,
-    /// How many shared documents that name the user went with it, such as API keys.
+    /// Number of shared documents that name the user and were removed with it, such as API keys.
     pub belongings: usize,
 }
 
-/// How often an erasure is done again because somebody has made something for the user meanwhile.
+/// Maximum repetitions of an erasure, while other processes still write for the user.
 const TRIES: usize = 5;
 
 impl Archive {
-    /// Forgets a user: the key is destroyed, and with it everything sealed, every salt and every name
-    /// under it. The records stay, and so do their proofs. Refused under a hold; a second time does
-    /// nothing and says so. Whatever lets somebody act as the user goes in the same commit.
+    /// Erases a user: the key is destroyed, and with it everything sealed, every salt and every name under it. The
+    /// records stay, and so do their proofs. Refused under a hold; a second erasure does nothing and says so.
+    /// Credentials with which a caller can act as the user are removed in the same commit.
     pub async fn erase(
         &self,
         user_id: &str,
@@ -47,6 +47,7 @@ impl Archive {
             }
             let more = self.erase_once(user_id, by, &reason).await?;
             all.belongings += more.belongings;
+            all.erased.add(more.erased);
         }
         Ok(all)
     }
@@ -95,7 +96,10 @@ impl Archive {
         if let Some(keys) = &keys {
             also.extend(approve::pointers(&*self.store, user_id, keys).await?);
         }
-        let erased = self.store.erase(user_id, &also, entry).await?;
+        let erased = match self.store.erase(user_id, &also, entry).await {
+            Ok(erased) => erased,
+            Err(error) => return Err(self.told(error, user_id).await),
+        };
         self.vault.forget(user_id);
         for kind in &self.belongings {
             kind.are_gone().await?;
@@ -107,7 +111,7 @@ impl Archive {
         })
     }
 
-    /// Shared documents that name the user, by their kind; kinds without any are left out.
+    /// Shared documents that name the user, by kind; kinds without any are left out.
     async fn belongings_of(
         &self,
         user_id: &str,
@@ -141,7 +145,7 @@ impl Archive {
         Ok(id)
     }
 
-    /// Lifts a hold; none where there was none.
+    /// Lifts a hold; `None` if there was none.
     pub async fn release_hold(
         &self,
         user_id: &str,
@@ -156,9 +160,13 @@ impl Archive {
         Ok(self.store.release_hold(hold, deed).await?.then_some(id))
     }
 
-    /// The holds there are, at most `limit`.
+    /// Lists the holds, at most `limit`.
     pub async fn holds(&self, limit: usize) -> Result<Vec<Hold>, Error> {
-        Ok(self.store.holds(limit).await?)
+        let mut holds = self.store.holds(limit).await?;
+        for hold in &mut holds {
+            hold.reason = self.open_words(hold).await?;
+        }
+        Ok(holds)
     }
 
     async fn holding(
@@ -195,11 +203,12 @@ impl Archive {
                 reason: &reason,
             })
             .await?;
-        let hold = Hold {
+        let mut hold = Hold {
             user_id: user_id.to_owned(),
             record: record.cloned(),
             reason,
         };
+        hold.reason = self.seal_words(&hold, keys.as_deref()).await?;
         Ok((hold, entry))
     }
 
@@ -211,8 +220,7 @@ impl Archive {
         Ok(!user_id.is_empty() && (keys.is_some() || self.has_rows(user_id).await?))
     }
 
-    /// Whether anything still names the user: another process may have written with a key that it had
-    /// not forgotten yet.
+    /// True if a row still names the user: another process may have written with a key that it had not forgotten yet.
     async fn has_rows(&self, user_id: &str) -> Result<bool, Error> {
         let records = LogQuery {
             user_id: Some(user_id.to_owned()),

@@ -1,4 +1,4 @@
-//! Evidence for somebody else: some records, what they rest on, and the proofs, in one file.
+//! Exporting evidence for an auditor: some records, the records that they rest on, and the proofs, in one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,23 @@ use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
 use crate::scribe::Draft;
 
-/// What goes into a bundle besides records and proofs.
+/// Content of a bundle besides records and proofs.
 #[derive(Debug, Clone, Copy)]
 pub enum Export<'a> {
-    /// Nothing: that something was said, not what.
+    /// No content: it proves that a call happened, not what was said.
     Records,
-    /// The sealed payloads, for whoever gets the keys.
+    /// The sealed payloads, for a receiver who gets the keys.
     Sealed,
-    /// What was sent and answered, opened. One record of the access names all of them.
+    /// The payloads, opened. One record of the access names all of them.
     Opened {
-        /// Who opens it.
+        /// The principal who opens them.
         by: &'a Principal,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
 }
 
-/// So many records can be named by one record of their access.
+/// Maximum number of records that one record of their access can name.
 const OPENED_MAX: usize = 1_000;
 
 impl Archive {

@@ -1,4 +1,4 @@
-//! Whether the tree in the store has grown from a checkpoint that somebody kept.
+//! Consistency check: the tree in the store continues a checkpoint that an auditor kept.
 
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::tile::{TileId, TileMap};
@@ -6,13 +6,13 @@ use countersign_evidence::tree::{self, Hash, ProofError};
 
 use crate::ledger::{self, Head, Store};
 
-/// Why a tree is not the continuation of a checkpoint.
+/// Reasons why a tree is not the continuation of a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum NotGrown {
-    /// The store could not say.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// Records are gone that were signed for.
+    /// Records under a signed checkpoint are missing: the log was rolled back.
     #[error(
         "the log was rolled back: it has {found} records, and a checkpoint of {held} was signed before"
     )]
@@ -22,7 +22,7 @@ pub enum NotGrown {
         /// The size that was found.
         found: u64,
     },
-    /// Two histories of one log.
+    /// The log was rewritten: there are two histories of one log.
     #[error(
         "the log was rewritten: its first {size} records have another root than was signed before"
     )]
@@ -30,13 +30,13 @@ pub enum NotGrown {
         /// The size that was signed.
         size: u64,
     },
-    /// The tiles do not even lead to the root that the store names.
+    /// The tiles do not lead to the root that the store names: the store is damaged.
     #[error("the tree of {size} records is damaged: its tiles do not lead to its root")]
     Damaged {
         /// The size of the tree.
         size: u64,
     },
-    /// A tile is not there.
+    /// A tile is missing.
     #[error(transparent)]
     Tile(#[from] ProofError),
 }

@@ -1,5 +1,5 @@
-//! Records by any name that leads to them: their own, that of their call, that of what the call has made, or the hash of
-//! their leaf.
+//! Finding records by any name that leads to them: their own id, the request id of their call, the id of a thing that
+//! the call has made, or the hash of their leaf.
 
 use countersign_contract::{Digest, EvidenceRecord, RecordKind, RequestId, SnapshotId};
 use countersign_evidence::tile::{TileId, WIDTH};
@@ -20,13 +20,13 @@ pub struct KnownThing {
     pub request_id: &'static str,
 }
 
-/// How many tiles are read at once for the hash of a leaf.
+/// Number of tiles that are read at once to find the hash of a leaf.
 const TILES_AT_ONCE: u64 = 64;
 
-/// How many records one may rest on.
+/// Maximum number of records that one record may rest on.
 const RESTING_MAX: usize = 1_000;
 
-/// How many records of one call are looked at.
+/// Maximum number of records of one call that are looked at.
 const RECORDS_MAX: usize = 100;
 
 impl Archive {
@@ -37,8 +37,8 @@ impl Archive {
     }
 
     /// The records that a name leads to, newest first, at most `limit`: the id of a record, the request id of a call,
-    /// or the id of a [known thing](KnownThing), which leads to the record of the call that made it. Only those of this user,
-    /// where one is given; without one every user is asked for an id that is not of our making.
+    /// or the id of a [known thing](KnownThing), which leads to the record of the call that made it. Only those of this
+    /// user, if one is given; without one, a request id is searched for as [`of_request`](Self::of_request) does.
     pub async fn locate(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Opening what was sealed: a scope, a reason, and a record of it before anything is shown.
+//! Opening a sealed payload: a scope, a reason, and a record of the access before anything is shown.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::vault::SHARED;
 pub struct Opened {
     /// The record.
     pub record: EvidenceRecord,
-    /// What proves it.
+    /// The state of its proof.
     pub standing: Standing,
-    /// What was sent and answered.
+    /// The content: what was sent and answered.
     pub content: Content,
-    /// The record of this very access; none where there was nothing left to open.
+    /// The record of this very access; `None` if there was nothing left to open.
     pub access: Option<SnapshotId>,
 }
 
 impl Archive {
-    /// Opens the payload of a record. The record of the access is durable before anything is opened; where
-    /// it cannot be kept, nothing is.
+    /// Opens the payload of a record. The record of the access is durable before anything is opened; if it cannot be
+    /// stored, nothing is opened.
     pub async fn open(
         &self,
         id: &SnapshotId,
@@ -52,7 +52,8 @@ impl Archive {
             _ if stored.payload.is_none() => (content::absent(&record, &stored.row), None),
             None => (Content::Erased, None),
             Some(keys) => {
-                let access = self.write_access(&stored, &keys, by, reason).await?;
+                let access = ("open", by, reason);
+                let access = self.write_access(&stored, &keys, access).await?;
                 let content = open_stored(&stored, &record, &keys)?;
                 (content, Some(access))
             }
@@ -65,7 +66,7 @@ impl Archive {
         })
     }
 
-    /// The key that the payload of a record is sealed under, where there still is one.
+    /// The key that the payload of a record is sealed under, if it still exists.
     pub(super) async fn keys_of(
         &self,
         stored: &StoredRecord,
@@ -78,12 +79,12 @@ impl Archive {
         Ok(self.vault.existing_key(owner).await?)
     }
 
-    async fn write_access(
+    /// Writes down who looks into a record, how, and why.
+    pub(super) async fn write_access(
         &self,
         stored: &StoredRecord,
         keys: &UserKey,
-        by: &Principal,
-        reason: &str,
+        (event, by, reason): (&str, &Principal, &str),
     ) -> Result<SnapshotId, Error> {
         let user_id = &stored.row.user_id;
         let deed = Deed {
@@ -91,7 +92,7 @@ impl Archive {
             user_id,
             keys: Some(keys),
             by,
-            about: json!({"event": "open", "record": stored.row.id.as_str()}),
+            about: json!({"event": event, "record": stored.row.id.as_str()}),
             reason: &reason::checked(reason)?,
         };
         let entry = self.entry(&deed).await?;
@@ -102,7 +103,7 @@ impl Archive {
     }
 }
 
-/// Checks and opens. Whoever calls this has written down that they do.
+/// Checks and opens a payload. The caller has already recorded the access.
 pub(super) fn open_stored(
     stored: &StoredRecord,
     record: &EvidenceRecord,

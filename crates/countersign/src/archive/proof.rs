@@ -1,4 +1,4 @@
-//! That a record is in the log: its place, and the way from there to a root that was signed.
+//! Inclusion proofs: the place of a record in the log, and the path from there to a signed root.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::growth::{NotGrown, grown, tiles};
 use super::{Archive, Error, tampered};
 use crate::ledger::{Head, StoredRecord};
 
-/// What proves a record at this moment.
+/// The state of a record's proof at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It is durable and waits for the tree.
@@ -36,7 +36,7 @@ pub struct Proof {
     pub hashes: Vec<Hash>,
     /// The signed note of the root.
     pub note: String,
-    /// What the note says.
+    /// The checkpoint in the note.
     pub checkpoint: Checkpoint,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Proof {
 }
 
 impl Archive {
-    /// That a record is in the log, against the newest signed checkpoint.
+    /// Proves that a record is in the log, against the newest signed checkpoint.
     pub async fn proof(&self, id: &SnapshotId) -> Result<Proof, Error> {
         let stored = self.stored(id).await?;
         let (checkpoint, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
@@ -75,7 +75,7 @@ impl Archive {
         Ok(Some((checkpoint, note)))
     }
 
-    /// That the newest signed checkpoint has grown from one that somebody kept: the proof of it.
+    /// Proves that the newest signed checkpoint has grown from one that an auditor kept; with the note of the newest.
     pub async fn growth(&self, held: &str) -> Result<(String, Vec<Hash>), Error> {
         let held = Checkpoint::open(held, &self.key).map_err(Error::Held)?;
         let (newest, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;

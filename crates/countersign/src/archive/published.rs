@@ -1,4 +1,4 @@
-//! What mirrors and auditors fetch of the log: tiles under the newest signed checkpoint (C2SP tlog-tiles).
+//! The public part of the log for mirrors and auditors: tiles under the newest signed checkpoint (C2SP tlog-tiles).
 
 use countersign_contract::SnapshotId;
 use countersign_evidence::tile::{TileId, TileKind, TilePath, WIDTH, encode_entries, width_at};
@@ -9,7 +9,7 @@ use crate::principal::Principal;
 use crate::replay::{self, Replayer};
 
 impl Archive {
-    /// The bytes of a tile, where the newest signed checkpoint covers all of it. They never change.
+    /// The bytes of a tile; `None` unless the newest signed checkpoint covers all of it. They never change.
     pub async fn tile(&self, path: &TilePath) -> Result<Option<Vec<u8>>, Error> {
         let Some((checkpoint, _)) = self.signed().await? else {
             return Ok(None);
@@ -45,12 +45,12 @@ impl Archive {
         }
     }
 
-    /// The row of a record: whose it is, before anything else of it is looked at.
+    /// The row of a record, which names its user, before anything else of it is read.
     pub async fn row(&self, id: &SnapshotId) -> Result<LogRow, Error> {
         Ok(self.stored(id).await?.row)
     }
 
-    /// Replays records of this log, on behalf of somebody who may open payloads.
+    /// Replays records of this log, on behalf of a principal who may open payloads.
     pub fn replayer(&self, by: Principal) -> Result<Replayer, replay::Error> {
         let replayer = Replayer::new(self.store.clone(), self.vault.clone(), by)?;
         Ok(replayer.with(self.clock.clone(), self.ids.clone()))

@@ -1,8 +1,8 @@
-//! Why an operator did something: a short line in the operator's words.
+//! Reasons of operators' acts: a short line in the operator's words.
 
 use super::Error;
 
-/// A longer reason is cut.
+/// Maximum length of a reason. A longer one is cut.
 const REASON_CHARS_MAX: usize = 300;
 
 /// A reason as it is sealed beside the record: one line, short, not empty.
@@ -19,7 +19,7 @@ pub(super) fn checked(reason: &str) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    /// A22: nobody opens anything without saying why.
+    /// Nothing is opened without a reason (A22).
     #[test]
     fn a_reason_is_one_short_line() {
         let check = |given: &str| checked(given).ok();

@@ -1,4 +1,4 @@
-//! Saying what became of a call that is in doubt.
+//! Resolving a call that is in doubt: an operator states its outcome.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use crate::ledger::{
 use crate::principal::Principal;
 use crate::scribe::Draft;
 
-/// What an operator found out.
+/// The outcome that an operator states.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
-    /// The effect is there. Every repeat of the call gets this as its answer.
+    /// The effect happened. Every repeat of the call gets this as its answer.
     Happened(Value),
-    /// It is not there; the same call may be made again.
+    /// The effect did not happen; the same call may be made again.
     DidNotHappen,
 }
 
-/// What became of a resolution.
+/// Result of a resolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// It counts, and this is its record.
+    /// The claim is settled, and this is its record.
     Settled(SnapshotId),
-    /// The owner, or another operator, was faster; theirs counts, and this record says what was tried.
+    /// The owner, or another operator, was faster: their result counts. This record states what was tried.
     Fenced(SnapshotId),
     /// The claim is not in doubt; nothing was done.
     NotInDoubt(ClaimState),
@@ -41,12 +41,12 @@ pub enum Resolved {
     NoClaim,
 }
 
-/// For how long the answer of an operator is replayed; as long as the answers of tools by default.
+/// Retention of the operator's answer for replays; the same as the default for answers of tools.
 const KEPT_FOR: Duration = Duration::from_hours(24);
 
 impl Archive {
-    /// Settles a claim that is in doubt, with its record, in one commit. `attempt` is the one that the
-    /// operator looked at: where there was another since, nothing is settled.
+    /// Settles a claim that is in doubt, with its record, in one commit. `attempt` is the one that the operator looked
+    /// at: if there was another since, nothing is settled.
     #[expect(
         clippy::too_many_lines,
         reason = "one commit, put together in the order of its parts"
@@ -122,6 +122,7 @@ impl Archive {
         let mut entry = self.entry_of(&record, &scope.user_id);
         entry.tool = None;
         entry.payload = Some(payload);
+        entry.sealed_under = Some(keys.id());
         let commit = Commit {
             key: Some(KeyChange::Settle { claim, outcome }),
             reads: Vec::new(),
@@ -142,6 +143,11 @@ impl Archive {
             CommitAnswer::Fenced => Ok(Resolved::Fenced(id)),
             // None can be: nothing was read, and a claim is not taken but settled.
             CommitAnswer::Held(_) | CommitAnswer::Moved { .. } | CommitAnswer::Lapsed => {
+                Ok(Resolved::NoClaim)
+            }
+            // The claim went with its user.
+            CommitAnswer::Erased => {
+                self.vault.forget(&scope.user_id);
                 Ok(Resolved::NoClaim)
             }
         }
@@ -176,7 +182,7 @@ impl Archive {
     }
 }
 
-/// The state of a claim that nobody has to resolve.
+/// The state of a claim that is not in doubt; `None` if it is.
 fn not_in_doubt(state: &HeldState) -> Option<ClaimState> {
     match state {
         HeldState::InDoubt => None,

@@ -1,9 +1,9 @@
-//! Verifying the whole log: every leaf, the tree over them, its tiles, what was signed and, where that is
-//! asked for, every record with its row, its payload and its links.
+//! Verifying the whole log: every leaf, the tree over them, its tiles, the signatures and, on request, every record
+//! with its row, its payload and its links.
 //!
-//! Leaves are streamed in batches and hashed off the runtime's threads, with the next batch on its way,
-//! so memory does not grow with the log. Nothing stops at the first fault: a verification that was
-//! tampered with in one place still has to say what is right elsewhere.
+//! Leaves are streamed in batches and hashed off the runtime's threads while the next batch is fetched, so memory does
+//! not grow with the log. Nothing stops at the first fault: if the log was tampered with in one place, the report still
+//! covers the rest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,79 +33,79 @@ pub use finding::{Fault, Finding, Whose};
 use marks::Marks;
 pub use not_checked::NotChecked;
 
-/// How much is looked at.
+/// Depth of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// Leaves, tree, tiles and signatures: that nothing in the log was changed, cut or put in.
+    /// Leaves, tree, tiles and signatures: proves that nothing in the log was changed, cut or inserted.
     Tree,
-    /// The records too: that each is one, and that its row, its payload and its links are what it says.
+    /// The records too: each leaf is a record, and its row, its payload and its links agree with it.
     #[default]
     Records,
 }
 
-/// What is to be verified, and from where on.
+/// Options of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct Verification {
-    /// Where an earlier run stopped.
+    /// Progress of an earlier run, to go on from.
     pub from: Option<Progress>,
-    /// A signed note that somebody kept: the log has to have grown from it.
+    /// A signed note that an auditor kept: the log has to have grown from it.
     pub held: Option<String>,
-    /// True if `held` lies beside the store, where whoever rolls back the one can roll back the other.
+    /// True if `held` is stored beside the log, so that an attacker who rolls back the one can roll back the other.
     pub is_held_beside: bool,
-    /// How much is looked at.
+    /// Depth of the verification.
     pub depth: Depth,
 }
 
-/// How far a verification has come: all that is needed to go on from there.
+/// Progress of a verification: all that is needed to go on from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// How many leaves are verified.
+    /// Number of leaves that are verified.
     pub size: u64,
     /// The right edge of the tree over them.
     pub edge: Vec<Digest>,
-    /// How many faults were found so far.
+    /// Number of faults that were found so far.
     pub faults: u64,
 }
 
-/// What a verification has found.
+/// Report of a verification.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VerifyReport {
-    /// Which log.
+    /// Origin of the log.
     pub origin: String,
-    /// How many leaves this run has looked at.
+    /// Number of leaves that this run has checked.
     pub checked: u64,
-    /// How many leaves the log has.
+    /// Number of leaves in the log.
     pub size: u64,
-    /// The size of the newest signed checkpoint that holds.
+    /// The size of the newest signed checkpoint, if it is valid.
     pub signed: Option<u64>,
-    /// The size of the checkpoint that somebody kept, where it holds.
+    /// The size of the checkpoint that the auditor kept, if it is valid.
     pub held: Option<u64>,
-    /// Payloads that are what their records say.
+    /// Payloads whose digest agrees with their record.
     pub payloads: u64,
-    /// Payloads that were pruned or erased; their records stand.
+    /// Payloads that were pruned or erased; their records are still valid.
     pub payloads_gone: u64,
-    /// Logs that this one goes on from after a restore, and whose records are still what they have signed.
+    /// Logs that this one continues after a restore, and whose records still agree with their checkpoints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier_logs: Vec<EarlierLog>,
-    /// What this verification did not check.
+    /// Checks that this verification did not make.
     pub not_checked: Vec<NotChecked>,
     /// Every fault, the first thousand of them.
     pub findings: Vec<Finding>,
-    /// How many more there were, with those of the run that this one went on from.
+    /// Number of further faults, including those of the run that this one continued.
     pub further_findings: u64,
-    /// To go on from here when the log has grown.
+    /// Progress, to go on from when the log has grown.
     pub progress: Progress,
 }
 
-/// How many findings are kept.
+/// Maximum number of findings in a report.
 const FINDINGS_MAX: usize = 1_000;
 
-/// How many leaves are fetched at once.
+/// Number of leaves that are fetched at once.
 const BATCH: u64 = 4_096;
 
 impl VerifyReport {
-    /// True if nothing at all was found.
+    /// True if no fault was found.
     pub fn is_valid(&self) -> bool {
         self.findings.is_empty() && self.further_findings == 0
     }
@@ -121,8 +121,8 @@ impl VerifyReport {
 }
 
 impl Archive {
-    /// Verifies the log as it is now. `on_progress` is told after each batch how far it has come and how
-    /// many leaves there are; with that a run that was broken off can go on.
+    /// Verifies the log as it is now. `on_progress` is called after each batch with the progress and the number of
+    /// leaves; with that, an interrupted run can go on.
     pub async fn verify_all(
         &self,
         verification: &Verification,
@@ -179,8 +179,8 @@ impl Archive {
         self.store.leaves(from, limit as usize).await
     }
 
-    /// The tree as far as it was verified before. Where the store's tiles are not of that tree, everything
-    /// is verified from the start.
+    /// The tree as far as it was verified before. If the store's tiles do not belong to that tree, everything is
+    /// verified from the start.
     async fn resume(
         &self,
         verification: &Verification,
@@ -216,7 +216,7 @@ impl Archive {
         }
     }
 
-    /// Compares what was computed with what is kept.
+    /// Compares the computed tree with the stored one.
     async fn check(
         &self,
         hashed: Hashed,
@@ -239,8 +239,8 @@ impl Archive {
         Ok(hashed.writer)
     }
 
-    /// What was signed for no more leaves than this run has begun with is proved from the tiles: the whole
-    /// tree has just been computed, so a proof that leads to its root cannot be made up.
+    /// Proves checkpoints no larger than the starting size from the tiles: the whole tree has just been computed, so a
+    /// proof that leads to its root cannot be made up.
     async fn check_behind(
         &self,
         marks: &Marks,
@@ -266,7 +266,7 @@ impl Archive {
     }
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     findings: Vec<Finding>,
@@ -275,7 +275,7 @@ pub(super) struct Found {
     payloads: u64,
     payloads_gone: u64,
     not_checked: BTreeSet<NotChecked>,
-    /// Records that begin this log after another one, until the whole tree is known.
+    /// Records that begin this log as the continuation of another one, until the whole tree is known.
     begun: Vec<Begun>,
     earlier: Vec<EarlierLog>,
 }
@@ -293,7 +293,7 @@ impl Found {
         }
     }
 
-    /// Adds what this kind of run never looks at.
+    /// Adds the checks that this kind of run never makes.
     fn leave_open(&mut self, verification: &Verification, start: u64) {
         let has_held = verification.held.is_some();
         let open = [
@@ -361,7 +361,7 @@ fn whole(writer: &TileWriter) -> Head {
     }
 }
 
-/// The leaves up to the first that is not where it belongs, which is said when it is asked for again.
+/// The leaves up to the first that is out of order, which is reported when it is fetched again.
 fn in_order(from: u64, mut leaves: Vec<Leaf>, size: u64) -> Result<Vec<Leaf>, Fault> {
     let in_place = leaves.iter().zip(from..);
     let count = in_place

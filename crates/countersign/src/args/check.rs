@@ -1,5 +1,5 @@
-//! What `#[derive(ToolArgs)]` cannot see in the tokens of a type, checked by the compiler in constants:
-//! an alias, a newtype or an enum has its kind only here. Called by generated code.
+//! Checks that `#[derive(ToolArgs)]` cannot make on the tokens of a type, made by the compiler in constants: an alias,
+//! a newtype or an enum has its kind only here. Called by generated code.
 
 use countersign_contract::{Cardinality, Parameter, ValueKind};
 
@@ -33,7 +33,7 @@ pub enum Literal {
     Object(&'static [Literal]),
 }
 
-/// What is wrong with a setting, as a sentence for the compiler's error.
+/// Result of checking a setting; the error is a sentence for the compiler's message.
 pub type Checked = Result<(), &'static str>;
 
 impl FieldType {
@@ -55,7 +55,7 @@ impl FieldType {
         (self.parameter)(name, description)
     }
 
-    /// How deep a struct with these fields is.
+    /// Nesting depth of a struct with these fields.
     pub const fn depth_of_struct(mut fields: &[Self]) -> usize {
         let mut deepest = 0;
         while let [field, rest @ ..] = fields {
@@ -67,7 +67,7 @@ impl FieldType {
         deepest + 1
     }
 
-    /// `min` and `max` need a number, and are themselves values of the field's type.
+    /// Checks a `min` or `max`: it needs a number, and is itself a value of the field's type.
     pub const fn bounds_number(&self, bound: Literal) -> Checked {
         if matches!(self.kind, ValueKind::Integer | ValueKind::Number) {
             self.accepts_one(bound)
@@ -76,7 +76,7 @@ impl FieldType {
         }
     }
 
-    /// `min_length`, `max_length` and `pattern` need a text.
+    /// Checks that `min_length`, `max_length` and `pattern` are on a text.
     pub const fn bounds_text(&self) -> Checked {
         require(
             matches!(
@@ -87,7 +87,7 @@ impl FieldType {
         )
     }
 
-    /// `min_items` and `max_items` need a list.
+    /// Checks that `min_items` and `max_items` are on a list.
     pub const fn bounds_items(&self) -> Checked {
         let is_list = match self.cardinality {
             Cardinality::One | Cardinality::Optional => matches!(self.kind, ValueKind::Array),
@@ -100,7 +100,7 @@ impl FieldType {
         )
     }
 
-    /// `truncate` needs an integer.
+    /// Checks that `truncate` is on an integer.
     pub const fn truncates(&self) -> Checked {
         require(
             matches!(self.kind, ValueKind::Integer),
@@ -108,7 +108,7 @@ impl FieldType {
         )
     }
 
-    /// `on_optional_error = "tell"` needs a field that may be left out.
+    /// Checks that `on_optional_error = "tell"` is on a field that may be left out.
     pub const fn may_be_absent(&self) -> Checked {
         require(
             !self.cardinality.is_required(),
@@ -116,7 +116,7 @@ impl FieldType {
         )
     }
 
-    /// `case` needs an enum.
+    /// Checks that `case` is on an enum.
     pub const fn has_case(&self) -> Checked {
         require(
             matches!(self.kind, ValueKind::EnumToken),
@@ -124,7 +124,7 @@ impl FieldType {
         )
     }
 
-    /// A default or an example must be a value of the field's type.
+    /// Checks that a default or an example is a value of the field's type.
     pub const fn accepts(&self, literal: Literal) -> Checked {
         match (self.cardinality, literal) {
             (Cardinality::List { .. }, Literal::List(items))
@@ -201,7 +201,7 @@ const fn require(holds: bool, problem: &'static str) -> Checked {
     if holds { Ok(()) } else { Err(problem) }
 }
 
-/// `==` of slices is not callable in a constant.
+/// Compares two slices: `==` is not callable in a constant.
 const fn same(mut left: &[u8], mut right: &[u8]) -> bool {
     loop {
         match (left, right) {

@@ -19,7 +19,7 @@ impl ArgValue for i64 {
     const KIND: ValueKind = ValueKind::Integer;
 }
 
-/// Integers whose range is narrower than `i64`, or beyond it, say so.
+/// Integers with another range than `i64`, which declare it.
 macro_rules! bounded_integers {
     ($($integer:ty),*) => {$(
         impl ArgValue for $integer {

@@ -1,4 +1,4 @@
-//! Texts with a meaning: what the binder has checked keeps its type in the tool's code.
+//! Texts with a meaning: a text that the binder has checked keeps its type in the tool's code.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ macro_rules! text_types {
 text_types! {
     /// A URI in the spelling in which it was sent.
     ///
-    /// The binder warns where it is not absolute, and keeps the text (B6): check before you follow it.
+    /// The binder warns if it is not absolute, and keeps the text (B6): check before you follow it.
     ///
     /// # Example
     ///

@@ -1,4 +1,4 @@
-//! What a call takes out of which pots.
+//! Planning of draws: the amounts that a call takes out of pots.
 
 use countersign_contract::{Actor, ActorType, ErrorBody, ErrorCode, ToolName};
 use countersign_evidence::seal::UserKey;
@@ -8,39 +8,39 @@ use super::{Budget, BudgetScope, Currency, Direction, InvalidMoney, Money, ToolA
 use crate::ledger::{Draw, KeyDigest, Overdrawn, PotKey};
 use crate::words::Say;
 
-/// A call, as far as a budget looks at it.
+/// The parts of a call that a budget looks at.
 pub(crate) struct Call<'a> {
     pub(crate) user_id: &'a str,
     pub(crate) actor: &'a Actor,
     pub(crate) session_id: Option<&'a str>,
     pub(crate) currency: Option<&'a str>,
     pub(crate) tool: &'a ToolName,
-    /// Bound, with defaults.
+    /// The bound arguments, with defaults.
     pub(crate) arguments: &'a Value,
     pub(crate) has_key: bool,
-    /// Whether the tool changes nothing. Such a call holds no key, so nothing could tell a repeat.
+    /// True if the tool changes nothing. Such a call holds no key, so a repeat could not be recognized.
     pub(crate) is_read: bool,
     pub(crate) keys: &'a UserKey,
 }
 
-/// What a call takes out of which pots, and how that is told and settled.
+/// The draws of a call, with what is needed to report and settle them.
 pub(crate) struct Plan {
     pub(crate) draws: Vec<Draw>,
-    /// One for each draw.
+    /// The source of each draw.
     sources: Vec<Source>,
 }
 
 struct Source {
     scope: BudgetScope,
     currency: Currency,
-    /// Where the answer says what was spent.
+    /// JSON pointer to the spent amount in the answer.
     spent: Option<String>,
     unit: Unit,
     direction: Direction,
 }
 
 impl Plan {
-    /// None where no budget is about the call; a refusal where one is that cannot be counted.
+    /// Plans the draws of a call; `None` if no budget covers it; a refusal if its amount cannot be counted.
     pub(crate) fn of(call: &Call<'_>, budgets: &[Budget]) -> Result<Option<Self>, Box<ErrorBody>> {
         let mut plan = Self {
             draws: Vec::new(),
@@ -62,7 +62,7 @@ impl Plan {
         Ok((!plan.draws.is_empty()).then_some(plan))
     }
 
-    /// What was really spent, by draw, where the answer says so.
+    /// The amounts that were really spent, by draw, if the answer has them.
     pub(crate) fn actual(&self, data: &Value) -> Vec<Option<i64>> {
         let actual = self.sources.iter().map(|source| {
             let value = data.pointer(source.spent.as_ref()?)?;
@@ -77,7 +77,7 @@ impl Plan {
         actual.collect()
     }
 
-    /// Why a call is refused whose pot has not enough.
+    /// The refusal of a call whose pot has not enough money.
     pub(crate) fn refusal(&self, over: &Overdrawn) -> ErrorBody {
         let draw = self.draws.get(over.draw);
         let source = self.sources.get(over.draw);
@@ -164,7 +164,7 @@ fn uncountable(budget: String, error: InvalidMoney) -> Say {
     }
 }
 
-/// One currency a pot: amounts in another one are not comparable, whatever the rate.
+/// Refuses another currency than the pot's: such amounts are not comparable, whatever the rate.
 fn check_currency(
     call: &Call<'_>,
     budget: &Budget,
@@ -216,7 +216,7 @@ fn pot(call: &Call<'_>, budget: &Budget) -> Result<PotKey, Box<ErrorBody>> {
     Ok(budget.pot(call.user_id, holder))
 }
 
-/// Whose pot it is: user and holder; none where each session has one.
+/// Owner of the pot: user and holder; `None` if each session has one.
 pub(super) fn owner<'a>(
     scope: BudgetScope,
     user_id: &'a str,

@@ -1,4 +1,4 @@
-//! What is left in the pots of one who asks. Nothing is set aside by it.
+//! Remaining money in the pots of a user and an actor. Reading it reserves nothing.
 
 use countersign_contract::Actor;
 use jiff::{SignedDuration, Timestamp};
@@ -7,20 +7,20 @@ use super::draw::owner;
 use super::{BudgetScope, Budgets, Currency, Money};
 use crate::ledger::{self, Draw, Pots, ReserveAnswer, window_start};
 
-/// What is left of a budget.
+/// The remaining money of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLeft {
     /// The budget.
     pub name: String,
-    /// Whose money it is.
+    /// Scope of the budget.
     pub scope: BudgetScope,
     /// Its currency.
     pub currency: Currency,
-    /// What may be spent in a window.
+    /// Limit of a window.
     pub limit: Money,
-    /// What may still be spent; none where each session has a pot of its own.
+    /// Amount that may still be spent; `None` if each session has a pot of its own.
     pub left: Option<Money>,
-    /// When the next window begins; none where there is only one.
+    /// Start of the next window; `None` if there is only one.
     pub resets_at: Option<Timestamp>,
 }
 
@@ -32,7 +32,7 @@ impl BudgetLeft {
 }
 
 impl Budgets {
-    /// What is left of each budget for a user and an actor, as a call of theirs would find it.
+    /// The remaining money of each budget for a user and an actor, as a call of theirs would find it.
     pub async fn left(
         &self,
         user_id: &str,

@@ -1,4 +1,4 @@
-//! Amounts, exactly: whole numbers of the smallest unit of a currency.
+//! Exact amounts: whole numbers of the smallest unit of a currency.
 
 use std::fmt;
 
@@ -16,30 +16,30 @@ pub struct Currency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Money(pub(crate) i64);
 
-/// A text is no currency, or no amount of it.
+/// Errors of a text that is not a currency, or not an amount of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMoney {
-    /// Three capital letters are needed.
+    /// A currency code has three letters. Usually a symbol or a name was given.
     #[error("a currency has three letters, as in EUR")]
     Currency,
-    /// It is not written as an amount.
+    /// The text is not written as an amount.
     #[error("an amount is written as 12.50, without a sign")]
     Amount,
-    /// The currency has no such fractions.
+    /// The amount has more decimals than the currency.
     #[error("the currency has {decimals} decimals at most")]
     Decimals {
-        /// How many it has.
+        /// Number of decimals of the currency.
         decimals: u32,
     },
-    /// More than can be counted.
+    /// The amount is too large to be counted.
     #[error("the amount is too large to be counted")]
     TooLarge,
 }
 
-/// No pot and no call has more, so that sums of them stay whole numbers.
+/// Maximum amount of a pot or a call, so that sums of them stay whole numbers.
 const MINOR_MAX: i64 = 1_000_000_000_000_000;
 
-/// From here on a JSON number with a fraction may not be what was written.
+/// Bound from which a JSON number with a fraction may not be exact.
 const FRACTION_MAX: f64 = 1e12;
 
 impl Currency {
@@ -59,12 +59,12 @@ impl Currency {
         &self.code
     }
 
-    /// Whether a text is this currency's code.
+    /// True if a text is this currency's code.
     pub fn is(&self, code: &str) -> bool {
         self.code.eq_ignore_ascii_case(code)
     }
 
-    /// How many decimals its amounts have (ISO 4217).
+    /// Number of decimals of its amounts (ISO 4217).
     pub fn decimals(&self) -> u32 {
         match self.code.as_str() {
             "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "PYG" | "RWF"
@@ -147,7 +147,7 @@ impl Currency {
 }
 
 impl Money {
-    /// In the smallest unit.
+    /// The amount in the smallest unit.
     pub const fn minor(self) -> i64 {
         self.0
     }

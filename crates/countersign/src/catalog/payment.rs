@@ -1,14 +1,14 @@
-//! No tool that takes money can be registered (A13): whatever is in a catalog, an agent may call it.
+//! Refusal of tools that take money (A13): an agent may call every tool in a catalog.
 //!
-//! What counts is the declaration. Tools that declare nothing about payments are judged by their names as
-//! well, so that one that was forgotten is noticed when it is registered, not when it has paid.
+//! The declaration counts. Tools that declare nothing about payments are judged by their names as well, so that a
+//! forgotten declaration is noticed when the tool is registered, not when it has paid.
 
 use countersign_contract::ToolSpec;
 use countersign_contract::tool::Payment;
 
 use super::Error;
 
-/// What is done to take money.
+/// Verbs of taking money.
 const VERBS: &[&str] = &[
     "capture",
     "confirm",
@@ -18,10 +18,10 @@ const VERBS: &[&str] = &[
     "execute",
 ];
 
-/// What it is done to.
+/// Objects of those verbs.
 const OBJECTS: &[&str] = &["payment", "payments", "card", "charge", "paymentintent"];
 
-/// Refuses a tool that takes money, or that sounds like it.
+/// Refuses a tool that takes money, or whose name says so.
 pub(super) fn check(spec: &ToolSpec) -> Result<(), Error> {
     let name = &spec.name;
     match spec.behaviour.payment {
@@ -33,8 +33,8 @@ pub(super) fn check(spec: &ToolSpec) -> Result<(), Error> {
     }
 }
 
-/// Whether a name says that money is taken: one word of either kind beside each other, in any order and
-/// spelling, such as `payment.capture`, `checkout.capture_payment` or `confirmPayment`.
+/// True if a name says that money is taken: a verb and an object beside each other, in any order and spelling, such as
+/// `payment.capture`, `checkout.capture_payment` or `confirmPayment`.
 fn takes_money(name: &str) -> bool {
     let words = words(name);
     let beside = |a: &String, b: &String| {

@@ -1,11 +1,11 @@
-//! Picking tools out of a list by name and by pattern, for whoever offers only some of them.
+//! Selecting tools from a list by name and by pattern, for surfaces that offer only some of them.
 
 use std::sync::Arc;
 
 use super::Entry;
 use crate::pattern::fits;
 
-/// Nothing in the list has this name or fits this pattern.
+/// The error for a name or pattern that matches nothing in the list. Usually it is mistyped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unmatched {
     /// A name that no tool has.
@@ -17,7 +17,7 @@ pub enum Unmatched {
 }
 
 impl Unmatched {
-    /// What was asked for.
+    /// The name or pattern that was asked for.
     pub fn asked(&self) -> &str {
         match self {
             Self::Name(asked) | Self::Pattern(asked) => asked,

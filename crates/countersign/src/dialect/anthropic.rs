@@ -23,7 +23,7 @@ impl Wire for Anthropic {
         (form, PropertyNames::Dotted)
     }
 
-    /// What public reports give as the most that one request may have.
+    /// Limits of one request, as public reports give them.
     fn strict_budget(&self) -> Option<StrictBudget> {
         Some(StrictBudget {
             tools: 20,

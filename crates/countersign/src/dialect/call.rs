@@ -11,28 +11,28 @@ use crate::words::Say;
 pub struct ProviderCall {
     /// The provider's id of the call; Gemini and some servers give none.
     pub id: Option<String>,
-    /// The tool as the model was told it: its alias.
+    /// The tool as the model knows it: its alias.
     pub name: String,
-    /// What the model wrote, for the binder.
+    /// The arguments as the model wrote them, for the binder.
     pub arguments: RawText,
-    /// What has to be sent back untouched with the call, as an object; null where there is nothing.
+    /// Members that have to be sent back unchanged with the call, as an object; null if there are none.
     pub opaque: Value,
     /// Its place among the calls of the message.
     pub index: usize,
-    /// Whether the model was cut off while it may still have been writing this call.
+    /// True if the model may have been cut off while it was writing this call.
     pub truncated: bool,
 }
 
-/// Argument text and how close it is to what the model wrote.
+/// Argument text, and its provenance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawText {
     /// The text.
     pub text: String,
-    /// Where it comes from.
+    /// Provenance of the text.
     pub provenance: Provenance,
 }
 
-/// How close a text is to what was sent.
+/// Provenance of a text: exact, or written anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provenance {
     /// Byte for byte.
@@ -54,19 +54,19 @@ impl ProviderCall {
         }
     }
 
-    /// With what has to be sent back untouched.
+    /// Adds members that have to be sent back unchanged.
     pub(super) fn with_opaque(mut self, opaque: Value) -> Self {
         self.opaque = opaque;
         self
     }
 
-    /// Why the call must not run, whatever its text looks like: a call that was cut off can by
-    /// chance look like a whole one.
+    /// The refusal of a call that was cut off; `None` if it may run. A call that was cut off can by chance look like a
+    /// whole one.
     pub fn refusal(&self) -> Option<ErrorBody> {
         self.truncated.then(|| cut_off(Language::English))
     }
 
-    /// The id to answer under; where the provider gave none, one made from the place of the call.
+    /// The id to answer under; made from the place of the call if the provider gave none.
     pub(crate) fn id_or_place(&self) -> String {
         self.id
             .clone()
@@ -81,7 +81,7 @@ impl ProviderCall {
         }
     }
 
-    /// Adds what has to be echoed to an object.
+    /// Adds the members that have to be sent back to an object.
     pub(super) fn echo_opaque(&self, into: &mut Value) {
         if let (Value::Object(opaque), Value::Object(into)) = (&self.opaque, into) {
             for (name, value) in opaque {
@@ -122,7 +122,7 @@ pub(super) fn mark_cut(calls: &mut [ProviderCall], stop_reason: Option<&str>) {
     }
 }
 
-/// Whether a stop reason, of whichever provider, means that the message is not whole.
+/// True if a stop reason, of any provider, means that the message was cut off.
 pub(super) fn is_cut(stop_reason: &str) -> bool {
     matches!(
         stop_reason,

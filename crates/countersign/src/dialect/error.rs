@@ -1,11 +1,11 @@
-//! What can go wrong on the way out and on the way in.
+//! Errors of showing tools to a provider, and of reading its messages.
 
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource, ToolName};
 
 use super::schema::SchemaProblem;
 use super::{CALLS_MAX, MESSAGE_BYTES_MAX};
 
-/// Why a list of tools cannot be shown to a provider.
+/// Errors of a tool list that cannot be shown to a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolListError {
     /// A tool's schema has no form that the provider accepts.
@@ -15,11 +15,11 @@ pub enum ToolListError {
         tool: ToolName,
         /// JSON pointer into its schema.
         path: String,
-        /// What is wrong there.
+        /// The problem.
         #[source]
         problem: SchemaProblem,
     },
-    /// Two tools have the same name in front of a provider.
+    /// Two tools have the same alias. Usually their names differ only in characters that aliases do not have.
     #[error("{first} and {second} are both called {alias:?} in front of a provider; rename one")]
     NameTaken {
         /// The name they share.
@@ -29,28 +29,28 @@ pub enum ToolListError {
         /// The other.
         second: ToolName,
     },
-    /// The list does not fit, with everything cut that may be cut.
+    /// The list does not fit into the token budget, with everything cut that may be cut. Usually it has too many tools.
     #[error(
         "the list needs about {needed} tokens at least, the budget is {budget}; offer fewer tools"
     )]
     BudgetTooSmall {
         /// The estimate after every cut.
         needed: usize,
-        /// What was allowed.
+        /// The token budget.
         budget: usize,
     },
 }
 
-/// Why a message or an event of a provider cannot be read.
+/// Errors of a provider's message or event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The text is larger than is read.
+    /// The message is larger than the maximum.
     #[error("the message has {bytes} bytes, the limit is {MESSAGE_BYTES_MAX}")]
     TooLarge {
-        /// How large it is.
+        /// Its size in bytes.
         bytes: usize,
     },
-    /// The text is not JSON.
+    /// The text is not JSON. Usually it was cut off, or is an error page of a proxy.
     #[error("the message is not JSON, see line {line} column {column}")]
     NotJson {
         /// Counted from 1.
@@ -58,45 +58,45 @@ pub enum DecodeError {
         /// Counted from 1.
         column: usize,
     },
-    /// A member that the dialect always has is not there, null or empty.
+    /// A required member is missing, null or empty. Usually the message is of another dialect.
     #[error("{path} is missing")]
     Missing {
         /// JSON pointer into the message.
         path: String,
     },
-    /// A value is of another type than the dialect has there.
+    /// A value has another type than the dialect requires. Usually the message is of another dialect.
     #[error("{path:?} should be {expected} and is {found}")]
     Expected {
         /// JSON pointer into the message; empty for the whole.
         path: String,
-        /// What the dialect has there.
+        /// The required type.
         expected: &'static str,
-        /// What stands there.
+        /// The type that was found.
         found: &'static str,
     },
-    /// The provider has it, this dialect does not read it.
+    /// The provider has this feature, but this dialect does not read it.
     #[error("at {path:?}: {what}")]
     Unsupported {
         /// JSON pointer into the message.
         path: String,
-        /// What it is and what to do instead.
+        /// The feature, and the alternative.
         what: &'static str,
     },
-    /// Two parts of a stream contradict each other.
+    /// Two parts of a stream contradict each other. Usually events of two messages were mixed, or one was lost.
     #[error("at {path:?}: {what}")]
     Contradiction {
         /// JSON pointer into the event.
         path: String,
-        /// What does not agree.
+        /// The contradiction.
         what: &'static str,
     },
-    /// More calls than one message may have.
+    /// The message has more calls than the maximum.
     #[error("the message has more than {CALLS_MAX} calls")]
     TooManyCalls,
     /// The provider itself reported that it failed.
     #[error("the provider failed: {message}")]
     Provider {
-        /// Its own code, where it gave one.
+        /// Its own code, if it gave one.
         code: Option<String>,
         /// Its own words.
         message: String,

@@ -1,4 +1,4 @@
-//! Gemini's `generateContent`: calls are parts, and a part's signature has to be echoed.
+//! Gemini's `generateContent`: calls are parts, and a part's signature has to be sent back.
 
 use countersign_contract::ReplyEnvelope;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ impl Wire for Gemini {
     }
 }
 
-/// A reply under the two keys that the API knows; it must be an object.
+/// A reply under the two keys that the API has; it must be an object.
 fn response(reply: &ReplyEnvelope) -> Value {
     if let Some(error) = &reply.error {
         return json!({ "error": text::error(error, &reply.warnings) });
@@ -101,7 +101,7 @@ fn response(reply: &ReplyEnvelope) -> Value {
     response
 }
 
-/// The calls of an answer, a candidate's content or the parts alone, and why the model stopped.
+/// The calls of an answer, a candidate's content or the parts alone, and the stop reason.
 fn read(message: &Node<'_>) -> Result<(Vec<ProviderCall>, Option<String>), DecodeError> {
     if message.is_array() {
         return Ok((read_parts(message)?, None));

@@ -15,7 +15,7 @@ use super::tools::{Declaration, ToolListOptions, Wire};
 pub(super) struct Mcp;
 
 impl Wire for Mcp {
-    /// Any JSON Schema 2020-12 is welcome here, so none of it is lost.
+    /// The schema as declared: MCP accepts any JSON Schema 2020-12, so nothing is lost.
     fn schema_form(&self, _: &ToolListOptions) -> (Form, PropertyNames) {
         (Form::Verbatim, PropertyNames::Any)
     }
@@ -135,7 +135,7 @@ fn annotations(spec: &ToolSpec) -> Value {
     annotations
 }
 
-/// What a program can know of a tool before it calls.
+/// Metadata that a program can use before it calls a tool.
 fn hints(spec: &ToolSpec) -> Value {
     let behaviour = &spec.behaviour;
     let mut meta = Map::new();
@@ -187,8 +187,8 @@ fn read(request: &Node<'_>) -> Result<ProviderCall, DecodeError> {
 
 /// A reply as a `CallToolResult`.
 ///
-/// Hosts disagree on whether a model sees `structuredContent` and `_meta`, so what it must know is
-/// also a text: the short one first, for it may be the only one that is shown.
+/// Hosts disagree on showing `structuredContent` and `_meta` to a model, so everything that it must know is also a
+/// text: the short one first, for it may be the only one that is shown.
 fn result(reply: &ReplyEnvelope) -> Value {
     let mut content = Vec::new();
     let mut result = json!({ "resultType": "complete", "isError": !reply.ok });
@@ -218,11 +218,14 @@ fn with_evidence(mut output: Value) -> Value {
         properties
             .entry("repeated_call")
             .or_insert_with(|| json!({ "type": "string" }));
+        properties
+            .entry("answer_cut")
+            .or_insert_with(|| json!({ "type": "string" }));
     }
     output
 }
 
-/// What a program needs and no more: some hosts show a model all of it.
+/// The `_meta` that a program needs and no more: some hosts show a model all of it.
 fn meta(reply: &ReplyEnvelope) -> Value {
     let mut meta = Map::new();
     meta.insert(vendor("request_id"), reply.request_id.as_str().into());
@@ -245,7 +248,7 @@ fn meta(reply: &ReplyEnvelope) -> Value {
     Value::Object(meta)
 }
 
-/// The code, and whether and when to try again.
+/// The code, and the advice on retrying.
 fn brief(error: &ErrorBody) -> Value {
     let mut brief = json!({ "code": error.code, "retryable": error.details.retryable });
     if let Some(ms) = error.details.retry_after_ms {
@@ -257,7 +260,7 @@ fn brief(error: &ErrorBody) -> Value {
     brief
 }
 
-/// All that a reply says, for a client that asks for it.
+/// The `_meta` with everything in a reply, for a client that asks for it.
 pub(crate) fn whole_meta(reply: &ReplyEnvelope) -> Value {
     let mut whole = meta(reply);
     if !reply.warnings.is_empty() {

@@ -1,5 +1,4 @@
-//! Provider dialects (B15): one declaration out, one kind of call in, one reply envelope back, in
-//! the words of each provider.
+//! Provider dialects (B15): translation of tool declarations, calls and replies into each provider's format and back.
 //!
 //! A dialect only translates. It never repairs arguments (that is the binder's), never looks a tool
 //! up and never runs one. Read in this order: [`Dialect`], [`ToolList`], [`ProviderCall`],
@@ -32,19 +31,20 @@ pub use call::{Provenance, ProviderCall, RawText};
 pub use error::{DecodeError, ToolListError};
 pub use schema::{NoteKind, SchemaProblem};
 pub use stream::{CallStream, StreamEnd, StreamEvent};
-pub use tokens::{Cut, Trimmed, estimate};
+pub use text::ANSWER_CUT;
+pub use tokens::{Cut, Trimmed, estimate, first_sentence};
 pub use tools::{Note, ToolList, ToolListOptions};
 
 use raw::Node;
 use tools::Wire;
 
-/// The largest message or event that is read, and the most argument text of one stream.
+/// Maximum size of a message or event, and of all argument text of one stream.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The most calls of one message.
+/// Maximum number of calls of one message.
 pub const CALLS_MAX: usize = 128;
 
-/// How a provider writes tools, calls and results. Closed: a match over it is exhaustive on purpose.
+/// A provider's format for tools, calls and results. Closed: a match over it is exhaustive on purpose.
 ///
 /// # Example
 ///
@@ -106,8 +106,8 @@ impl Dialect {
 
     /// The value of a request's `tools` member (B15, B17), in the order of `specs`.
     ///
-    /// Tools are named by their [alias](crate::alias::alias()). No tool is ever left out: what
-    /// cannot be said in the dialect, or in the budget, is an error.
+    /// Tools are named by their [alias](crate::alias::alias()). No tool is ever left out: a tool that cannot be
+    /// expressed in the dialect, or within the budget, is an error.
     pub fn tools(
         self,
         specs: &[&ToolSpec],
@@ -136,8 +136,8 @@ impl Dialect {
         self.wire().calls(&Node::parse(message)?)
     }
 
-    /// The same for a message that has been parsed: where the dialect sends arguments as an object,
-    /// their text is written anew and says so.
+    /// The same for a message that has been parsed: if the dialect sends arguments as an object, their text is written
+    /// anew, and its provenance says so.
     pub fn calls_in(self, message: &Value) -> Result<Vec<ProviderCall>, DecodeError> {
         let text = message.to_string();
         let node = Node::parse_as(&text, Provenance::Reserialised)?;
@@ -149,7 +149,7 @@ impl Dialect {
         CallStream::new(self)
     }
 
-    /// What is sent back for calls that have been answered, in their order.
+    /// The results of answered calls, in their order, in the format to send back.
     ///
     /// A list of messages or items, except for Anthropic and Gemini, which want one message for
     /// all. For MCP one `CallToolResult` a call.
@@ -157,10 +157,10 @@ impl Dialect {
         self.wire().results(answered)
     }
 
-    /// The assistant's message that made these calls, to stand in front of their results where the
-    /// original is not at hand. What the provider wants echoed (signatures, item ids) is in it.
+    /// The assistant's message that made these calls, to put in front of their results if the original is not at hand.
+    /// It has everything that the provider requires back (signatures, item ids).
     ///
-    /// Arguments that are not JSON are wrapped where the dialect asks for an object.
+    /// Arguments that are not JSON are wrapped if the dialect requires an object.
     pub fn message(self, text: &str, calls: &[ProviderCall]) -> Value {
         self.wire().message(text, calls)
     }
@@ -188,7 +188,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// The text names none of the dialects.
+/// The error for a text that is not the name of a dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no dialect; use openai, openai-responses, anthropic, gemini, mcp or stub")]
 pub struct UnknownDialect(pub String);

@@ -135,7 +135,7 @@ fn read_items(calls: &mut Vec<ProviderCall>, items: Vec<Node<'_>>) -> Result<(),
     Ok(())
 }
 
-/// Whether an item is a call of ours; the provider's own tools and plain messages are not.
+/// True if an item is a call of a function tool; the provider's own tools and plain messages are not.
 fn is_function_call(item: &Node<'_>, members: &Members<'_>) -> Result<bool, DecodeError> {
     match members.text("type")?.as_deref() {
         Some("function_call") => Ok(true),
@@ -165,7 +165,7 @@ fn open_item(event: &Members<'_>, joiner: &mut Joiner) -> Result<Option<usize>, 
     Ok(Some(slot))
 }
 
-/// The item at its end brings everything once more; a server that sends no deltas brings it only here.
+/// Closes an item, whose end repeats everything; a server that sends no deltas sends it only here.
 fn close_item(event: &Members<'_>, joiner: &mut Joiner) -> Result<(), DecodeError> {
     let item = event.required("item")?;
     let members = item.object()?;
@@ -228,7 +228,7 @@ fn incomplete_reason(event: &Members<'_>) -> Result<String, DecodeError> {
     Ok(reason.unwrap_or_else(|| "incomplete".to_owned()))
 }
 
-/// The item's own id among others: the API wants it back with the call.
+/// Members that must be sent back with the call: the API requires the item's own id, among others.
 fn opaque(members: &Members<'_>) -> Result<Value, DecodeError> {
     members.rest(&["type", "call_id", "name", "arguments", "status"])
 }

@@ -1,7 +1,7 @@
-//! A cursor over JSON text that keeps the source of every value and knows where it stands.
+//! A cursor over JSON text that keeps the source and the JSON pointer of every value.
 //!
-//! Arguments must reach the binder byte for byte, so a message is never turned into a
-//! [`Value`] on its way in. Each step reads one level; what is not asked for is only skipped.
+//! Arguments must reach the binder byte for byte, so a message is never turned into a [`Value`] on its way in. Each
+//! step reads one level; unused members are only skipped.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl<'a> Node<'a> {
         Self::parse_as(text, Provenance::AsSent)
     }
 
-    /// The same for a text that is, or is not, what was sent.
+    /// The same for a text with this provenance.
     pub(super) fn parse_as(text: &'a str, provenance: Provenance) -> Result<Self, DecodeError> {
         if text.len() > MESSAGE_BYTES_MAX {
             return Err(DecodeError::TooLarge { bytes: text.len() });
@@ -88,15 +88,14 @@ impl<'a> Node<'a> {
         serde_json::from_str(self.source).map_err(|_| self.expected("a whole number"))
     }
 
-    /// As a value, for what is carried along but not interpreted.
+    /// The JSON value, for members that are sent back but not interpreted.
     pub(super) fn value(&self) -> Result<Value, DecodeError> {
         serde_json::from_str(self.source).map_err(|_| self.expected("JSON of bounded depth"))
     }
 
     /// The arguments of a call: the content of a text, or the source of anything else.
     ///
-    /// Providers that ask for an object are sometimes sent a text and the other way round; both
-    /// say what the model wrote, so both are taken.
+    /// Providers that require an object sometimes send a text, and the other way round; both are accepted.
     pub(super) fn arguments(&self) -> Result<RawText, DecodeError> {
         if self.source.starts_with('"') {
             return Ok(RawText {
@@ -110,7 +109,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// The error of a value that is not what the dialect has there.
+    /// The error for a value of another type than the dialect requires.
     pub(super) fn expected(&self, expected: &'static str) -> DecodeError {
         DecodeError::Expected {
             path: self.path.clone(),
@@ -126,7 +125,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The error of something that the provider allows and this dialect does not read.
+    /// The error for a feature that the provider has and this dialect does not read.
     pub(super) fn unsupported(&self, what: &'static str) -> DecodeError {
         DecodeError::Unsupported {
             path: self.path.clone(),
@@ -151,7 +150,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// A text; an empty one counts as missing, which is how some servers say that it is.
+    /// A text; an empty one counts as missing, because some servers send that.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, DecodeError> {
         let text = self.optional(name).map(|node| node.string()).transpose()?;
         Ok(text.filter(|text| !text.is_empty()))
@@ -163,7 +162,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// The arguments under `name`; where nothing was sent, an empty object.
+    /// The arguments under `name`; an empty object if nothing was sent.
     pub(super) fn arguments(&self, name: &str) -> Result<RawText, DecodeError> {
         match self.optional(name) {
             Some(node) => node.arguments(),
@@ -174,7 +173,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Every member but these, as an object: what has to be sent back untouched.
+    /// Every member but these, as an object: the members that have to be sent back unchanged.
     pub(super) fn rest(&self, known: &[&str]) -> Result<Value, DecodeError> {
         let mut rest = serde_json::Map::new();
         for name in self.values.keys() {

@@ -1,8 +1,7 @@
 //! A tool's JSON Schema as a provider accepts it.
 //!
-//! The binder always checks against the declaration itself, so a schema that goes out may be wider
-//! than the declaration (with a note that says so) but never narrower in what it makes a model
-//! leave out.
+//! The binder always checks against the declaration itself, so a schema for a provider may accept more than the
+//! declaration (with a note about it), but never makes a model leave out something that the declaration accepts.
 
 mod brief;
 mod describe;
@@ -19,12 +18,12 @@ use serde_json::{Map, Value};
 use limits::Counted;
 use refs::Refs;
 
-/// What a provider makes of a schema.
+/// The form of a schema that a provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// JSON Schema 2020-12, whole: only the extension keywords of the declaration go.
     Verbatim,
-    /// What every provider takes: an object root without composition, one type a node.
+    /// The form that every provider accepts: an object root without composition, one type a node.
     Portable,
     /// Closed objects, everything required, optional members nullable.
     OpenAiStrict,
@@ -34,7 +33,7 @@ pub(super) enum Form {
     OpenApi,
 }
 
-/// Which names a property may have.
+/// The rule for names of properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PropertyNames {
     /// Any.
@@ -50,40 +49,40 @@ pub(super) enum PropertyNames {
 pub(super) struct Prepared {
     /// The schema.
     pub(super) schema: Value,
-    /// Whether the provider can hold the model to it.
+    /// True if the provider can enforce it.
     pub(super) strict: bool,
-    /// What the schema no longer says, as a sentence for the description.
+    /// Text for the description: the constraints that the schema no longer has.
     pub(super) remark: Option<String>,
-    /// What was given up.
+    /// Notes about constraints that were given up.
     pub(super) notes: Vec<NoteKind>,
 }
 
-/// What a provider's form could not express.
+/// A constraint that a provider's form could not express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoteKind {
-    /// Strict was asked for and this keyword, at this place, does not allow it.
+    /// Strict was requested, but this keyword, at this place, does not allow it.
     NotStrict {
         /// JSON pointer into the schema.
         path: String,
         /// The keyword, or what is missing.
         keyword: String,
     },
-    /// A composition was replaced by something that accepts more; the binder still refuses it.
+    /// A composition was replaced by a schema that accepts more; the binder still refuses the rest.
     Widened {
         /// JSON pointer into the schema.
         path: String,
-        /// The keyword that went.
+        /// The keyword that was removed.
         keyword: String,
     },
 }
 
-/// Why a schema cannot be shown to a provider.
+/// Problems of a schema that cannot be shown to a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaProblem {
-    /// Every provider asks for an object.
+    /// The root is not an object schema, which every provider requires. Usually a tool declares a bare list or value.
     #[error("the root is not an object schema; wrap the value in one property")]
     RootNotObject,
-    /// A composition at the root that cannot be merged into one object.
+    /// A composition at the root cannot be merged into one object.
     #[error("{keyword} at the root cannot be merged because of {conflict}; declare one object")]
     RootKeyword {
         /// The composition.
@@ -91,53 +90,53 @@ pub enum SchemaProblem {
         /// The keyword that stands in the way.
         conflict: String,
     },
-    /// A reference that leaves the document.
+    /// A reference leads to another document.
     #[error("$ref {reference:?} is not a local pointer; copy the definition into $defs")]
     RemoteRef {
-        /// As it was written.
+        /// The reference as written.
         reference: String,
     },
-    /// A reference to nothing.
+    /// A reference leads to nothing. Usually the name of the definition is mistyped.
     #[error("$ref {reference:?} points to nothing")]
     MissingRef {
-        /// As it was written.
+        /// The reference as written.
         reference: String,
     },
-    /// A definition that contains itself, where the provider has no references.
+    /// A definition contains itself, but the provider has no references.
     #[error("$ref {reference:?} is recursive, which this provider cannot express")]
     Recursive {
-        /// As it was written.
+        /// The reference as written.
         reference: String,
     },
-    /// A keyword beside `$ref` that contradicts its target.
+    /// A keyword beside `$ref` contradicts its target.
     #[error("{keyword} beside $ref {reference:?} contradicts its target")]
     RefSibling {
-        /// As it was written.
+        /// The reference as written.
         reference: String,
         /// The keyword.
         keyword: String,
     },
-    /// A name that the provider refuses.
+    /// The provider refuses the name of a property.
     #[error("the property name {name:?} is refused by this provider, which allows {rule}")]
     PropertyName {
         /// The name.
         name: String,
-        /// What is allowed.
+        /// The rule that the provider has.
         rule: &'static str,
     },
-    /// Larger than a provider, or we, read.
+    /// The schema is larger than a provider, or we, read.
     #[error("it has {found} {what}, the limit is {limit}")]
     Limit {
-        /// What is counted.
+        /// The unit of the limit.
         what: &'static str,
-        /// How many there are; counting stops one past the limit for depth and nodes.
+        /// The number that was found; counting stops one past the limit for depth and nodes.
         found: usize,
-        /// How many there may be.
+        /// The maximum number.
         limit: usize,
     },
 }
 
-/// A problem and where it stands.
+/// A problem, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Located {
     pub(super) path: String,
@@ -172,12 +171,12 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// A whole argument object put together from the examples of the parameters, where that is possible.
+/// A whole argument object put together from the examples of the parameters; `None` if that is not possible.
 pub(super) fn example(schema: &Value) -> Option<Value> {
     describe::example_object(schema.as_object()?)
 }
 
-/// Drops what a model has no use for. `names_tool` tells whether a description names another tool.
+/// Drops the keywords that a model has no use for. `names_tool` is true if a description names another tool.
 pub(super) fn brief(schema: &mut Value, names_tool: &dyn Fn(&str) -> bool) {
     brief::rewrite(schema, names_tool);
 }
@@ -195,7 +194,7 @@ pub(super) fn strip_examples(schema: &mut Value) {
     });
 }
 
-/// Rewrites every description; the number says how deep it stands, 0 being the root and 1 a parameter.
+/// Rewrites every description; the number is its depth, 0 being the root and 1 a parameter.
 pub(super) fn rewrite_descriptions(
     schema: &mut Value,
     rewrite: &mut dyn FnMut(usize, String) -> Option<String>,
@@ -212,7 +211,7 @@ fn portable(prepared: &mut Prepared, refs: Refs) -> Result<(), Located> {
     Ok(())
 }
 
-/// A schema that cannot be strict goes out as it would without the wish, and a note says why.
+/// Makes the strict form. A schema that cannot be strict gets the portable form, with a note that gives the reason.
 fn strict_or_portable(source: Prepared, rules: strict::Rules) -> Result<Prepared, Located> {
     let mut portable_form = source.clone();
     portable(&mut portable_form, Refs::Keep)?;
@@ -237,7 +236,7 @@ fn strict_or_portable(source: Prepared, rules: strict::Rules) -> Result<Prepared
     Ok(prepared)
 }
 
-/// Providers refuse a root that does not say that it is an object.
+/// Makes the root say that it is an object, which providers require; refuses a root that cannot be one.
 fn require_object_root(schema: &mut Value) -> Result<(), Located> {
     let refused = Located {
         path: String::new(),

@@ -43,7 +43,7 @@ pub enum StreamEvent {
     CallStarted {
         /// Its place among the calls of the message.
         index: usize,
-        /// The provider's id, where it gives one.
+        /// The provider's id, if it gives one.
         id: Option<String>,
         /// The tool, by its alias.
         name: String,
@@ -67,9 +67,9 @@ pub enum StreamEvent {
 pub struct StreamEnd {
     /// The calls, in the order in which they began.
     pub calls: Vec<ProviderCall>,
-    /// Why the provider stopped, in its own word.
+    /// The provider's stop reason, in its own word.
     pub stop_reason: Option<String>,
-    /// Whether the message was cut off: by a limit, or because the stream ended without an end.
+    /// True if the message was cut off: by a limit, or because the stream ended without an end.
     pub truncated: bool,
 }
 
@@ -94,13 +94,13 @@ impl CallStream {
         Ok(std::mem::take(&mut self.joiner.events))
     }
 
-    /// The calls. A call that was never named cannot be looked up and is an error.
+    /// The calls. A call without a name cannot be looked up and is an error.
     pub fn finish(self) -> Result<StreamEnd, DecodeError> {
         self.joiner.finish()
     }
 }
 
-/// Puts pieces together; what a piece belongs to is the dialect's business.
+/// Joins pieces of calls; the dialect decides which call a piece belongs to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Joiner {
     slots: Vec<Slot>,
@@ -110,7 +110,7 @@ pub(super) struct Joiner {
     ended: bool,
 }
 
-/// How a dialect names the call that an event is about.
+/// The dialect's name for the call that an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) place: Option<u64>,
@@ -120,11 +120,11 @@ pub(super) struct Key {
 #[derive(Debug, Clone)]
 struct Slot {
     key: Key,
-    /// None for something that is not a call of ours but takes deltas too.
+    /// The call; `None` for an item that is not a call of ours but takes deltas too.
     call: Option<ProviderCall>,
     started: bool,
     finished: bool,
-    /// What stands for the arguments where no delta brings any.
+    /// The arguments if no delta brings any.
     fallback: Option<RawText>,
 }
 
@@ -161,7 +161,7 @@ impl Joiner {
         self.slots.get(slot).and_then(|slot| slot.call.as_ref())
     }
 
-    /// Opens something that takes deltas and is no call of ours.
+    /// Opens an item that takes deltas and is not a call of ours.
     pub(super) fn skip(&mut self, key: Key) -> Result<(), DecodeError> {
         self.add(key, None).map(drop)
     }
@@ -185,7 +185,7 @@ impl Joiner {
         Ok(slot)
     }
 
-    /// Learns the name of a call, or checks it against the one that is known.
+    /// Sets the name of a call, or checks it against the known one.
     pub(super) fn name(&mut self, slot: usize, name: &Node<'_>) -> Result<(), DecodeError> {
         let text = name.string()?;
         let Some(call) = self.slots.get_mut(slot).and_then(|slot| slot.call.as_mut()) else {
@@ -200,7 +200,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Says what the arguments are where no delta brings any.
+    /// Sets the arguments that are used if no delta brings any.
     pub(super) fn fallback(&mut self, slot: usize, arguments: RawText) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.fallback = Some(arguments);
@@ -245,7 +245,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// The whole arguments: taken where no delta brought any, otherwise they must agree.
+    /// Sets the whole arguments if no delta brought any; otherwise they must agree.
     pub(super) fn settle(&mut self, slot: usize, whole: &Node<'_>) -> Result<(), DecodeError> {
         let text = whole.arguments()?.text;
         match self.call(slot) {
@@ -259,7 +259,7 @@ impl Joiner {
         }
     }
 
-    /// Nothing more follows for a call.
+    /// Ends a call: nothing more follows for it.
     pub(super) fn close(&mut self, slot: usize) {
         let Some(slot) = self.slots.get_mut(slot) else {
             return;
@@ -282,7 +282,7 @@ impl Joiner {
             .push(StreamEvent::CallFinished { index: call.index });
     }
 
-    /// The message is whole.
+    /// Ends all calls: the message is whole.
     pub(super) fn close_all(&mut self) {
         for slot in 0..self.slots.len() {
             self.close(slot);
@@ -301,7 +301,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// The provider said why it stopped.
+    /// Sets the provider's stop reason.
     pub(super) fn stop(&mut self, reason: impl Into<String>) {
         self.stop_reason = Some(reason.into());
         self.ended = true;

@@ -19,7 +19,7 @@ use super::{Dialect, RawText};
 use crate::history::HistoryEntry;
 use crate::session::Session;
 
-/// Runs one call: what stands between a provider and the tools. [`Session`] is the real one.
+/// Runs one call: the layer between a provider and the tools. [`Session`] is the real one.
 ///
 /// It cannot fail: every failure is a reply envelope.
 pub trait Run {
@@ -50,7 +50,7 @@ impl Turn {
         }
     }
 
-    /// And makes a call, with arguments exactly as a model might write them.
+    /// Adds a call, with arguments exactly as a model might write them.
     pub fn call(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         let arguments = RawText {
             text: arguments.into(),
@@ -92,7 +92,7 @@ pub struct ScriptedProvider {
     turns: VecDeque<Turn>,
 }
 
-/// What was said, called and answered, in order.
+/// The messages, calls and results of a conversation, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
     /// The entries.
@@ -106,7 +106,7 @@ pub enum Entry {
     Model(Value),
     /// A call as it was read, and its reply.
     Call(Box<HistoryEntry>),
-    /// What the model was sent back.
+    /// The results that were sent back to the model.
     Results(Value),
 }
 
@@ -130,14 +130,14 @@ impl ScriptedProvider {
         Ok(Self::new(turns.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Speaks another dialect. Where that one sends arguments as an object, a text that is none is
-    /// wrapped, so sloppy arguments need a dialect that sends text.
+    /// Uses another dialect. If that one sends arguments as an object, a text that is not an object is wrapped, so
+    /// malformed arguments need a dialect that sends text.
     pub fn speaking(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// The next message; none when the script is over.
+    /// The next message; `None` when the script is over.
     pub fn next_message(&mut self) -> Option<Value> {
         let turn = self.turns.pop_front()?;
         Some(self.dialect.message(&turn.text, &turn.calls))
@@ -171,7 +171,7 @@ impl ScriptedProvider {
 }
 
 impl Transcript {
-    /// What a conversation keeps: the calls with their replies, in order.
+    /// The conversation's history: the calls with their replies, in order.
     pub fn history(&self) -> impl Iterator<Item = &HistoryEntry> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Call(entry) => Some(&**entry),
@@ -179,7 +179,7 @@ impl Transcript {
         })
     }
 
-    /// As data.
+    /// The transcript as JSON.
     pub fn to_value(&self) -> Value {
         let entry = |entry: &Entry| match entry {
             Entry::Model(message) => json!({ "model": message }),

@@ -1,14 +1,17 @@
-//! What a model reads of a reply: short, the code first, and always what to do next.
+//! The text of a reply for a model: short, the code first, and always the next step.
 
 use countersign_contract::{ErrorBody, ErrorCode, Issue, IssueCode, ReplyEnvelope, Warning};
 use serde_json::{Value, json};
 
 use crate::again::REPEATED_CALL;
 
-/// How many issues or warnings a model is shown; the rest is a number.
+/// The code of the remark that an answer was cut, with the handle of the rest.
+pub const ANSWER_CUT: &str = "ANSWER_CUT";
+
+/// Maximum number of issues or warnings that a model is shown; the rest is a number.
 const SHOWN_MAX: usize = 16;
 
-/// The reply as one text: the data and what there is to know about it, or the error.
+/// The reply as one text: the data and the notes about it, or the error.
 pub(crate) fn whole(reply: &ReplyEnvelope) -> String {
     match &reply.error {
         Some(body) => error(body, &reply.warnings),
@@ -19,7 +22,8 @@ pub(crate) fn whole(reply: &ReplyEnvelope) -> String {
     }
 }
 
-/// The data with the name of its evidence, which other tools ask for. What has a member `evidence` of its own keeps it.
+/// The data with the name of its evidence, which other tools ask for. Data with a member `evidence` of its own keeps
+/// it.
 pub(super) fn with_evidence(reply: &ReplyEnvelope) -> Value {
     let mut data = reply.data.clone();
     if let (Value::Object(members), Some(evidence)) = (&mut data, &reply.evidence) {
@@ -31,13 +35,20 @@ pub(super) fn with_evidence(reply: &ReplyEnvelope) -> Value {
     if let (Value::Object(members), Some(repeated)) = (&mut data, repeated(reply)) {
         members.entry("repeated_call").or_insert(repeated.into());
     }
+    if let (Value::Object(members), Some(cut)) = (&mut data, remark(reply, ANSWER_CUT)) {
+        members.entry("answer_cut").or_insert(cut.into());
+    }
     data
 }
 
-/// That a write was not made again, where it was not.
+/// The note that a write was not made again; `None` if it was made.
 fn repeated(reply: &ReplyEnvelope) -> Option<&str> {
+    remark(reply, REPEATED_CALL)
+}
+
+fn remark<'a>(reply: &'a ReplyEnvelope, wanted: &str) -> Option<&'a str> {
     reply.warnings.iter().find_map(|warning| match warning {
-        Warning::Remark { code, message } if code == REPEATED_CALL => Some(message.as_str()),
+        Warning::Remark { code, message } if code == wanted => Some(message.as_str()),
         Warning::Remark { .. } | Warning::Issue(_) => None,
     })
 }
@@ -50,7 +61,7 @@ pub(super) fn data(reply: &ReplyEnvelope) -> String {
     }
 }
 
-/// What the model should know although the call worked; none where there is nothing.
+/// Notes for the model about a call that succeeded; `None` if there are none.
 pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
     let mut lines = Vec::new();
     if reply.dry_run {
@@ -74,7 +85,7 @@ pub(super) fn notes(reply: &ReplyEnvelope) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// How many characters of an error a model is shown.
+/// Maximum number of characters of an error that a model is shown.
 const ERROR_CHARS_MAX: usize = 500;
 
 /// `CODE: message. hint`, then the issues, each with its path and what to send instead, as far as there is room.
@@ -106,7 +117,7 @@ pub(super) fn error(error: &ErrorBody, warnings: &[Warning]) -> String {
     shown
 }
 
-/// Of the line that counts what is not shown.
+/// Characters that are left free for the line that counts what is not shown.
 const MORE_CHARS: usize = 16;
 
 fn error_lines(error: &ErrorBody, warnings: &[Warning]) -> Vec<String> {
@@ -134,7 +145,8 @@ fn error_lines(error: &ErrorBody, warnings: &[Warning]) -> Vec<String> {
     lines
 }
 
-/// What to tell the user, where the user has to confirm: the answer is given elsewhere, and never by the model.
+/// The text that the model passes on to the user, if the user has to confirm: the answer is given elsewhere, and never
+/// by the model.
 fn confirmation(error: &ErrorBody) -> Option<String> {
     if error.code != ErrorCode::NeedsUserConfirmation {
         return None;
@@ -189,7 +201,7 @@ fn stopped(message: &str) -> String {
     format!("{message}{stop}")
 }
 
-/// Hints are written in lower case for people's terminals; behind a full stop they are a sentence.
+/// A hint as a sentence: hints are written in lower case for terminals.
 fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters

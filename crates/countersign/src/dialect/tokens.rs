@@ -7,7 +7,7 @@ use super::error::ToolListError;
 use super::schema;
 use super::tools::{Draft, Rendered};
 
-/// An estimate of how many tokens a text takes: a token for every four bytes, rounded up.
+/// Estimates the number of tokens of a text: a token for every four bytes, rounded up.
 ///
 /// It needs no tokenizer and is the same everywhere, which a budget that must give the same list
 /// on every machine asks for. Real tokenizers differ by model; leave a margin.
@@ -21,16 +21,16 @@ pub fn estimate(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
-/// What was cut from one tool.
+/// A cut that was made in one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trimmed {
     /// The tool.
     pub tool: ToolName,
-    /// What was cut.
+    /// The kind of cut.
     pub cut: Cut,
     /// The estimated tokens of the tool before the cut.
     pub tokens_before: usize,
-    /// And after it.
+    /// The estimated tokens of the tool after the cut.
     pub tokens_after: usize,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Fitted {
 
 type Render<'r> = dyn Fn(&Draft<'_>) -> Result<Rendered, ToolListError> + 'r;
 
-/// Cuts until the list fits; a tool is never left out.
+/// Cuts until the list fits; never leaves out a tool.
 pub(super) fn fit(
     drafts: &mut [Draft<'_>],
     render: &Render<'_>,
@@ -179,7 +179,7 @@ fn shorten(draft: &mut Draft<'_>, which: &dyn Fn(usize) -> bool) {
 ///
 /// A full stop ends a sentence before a line break or before a space and something that is no
 /// lower-case letter, so that `e.g. this` stays whole.
-pub(super) fn first_sentence(text: &str) -> &str {
+pub fn first_sentence(text: &str) -> &str {
     let text = text.trim();
     for (at, character) in text.char_indices() {
         let end = at + character.len_utf8();

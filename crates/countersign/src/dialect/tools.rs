@@ -1,4 +1,4 @@
-//! The list of tools as a provider is shown it.
+//! The list of tools in a provider's format.
 
 use std::collections::BTreeMap;
 
@@ -15,54 +15,54 @@ use super::tokens::{self, Trimmed};
 use crate::again;
 use crate::alias::{alias, in_text};
 
-/// What a list of tools should look like.
+/// Options of a tool list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolListOptions {
-    /// Whether the provider should hold the model to the schema, where it can.
+    /// True if the provider should enforce the schema, if it can.
     ///
-    /// OpenAI's models then send null for what they would leave out; the binder drops it.
+    /// OpenAI's models then send null for parameters that they would leave out; the binder drops it.
     pub strict: bool,
     /// The budget, in [estimated](super::estimate) tokens.
     pub max_tokens: Option<usize>,
     /// Gemini only: `parameters` in its subset of `OpenAPI` instead of `parametersJsonSchema`.
     pub openapi: bool,
-    /// All that a program can use, beside what a model acts on: every bound and example. For MCP also the schema of the
-    /// answer in depth, and how the tool behaves in `_meta`.
+    /// True if the list has everything that a program can use, beside what a model acts on: every bound and example.
+    /// For MCP also the schema of the answer in depth, and the tool's behaviour in `_meta`.
     pub whole: bool,
 }
 
-/// The tools in a provider's words.
+/// The tools in a provider's format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolList {
     /// The value of the request's `tools` member.
     pub json: Value,
-    /// What was cut to keep the budget, in the order in which it was cut.
+    /// Texts that were cut to keep the budget, in the order in which they were cut.
     pub trimmed: Vec<Trimmed>,
-    /// What the dialect could not express.
+    /// Parts of the declarations that the dialect could not express.
     pub notes: Vec<Note>,
     /// The [estimated](super::estimate) tokens of `json`.
     pub tokens: usize,
 }
 
-/// Something about one tool that the dialect could not express.
+/// A part of one tool's declaration that the dialect could not express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The tool.
     pub tool: ToolName,
-    /// What it is.
+    /// The part.
     pub kind: NoteKind,
 }
 
-/// What a dialect knows: how one provider writes things down.
+/// A dialect: one provider's format.
 pub(super) trait Wire: Sync {
     /// The form of schemas and the names that properties may have.
     fn schema_form(&self, options: &ToolListOptions) -> (Form, PropertyNames);
-    /// How many tools, and how many optional parameters of them, the provider holds to their schemas in one request; none
-    /// where there is no limit.
+    /// Maximum number of tools, and of their optional parameters, that the provider enforces in one request; `None` if
+    /// there is no limit.
     fn strict_budget(&self) -> Option<StrictBudget> {
         None
     }
-    /// Whether a tool's examples have a place of their own.
+    /// True if the format has a place for a tool's examples.
     fn shows_examples(&self) -> bool {
         false
     }
@@ -82,7 +82,7 @@ pub(super) trait Wire: Sync {
     fn message(&self, text: &str, calls: &[ProviderCall]) -> Value;
 }
 
-/// What a provider's strict mode has room for.
+/// Limits of a provider's strict mode.
 pub(super) struct StrictBudget {
     pub(super) tools: usize,
     pub(super) optional: usize,
@@ -107,7 +107,7 @@ pub(super) struct Draft<'a> {
     pub(super) description: String,
     pub(super) input: Value,
     pub(super) output: Option<Value>,
-    /// Whether there is room for it in the provider's strict mode.
+    /// True if the provider's strict mode has room for it.
     is_within_strict: bool,
 }
 
@@ -194,7 +194,7 @@ fn drafts<'a>(
     Ok(drafts)
 }
 
-/// Spends the room of strict mode on what changes something first: there a wrong argument costs most.
+/// Gives the room of strict mode to tools that change something first: a wrong argument costs most there.
 fn keep_within(drafts: &mut [Draft<'_>], mut budget: StrictBudget) {
     let writes = |draft: &Draft<'_>| draft.spec.behaviour.effect.changes_something();
     for is_turn_of_writes in [true, false] {
@@ -212,7 +212,7 @@ fn keep_within(drafts: &mut [Draft<'_>], mut budget: StrictBudget) {
     }
 }
 
-/// How many properties of a schema may be left out, at every depth.
+/// Number of optional properties of a schema, at every depth.
 fn optional_in(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {
@@ -299,7 +299,7 @@ fn render(
     })
 }
 
-/// What a model should know before it calls; never cut, because it changes what the model does.
+/// Hints that a model needs before it calls; never cut, because they change what the model does.
 fn hints(behaviour: &Behaviour) -> Option<String> {
     let ttl = behaviour
         .ttl_seconds
@@ -353,7 +353,7 @@ mod tests {
             .collect()
     }
 
-    /// B15: strict mode has room for so many tools and optional parameters; what writes comes first.
+    /// Strict mode has room for a limited number of tools and optional parameters; tools that write come first (B15).
     #[test]
     fn strict_mode_is_spent_within_its_budget() {
         let many: Vec<_> = (0..30)
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(strict(&three), ["a_write", "a_small"]);
     }
 
-    /// B15: descriptions name the tools of the list as the list does, and leave all else as it is.
+    /// Descriptions name the tools of the list as the list does, and leave all else as it is (B15).
     #[test]
     fn descriptions_use_the_names_of_the_list() {
         let specs = [

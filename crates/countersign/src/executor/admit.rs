@@ -1,5 +1,4 @@
-//! Step 3: whether there is budget for it. A call that has been answered before needs none, so the
-//! key is looked up first.
+//! Step 3: rate limits. A call that has been answered before uses no allowance, so its key is looked up first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +15,15 @@ use crate::ledger::{Held, HeldState, KeyDigest, Scope};
 use crate::limit::{Admission, Attempt, LimitName};
 use crate::words::Say;
 
-/// A call that is within its limits, and how its key stands.
+/// A call that is within its limits, and the state of its key.
 pub(super) struct Admitted {
     pub(super) allowed: Box<Allowed>,
-    /// Everything personal in this call is sealed under it.
+    /// The user's keys, which seal everything personal in this call.
     pub(super) keys: Arc<UserKey>,
-    /// The caller's own key, where the tool changes something. A read is always fresh.
+    /// The caller's own key, if the tool changes something. A read is always fresh.
     pub(super) scope: Option<Scope>,
     pub(super) held: Option<Held>,
-    /// Who had left the key in this process before it was looked up.
+    /// Release counter of the key in this process, read before the look-up.
     pub(super) left: u64,
 }
 
@@ -64,7 +63,7 @@ impl Executor {
         Ok(keys.map_err(|error| store_fault(&error))?)
     }
 
-    /// How a key stands, and who had left it in this process before that.
+    /// Looks up the state of a key; with the release counter of this process, read before the look-up.
     pub(super) async fn look_up(&self, scope: &Scope) -> Result<(Option<Held>, u64), Stop> {
         let left = self.parts.joins.left(scope);
         let held = self.parts.store.lookup(scope).await;
@@ -73,7 +72,12 @@ impl Executor {
 
     async fn count(&self, allowed: &Allowed, keys: &UserKey, now: Duration) -> Result<(), Stop> {
         let attempt = attempt_of(allowed, keys, now);
-        let admission = self.parts.limiter.admit(&attempt, &*self.parts.store).await;
+        Ok(self.count_attempt(&attempt).await?)
+    }
+
+    /// Counts an attempt against the limits, or says which of them is used up.
+    pub(super) async fn count_attempt(&self, attempt: &Attempt<'_>) -> Result<(), ErrorBody> {
+        let admission = self.parts.limiter.admit(attempt, &*self.parts.store).await;
         let (limit, retry_after_ms) = match admission.map_err(|error| gateway_fault(&error))? {
             Admission::Admitted => return Ok(()),
             Admission::Limited {
@@ -92,12 +96,11 @@ impl Executor {
         Err(ErrorBody::new(ErrorCode::RateLimited, message)
             .retry_after_ms(retry_after_ms)
             .hint(Say::WaitThenSame)
-            .detail("limit", limit.as_str())
-            .into())
+            .detail("limit", limit.as_str()))
     }
 
-    /// Stops a model that repeats itself. Whoever sends a call again under its key does as it was told,
-    /// and is not counted.
+    /// Stops a model that repeats itself. A call that is sent again under its key is not counted, because a retry is
+    /// what the caller was told to do.
     pub(super) async fn count_repeat(
         &self,
         allowed: &Allowed,

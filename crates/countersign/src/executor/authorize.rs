@@ -1,4 +1,4 @@
-//! Step 2: whether this principal may. Who the envelope claims to be must be who was proved (A3).
+//! Step 2: authorization. The identity that the envelope claims must be the one that was proved (A3).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Allowed {
     pub(super) entry: Arc<Entry>,
     pub(super) request: Request,
     pub(super) call: Box<CallParts>,
-    /// Whether the policy wants the user to confirm, whatever the tool declares.
+    /// True if the policy requires the user to confirm, whatever the tool declares.
     pub(super) must_confirm: bool,
     pub(super) approval_valid_for: Option<Duration>,
     pub(super) four_eyes: bool,
@@ -70,7 +70,7 @@ impl Executor {
         Err(ErrorBody::new(code, message).hint(hint).into())
     }
 
-    /// The one decision behind both a listing and a call.
+    /// The one decision behind both the tool list and a call.
     pub(super) async fn decide(
         &self,
         principal: &Principal,
@@ -85,11 +85,15 @@ impl Executor {
             };
             decision.verdict = Verdict::Forbid { hint: hint.into() };
         }
+        if decision.is_allowed() && !principal.has_tool(entry.name()) {
+            let hint = Say::OtherTools.into();
+            decision.verdict = Verdict::Forbid { hint };
+        }
         Ok(decision)
     }
 }
 
-/// The principal with whom the envelope names: the rules hold for the one who is named and for the one who names.
+/// The principal with the actor that the envelope names, and the proved actor in its chain: the rules apply to both.
 fn named<'a>(principal: &'a Principal, request: &Request) -> Cow<'a, Principal> {
     if request.actor == principal.actor {
         return Cow::Borrowed(principal);
@@ -100,7 +104,7 @@ fn named<'a>(principal: &'a Principal, request: &Request) -> Cow<'a, Principal> 
     Cow::Owned(named)
 }
 
-/// The whole request, with actor and user from the credential where the envelope names none.
+/// The whole request; actor and user are taken from the credential if the envelope names none.
 fn identify(call: &mut CallParts, trail: &mut Trail) -> Result<Request, Stop> {
     let principal = &call.principal;
     let envelope = &mut call.envelope;

@@ -33,23 +33,23 @@ use crate::words::Say;
 pub(super) struct Bound {
     pub(super) allowed: Box<Allowed>,
     pub(super) keys: Arc<UserKey>,
-    /// With defaults.
+    /// The arguments, with defaults.
     pub(super) arguments: Arguments,
     pub(super) issues: Vec<Issue>,
-    /// What the tool is told of instead of getting it.
+    /// Arguments that could not be read: the tool gets a note in their place.
     pub(super) unreadable: Vec<Unreadable>,
-    /// What the call will claim.
+    /// The key that the call will claim; `None` if it has none.
     pub(super) key: Option<KeyedCall>,
 }
 
-/// The key of a call, and how it stood when it was looked up.
+/// The key of a call, and its state when it was looked up.
 pub(super) struct KeyedCall {
     pub(super) scope: Scope,
     pub(super) fingerprint: Fingerprint,
     pub(super) held: Option<Held>,
-    /// Who had left the key in this process before it was looked up.
+    /// Release counter of the key in this process, read before the look-up.
     pub(super) left: u64,
-    /// Where the executor made the key: for how long a repeat counts as the same call.
+    /// Time for which a repeat counts as the same call, if the executor made the key.
     pub(super) window: Option<Duration>,
     /// True if no other call can have it.
     pub(super) is_own: bool,
@@ -123,8 +123,7 @@ impl Executor {
         })
     }
 
-    /// What the tool's rule says about a call that came without a key.
-    /// Stops a call whose key has an answer, or waits for the one that is about to give it.
+    /// Stops a call whose key has an answer, or waits for the running call that is about to give it.
     async fn answer_by_key(
         &self,
         key: &mut KeyedCall,
@@ -149,7 +148,7 @@ impl Executor {
         self.join(key, keys, behaviour, left, &trail.seat).await
     }
 
-    /// The key of a call that has none, where its tool or the policy wants one.
+    /// Makes a key for a call without one, if its tool or the policy wants one.
     async fn key_by_rule(
         &self,
         allowed: &Allowed,
@@ -214,8 +213,8 @@ fn derived(arguments: &Arguments, fields: &[String], digest: Digest) -> String {
     format!("derived-fields:{digest}")
 }
 
-/// Why a text was refused: the first error in front, all issues behind it (B9).
-pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
+/// The refusal of arguments: the first error in front, all issues behind it (B9).
+pub fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
     let first = issues
         .iter()
         .find(|issue| issue.severity == Severity::Error);
@@ -232,12 +231,12 @@ pub(crate) fn refusal_of(issues: Vec<Issue>) -> ErrorBody {
     error
 }
 
-/// What a text was read as.
+/// Result of reading the arguments text.
 struct Read {
     arguments: Arguments,
     issues: Vec<Issue>,
     unreadable: Vec<Unreadable>,
-    /// That a model means the call again, and the how-manieth time.
+    /// Set if a model means the call again, with the number of the repetition.
     again: Option<String>,
 }
 
@@ -276,8 +275,8 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
     }
 }
 
-/// What a strict parameter stands for. Nothing is guessed about it, so whoever sent something else is told what it
-/// means: that an amount is in cents says its description, not its type.
+/// The description of a strict parameter, for the hint. Nothing is guessed about a strict parameter, so a caller who
+/// sent something else is told its meaning: only the description says that an amount is in cents, not the type.
 fn meaning(input: &Input, field: Option<&str>) -> Option<String> {
     let Input::Parameters(parameters) = input else {
         return None;
@@ -311,7 +310,7 @@ fn describe(entry: &Entry, arguments: &Arguments, trail: &mut Trail) -> (String,
 /// The canonical form, made from the text. Arguments without a lossless one, such as those with an integer beyond
 /// 2^53 or a decimal of more digits than a double has, are taken as they were bound: no two different calls look
 /// alike.
-pub(super) fn canonical_text(arguments: &Arguments) -> String {
+pub(crate) fn canonical_text(arguments: &Arguments) -> String {
     let text = arguments.as_json();
     if has_long_decimal(text) {
         return text.to_owned();
@@ -348,7 +347,7 @@ fn has_long_decimal(json: &str) -> bool {
     false
 }
 
-/// What the binder did, for whoever looks for the cause of a refusal (B16).
+/// Logs the result of binding, for an engineer who looks for the cause of a refusal (B16).
 pub(super) fn log_parse(tool: &str, raw: &str, status: BindStatus, issues: &[Issue]) {
     if !tracing::enabled!(target: PARSE_TARGET, tracing::Level::DEBUG) {
         return;
@@ -362,7 +361,7 @@ pub(super) fn log_parse(tool: &str, raw: &str, status: BindStatus, issues: &[Iss
     tracing::debug!(target: PARSE_TARGET, tool, bytes, status, issues = places.join(" "), "arguments read");
 }
 
-/// B8: a reply warns each time, the log once.
+/// Adds the warning about an undeclared tool: a reply warns each time, the log once (B8).
 fn warn_undeclared(entry: &Entry, issues: &mut Vec<Issue>, language: Language) {
     entry.warned.call_once(|| {
         tracing::warn!(tool = %entry.name(), "the tool has no declaration");
@@ -370,7 +369,7 @@ fn warn_undeclared(entry: &Entry, issues: &mut Vec<Issue>, language: Language) {
     note_missing_definition(issues, language);
 }
 
-/// The warning that nothing is declared, once.
+/// Adds the warning that nothing is declared, once.
 pub(super) fn note_missing_definition(issues: &mut Vec<Issue>, language: Language) {
     let code = IssueCode::ToolDefinitionMissing;
     if !issues.iter().any(|issue| issue.code == code) {

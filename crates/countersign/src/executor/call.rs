@@ -1,4 +1,4 @@
-//! A call as it arrives: the raw text of its arguments, the envelope, and who proved to be calling.
+//! A call as it arrives: the raw text of its arguments, the envelope, and the proved identity of its caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::observe::{Origin, Surface};
 use crate::principal::Principal;
 use crate::seat::{CallSeat, Seat};
 
-/// One call, before anything has been looked at.
+/// One call, before anything of it was checked.
 ///
 /// # Example
 ///
@@ -46,7 +46,7 @@ pub(super) struct CallParts {
     pub(super) wait_for_approval: Duration,
     pub(super) patience: Cancellation,
     pub(super) seat: CallSeat,
-    /// Whether the arguments were cut off, so that they must not be bound, whatever they look like.
+    /// True if the arguments were cut off, so that they must not be bound, whatever they look like.
     pub(super) is_cut: bool,
 }
 
@@ -78,8 +78,8 @@ impl ToolCall {
         }
     }
 
-    /// A model's call. One that was cut off is known, allowed and recorded like any other, but
-    /// refused with its [`refusal`](ProviderCall::refusal) where its arguments would be bound.
+    /// A model's call. One that was cut off is looked up, authorized and recorded like any other, but refused with its
+    /// [`refusal`](ProviderCall::refusal) before its arguments would be bound.
     pub fn from_provider(call: &ProviderCall, principal: impl Into<Arc<Principal>>) -> Self {
         let mut made = Self::new(&*call.name, &*call.arguments.text, principal);
         made.parts.is_cut = call.truncated;
@@ -90,7 +90,7 @@ impl ToolCall {
         made
     }
 
-    /// What the caller said about the call.
+    /// Sets the envelope: what the caller states about the call.
     pub fn envelope(mut self, envelope: RequestEnvelope) -> Self {
         self.parts.envelope = envelope;
         self
@@ -101,7 +101,7 @@ impl ToolCall {
         Language::of(self.parts.envelope.locale.as_deref())
     }
 
-    /// The caller's name for it, where there is one.
+    /// The caller's request id, if there is one.
     pub fn request_id(&self) -> Option<&RequestId> {
         self.parts.envelope.request_id.as_ref()
     }
@@ -121,68 +121,68 @@ impl ToolCall {
         self
     }
 
-    /// The caller's trace, from a `traceparent` header; it goes before that of the envelope.
+    /// Sets the caller's trace, from a `traceparent` header; it takes precedence over that of the envelope.
     pub fn trace(mut self, trace: TraceContext) -> Self {
         self.parts.trace = Some(trace);
         self
     }
 
-    /// What vendors add to the caller's trace, from a `tracestate` header; it counts only together with
+    /// Sets the vendors' additions to the caller's trace, from a `tracestate` header; they count only together with
     /// [`trace`](ToolCall::trace).
     pub fn trace_state(mut self, state: TraceState) -> Self {
         self.parts.trace_state = Some(state);
         self
     }
 
-    /// By which way it came, for those who watch.
+    /// Sets the surface that the call came by, for observers.
     pub fn origin(mut self, origin: Origin) -> Self {
         self.parts.origin = origin;
         self
     }
 
-    /// Something for the tool, by its type (B12).
+    /// Adds a value for the tool, by its type (B12).
     pub fn extension<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.parts.extensions.insert(value);
         self
     }
 
-    /// A switch by which the caller stops the call.
+    /// Sets a switch by which the caller cancels the call.
     pub fn cancellation(mut self, cancellation: Cancellation) -> Self {
         self.parts.cancellation = cancellation;
         self
     }
 
-    /// Where the user has to confirm, the caller waits for the answer for so long instead of coming back
-    /// later. The tool's own deadline, and the caller's, begin to count after that.
+    /// Sets the time for which the caller waits for the user's answer, if a confirmation is required, instead of coming
+    /// back later. The tool's own deadline, and the caller's, begin to count after that.
     pub fn wait_for_approval(mut self, wait: Duration) -> Self {
         self.parts.wait_for_approval = wait;
         self
     }
 
-    /// Whether the caller waits for the user's answer.
+    /// True if the caller waits for the user's answer.
     pub fn waits_for_approval(&self) -> bool {
         !self.parts.wait_for_approval.is_zero()
     }
 
-    /// A switch that ends only the waiting for the user's answer: the call then goes on as one that does
-    /// not wait. For whoever knows that the caller has gone, or that there is no time left.
+    /// Sets a switch that ends only the waiting for the user's answer: the call then goes on as one that does not wait.
+    /// Used when the caller has gone, or when no time is left.
     pub fn patience(mut self, patience: Cancellation) -> Self {
         self.parts.patience = patience;
         self
     }
 
-    /// The seat that the call gives up while it waits for others.
+    /// Sets the seat that the call gives up while it waits for others.
     pub fn seat(mut self, seat: Arc<dyn Seat>) -> Self {
         self.parts.seat = CallSeat(Some(seat));
         self
     }
 
-    /// Who proved to be calling.
+    /// The proved identity of the caller.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.parts.principal
     }
 
-    /// How long the caller waits, from arrival on; the tool's own deadline still holds.
+    /// Sets the caller's time limit, from arrival on; the tool's own deadline still applies.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.parts.timeout = Some(timeout);
         self

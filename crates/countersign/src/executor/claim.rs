@@ -1,7 +1,7 @@
-//! Step 6: the key is taken. From here on exactly one call runs for this user, tool and key (A17).
+//! Step 6: the key is claimed. From here on exactly one call runs for this user, tool and key (A17).
 //!
-//! What a tool changes through its state is committed with the key, so the key is only looked at here and
-//! taken by that very commit. An effect elsewhere needs the key durably before it begins.
+//! A tool's changes to its state are committed with the key, so the key is only looked at here and claimed by that very
+//! commit. An external effect needs a durable claim before it begins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,19 +35,19 @@ pub(super) struct Claimed {
     pub(super) arguments: Arguments,
     pub(super) keys: Arc<UserKey>,
     pub(super) key: Option<HeldKey>,
-    /// What the first call did, where it could be looked up; the tool is not run again.
+    /// Reply of the first call, if it could be looked up; the tool is not run again.
     pub(super) found: Option<Reply>,
-    /// The user's confirmation, where there has to be one.
+    /// The user's confirmation, if one is required.
     pub(super) approved: Option<Approved>,
-    /// Why the tool must not run after all, though its key is claimed.
+    /// The error if the tool must not run after all, though its key is claimed.
     pub(super) barred: Option<ErrorBody>,
-    /// How long the caller waits, from arrival on, the time of waiting for the user left out.
+    /// The caller's time limit, from arrival on, without the time of waiting for the user.
     pub(super) patience: Duration,
-    /// How often the tool was run again because something moved underneath it.
+    /// Number of reruns because a document changed that the tool had read.
     pub(super) reruns: u32,
-    /// Held from the first collision on.
+    /// Turn among the calls of this process, held from the first collision on.
     pub(super) turn: Option<Turn>,
-    /// What it is going to spend, where a budget is about it.
+    /// Money that the call is going to spend, if a budget covers it.
     pub(super) spending: Option<Spending>,
 }
 
@@ -58,23 +58,23 @@ impl Claimed {
     }
 }
 
-/// A key that is ours.
+/// A key that this call holds.
 pub(super) struct HeldKey {
     pub(super) scope: Scope,
     pub(super) fingerprint: Fingerprint,
     pub(super) hold: Hold,
-    /// As of the call that took it.
+    /// Window of the call that took the key.
     pub(super) window: Option<Duration>,
-    /// True if the caller does not know it.
+    /// True if the caller does not know the key.
     pub(super) is_own: bool,
     _joined: Joined,
 }
 
-/// How a key is ours.
+/// The way in which a call holds its key.
 pub(super) enum Hold {
     /// The commit takes it, if this is still the newest attempt.
     AtCommit {
-        /// 0 where there was none.
+        /// The newest attempt that was seen; 0 if there was none.
         after: u32,
     },
     /// It was claimed before the effect.
@@ -84,11 +84,11 @@ pub(super) enum Hold {
 enum Taking {
     Ours(Hold),
     Found(Claim, Reply),
-    /// Somebody in another process has it.
+    /// A call in another process holds the key.
     Elsewhere {
         retry_after_ms: u64,
     },
-    /// It has changed while we looked.
+    /// The key changed while we looked.
     Again,
 }
 
@@ -166,8 +166,8 @@ impl Executor {
         }
     }
 
-    /// Waits for a call that runs under the same key, before anybody is asked to confirm the same thing
-    /// twice. Holds nothing.
+    /// Waits for a call that runs under the same key, before a person is asked to confirm the same thing twice. Holds
+    /// nothing.
     pub(super) async fn join(
         &self,
         key: &mut KeyedCall,
@@ -208,7 +208,7 @@ impl Executor {
         }
     }
 
-    /// What is left of the time that the caller waits, counted from arrival.
+    /// Time that is left of the caller's time limit, counted from arrival.
     pub(super) fn left_of(&self, patience: Duration, trail: &Trail) -> Duration {
         let elapsed = self.parts.clock.monotonic().saturating_sub(trail.arrived);
         patience.saturating_sub(elapsed.saturating_sub(trail.awaited()))
@@ -241,6 +241,7 @@ impl Executor {
             lease: lease_of(behaviour),
             attempts_max: key.attempts_max(behaviour),
             request_id: trail.recorded_id(&claimed.keys),
+            sealed_under: Some(claimed.keys.id()),
             spend: reserve_of(claimed),
         };
         let answer = self.parts.store.claim(&request).await;
@@ -248,6 +249,7 @@ impl Executor {
             ClaimAnswer::Ours(claim) => return Ok(Taking::Ours(Hold::Claimed(claim))),
             ClaimAnswer::Exhausted { attempts } => return Err(exhausted(attempts)),
             ClaimAnswer::Over(over) => return Err(over_budget(claimed, &over)),
+            ClaimAnswer::Erased => return Err(self.erased(&key.scope.user_id)),
             ClaimAnswer::Held(held) => held,
         };
         let (scope, print, keys) = (&key.scope, &key.fingerprint, &claimed.keys);
@@ -266,7 +268,7 @@ impl Executor {
         }
     }
 
-    /// Asks the tool what became of a call whose owner was lost.
+    /// Asks the tool for the result of a call whose owner was lost.
     async fn take_in_doubt(
         &self,
         claimed: &Claimed,
@@ -293,28 +295,28 @@ impl Executor {
     }
 }
 
-/// How long an owner may be silent.
+/// Lease of a claim: the time for which its owner may be silent.
 pub(super) fn lease_of(behaviour: &Behaviour) -> Duration {
     Duration::from_millis(behaviour.deadline_ms) + LEASE_MARGIN
 }
 
-/// How long an owner may settle after its deadline.
+/// Time that an owner has for settling after its deadline.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
 
 const RETRY_SOON_MS: u64 = 50;
 
-/// How often a key is tried that changes each time it is looked at.
+/// Maximum attempts to take a key that changes each time it is looked at.
 const TRIES_MAX: u32 = 16;
 
 impl KeyedCall {
-    /// What the key means for this call, as it was when it was looked up.
+    /// Decides if this call stops, by the state of its key when it was looked up; `None` if the call may go on.
     pub(super) fn standing(&self, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
         let held = self.held.as_ref()?;
         standing(held, &self.scope, &self.fingerprint, keys, recovery)
     }
 
-    /// How often it may fail without an effect. A key that the executor made is no promise of the caller's, so there
-    /// is no end.
+    /// Maximum number of attempts that fail without an effect. A key that the executor made is no promise of the
+    /// caller's, so it has no maximum.
     fn attempts_max(&self, behaviour: &Behaviour) -> u32 {
         match self.window {
             Some(_) => u32::MAX,
@@ -322,7 +324,7 @@ impl KeyedCall {
         }
     }
 
-    /// Why the call could not take its key now, where it could not; for a dry run, which takes none.
+    /// The reason why the call could not take its key now; `None` if it could. For a dry run, which takes none.
     pub(super) fn taken_now(&self, behaviour: &Behaviour) -> Option<Stop> {
         let held = self.held.as_ref()?;
         let attempts_max = self.attempts_max(behaviour);
@@ -340,14 +342,14 @@ impl KeyedCall {
 }
 
 impl HeldKey {
-    /// What the key means for this call, as it turns out to be.
+    /// Decides if this call stops, by the state of its key as the store answered it; `None` if the call may go on.
     pub(super) fn standing(&self, held: &Held, keys: &UserKey, recovery: Recovery) -> Option<Stop> {
         standing(held, &self.scope, &self.fingerprint, keys, recovery)
     }
 }
 
-/// What a key that was taken before means for a call with these arguments; none where the call may
-/// go on and take it, or wait for it.
+/// Decides if a call with these arguments stops, by the state of a key that was taken before; `None` if the call may go
+/// on and take the key, or wait for it.
 fn standing(
     held: &Held,
     scope: &Scope,
@@ -415,7 +417,7 @@ pub(super) fn exhausted(attempts: u32) -> Stop {
     body.into()
 }
 
-/// What a caller can do who has used a key for other arguments; none where that is allowed, because the key was
+/// The hint for a caller who has used a key for other arguments; `None` if that is allowed, because the key was
 /// released.
 fn way_out(state: &HeldState) -> Option<Say> {
     match state {
@@ -445,7 +447,7 @@ fn key_reused(paths: Vec<String>, way_out: Say) -> Stop {
     body.into()
 }
 
-/// How many paths a message names; all are in the details.
+/// Maximum number of paths that a message names; all are in the details.
 const PATHS_SHOWN: usize = 5;
 
 pub(super) fn in_flight(retry_after_ms: u64) -> Stop {

@@ -1,5 +1,5 @@
-//! Step 5: whether the user has confirmed exactly this call (A13). What an approval is, and what a crash
-//! leaves of it, is told in [`crate::approve`].
+//! Step 5: the user's confirmation of exactly this call (A13). Approvals, and their state after a crash, are explained
+//! in [`crate::approve`].
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) struct Confirmed {
 /// A confirmation, and the question that it answers.
 pub(super) struct Approved {
     question: Box<Confirm>,
-    /// None where the approver keeps none.
+    /// The ticket; `None` if the approver keeps none.
     pub(super) ticket: Option<Box<Ticket>>,
 }
 
@@ -48,19 +48,25 @@ impl Executor {
             (false, _) => None,
             (true, false) => Some(Box::pin(self.ask(&mut bound, trail)).await?),
             (true, true) => {
-                Box::pin(self.would_ask(&bound, trail)).await?;
+                Box::pin(self.would_ask(&mut bound, trail)).await?;
                 None
             }
         };
         Ok(Confirmed { bound, approved })
     }
 
-    /// What a dry run says about the confirmation that the call itself needs. A refusal of the user is its answer.
-    async fn would_ask(&self, bound: &Bound, trail: &mut Trail) -> Result<(), Stop> {
+    /// Reports the confirmation that the call itself would need, for a dry run. A refusal of the user is its answer; if
+    /// the user has narrowed the call, the narrowed call is simulated.
+    async fn would_ask(&self, bound: &mut Bound, trail: &mut Trail) -> Result<(), Stop> {
         let question = question(bound, trail);
         showable(&question)?;
         let message = match self.foresee(&question).await? {
-            Foreseen::Approved => Say::WouldBeConfirmed,
+            Foreseen::Approved(permit) => {
+                if let Some(ticket) = permit.into_ticket() {
+                    narrow(bound, &ticket.cuts, trail)?;
+                }
+                Say::WouldBeConfirmed
+            }
             Foreseen::Pending => Say::WouldWait,
             Foreseen::Asked | Foreseen::Unknown => Say::WouldAsk,
             Foreseen::Denied(answer) => {
@@ -113,7 +119,8 @@ impl Executor {
         Ok(foreseen.map_err(|error| gateway_fault(&error))?)
     }
 
-    /// The answer, at the latest when the caller's patience ends; what was committed by then is found again.
+    /// The approver's answer, at the latest when the caller's time limit ends; what was committed by then is found
+    /// again.
     async fn patiently(
         &self,
         question: &Confirm,
@@ -131,8 +138,8 @@ impl Executor {
         }
     }
 
-    /// Uses the approval of a call up that has its effect elsewhere: after its key was claimed, before the
-    /// tool runs. Where somebody else was faster the tool does not run, and the key is released.
+    /// Uses the approval of a call with an external effect: after its key was claimed, before the tool runs. If another
+    /// call was faster, the tool does not run, and the key is released.
     pub(super) async fn use_approval(
         &self,
         claimed: &mut Claimed,
@@ -160,7 +167,7 @@ impl Executor {
         Ok(())
     }
 
-    /// What a call is told whose approval somebody else has used.
+    /// The error for a call whose approval another call has used.
     pub(super) async fn ask_again(&self, claimed: &mut Claimed, trail: &Trail) -> ErrorBody {
         let taken = |tool: String| {
             ErrorBody::new(
@@ -193,8 +200,8 @@ impl Executor {
     }
 }
 
-/// Gives the tool less than was asked for, where whoever confirmed wants it so. The caller is told what; its key stays that of the call as it was sent, so
-/// that a repeat finds the answer.
+/// Gives the tool less than was asked for, if the approver has narrowed the call. The caller is told the difference;
+/// its key stays that of the call as it was sent, so that a repeat finds the answer.
 fn narrow(bound: &mut Bound, cuts: &[Cut], trail: &mut Trail) -> Result<(), Stop> {
     if cuts.is_empty() {
         return Ok(());
@@ -229,10 +236,10 @@ fn narrow(bound: &mut Bound, cuts: &[Cut], trail: &mut Trail) -> Result<(), Stop
     Ok(())
 }
 
-/// How much of a value before and after is told.
+/// Maximum bytes of a value that are shown, before and after a change.
 const CHANGE_BYTES_MAX: usize = 200;
 
-/// The same question of a caller who does not wait.
+/// The same question for a caller who does not wait.
 fn at_once(question: &Confirm) -> Confirm {
     Confirm {
         wait: Duration::ZERO,
@@ -240,7 +247,7 @@ fn at_once(question: &Confirm) -> Confirm {
     }
 }
 
-/// Refuses a question that is too long to be shown: nobody could confirm it.
+/// Refuses a question that is too long to be shown to a person.
 fn showable(question: &Confirm) -> Result<(), Stop> {
     let bytes = question.arguments.to_string().len();
     if bytes <= SHOWN_BYTES_MAX {
@@ -254,10 +261,10 @@ fn showable(question: &Confirm) -> Result<(), Stop> {
     Err(body.hint(Say::SendLess).into())
 }
 
-/// The longest arguments that a person can be asked about, as JSON.
+/// Maximum size of arguments that a person can be asked about, as JSON.
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
-/// What the user is asked: what the tool would be given, defaults included.
+/// The question to the user: the arguments that the tool would be given, defaults included.
 fn question(bound: &Bound, trail: &Trail) -> Confirm {
     let allowed = &bound.allowed;
     let (request, entry) = (&allowed.request, &allowed.entry);
@@ -312,7 +319,7 @@ fn question(bound: &Bound, trail: &Trail) -> Confirm {
     }
 }
 
-/// The ticket, or what the caller is told in its place.
+/// The ticket, or the error that the caller gets in its place.
 fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Box<ErrorBody>> {
     let tool = question.tool.to_string();
     let body = match answer {

@@ -1,11 +1,12 @@
-//! Hands everything that is known of a call to the scribe.
+//! Hands everything that is known of a call to the scribe, which writes its record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use countersign_contract::evidence::Retention;
-use countersign_contract::{CallRecord, RecordKind};
+use countersign_contract::{CallRecord, RecordKind, canonical};
 use countersign_evidence::seal::UserKey;
+use serde_json::Value;
 
 use super::Executor;
 use super::record::Recorded;
@@ -50,7 +51,7 @@ impl Executor {
         })
     }
 
-    /// What every record of a call has.
+    /// A draft with the fields that every record of a call has.
     pub(super) fn blank(
         &self,
         kind: RecordKind,
@@ -75,6 +76,7 @@ impl Executor {
                 })
             }
         };
+        let (raw, arguments) = kept_arguments(facts);
         CallDraft {
             id: parts.ids.snapshot_id(),
             kind,
@@ -89,8 +91,8 @@ impl Executor {
             circumstances: facts.circumstances.clone(),
             is_id_chosen: facts.is_id_chosen,
             asked_tool: facts.asked_tool.clone(),
-            raw: facts.raw.clone(),
-            arguments: facts.given.clone(),
+            raw,
+            arguments,
             public: facts.public.clone(),
             is_redacted: facts.is_redacted,
             data: None,
@@ -101,6 +103,7 @@ impl Executor {
             inherited: BTreeMap::new(),
             links: Vec::new(),
             sources: Vec::new(),
+            act: self.played_from(facts.order),
             key: facts.key.clone(),
             retention,
             keep_payload: parts.retention.of(retention),
@@ -114,4 +117,21 @@ impl Executor {
         ids.fill(&mut entropy.nonce);
         entropy
     }
+}
+
+/// The text that was sent and the arguments that the tool is given, as the payload keeps them. A secret is in neither: whoever may open a
+/// record may not use what others have entrusted to a tool. The text has no declared place for one, so it is left out.
+fn kept_arguments(facts: &Facts) -> (Option<Arc<str>>, Option<String>) {
+    let redaction = facts.entry.as_ref().map(|entry| &entry.redaction);
+    let Some(redaction) = redaction.filter(|redaction| redaction.has_secrets()) else {
+        return (facts.raw.clone(), facts.given.clone());
+    };
+    let given = facts.given.as_deref();
+    let given = given.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let given = given.map(|mut value| {
+        redaction.apply_to_secrets(&mut value);
+        let text = value.to_string();
+        canonical::from_json_text(&text).unwrap_or(text)
+    });
+    (None, given)
 }

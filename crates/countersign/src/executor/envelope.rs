@@ -1,5 +1,5 @@
-//! What the envelope says is bounded before anything is done with it: every member has a length, no
-//! control characters, and the form that its standard gives it.
+//! Checks of the envelope, before anything is done with it: every member has a maximum length, no control characters,
+//! and the form that its standard gives it.
 
 use countersign_contract::envelope::App;
 use countersign_contract::{ErrorBody, ErrorCode, RequestEnvelope};
@@ -11,7 +11,7 @@ use crate::words::Say;
 /// The longest member of an envelope, in characters.
 const MEMBER_CHARS_MAX: usize = 255;
 
-/// Refuses a member that cannot be what it says, with its place.
+/// Refuses a malformed member, with its path.
 pub(super) fn check(envelope: &RequestEnvelope) -> Result<(), Stop> {
     let actor = envelope.actor.as_ref();
     let client = envelope.client.as_ref();
@@ -57,7 +57,7 @@ pub(super) fn unlisted_app(envelope: &RequestEnvelope) -> Option<Say> {
     }
 }
 
-/// Whether a text can be an id, a name or a key: empty counts as given, and none of them is empty.
+/// True if a text can be an id, a name or a key: not empty, not too long, no control characters.
 pub(crate) fn is_name(text: &str) -> bool {
     // A character has four bytes at most, so a long text is never counted to its end.
     !text.is_empty()
@@ -66,7 +66,7 @@ pub(crate) fn is_name(text: &str) -> bool {
         && !text.contains(char::is_control)
 }
 
-/// Well formed is enough: what is not known about a language is simply not used.
+/// True if a text is a well-formed locale. An unknown language is accepted, and simply not used.
 fn is_locale(text: &str) -> bool {
     let mut tags = text.split(['-', '_']);
     let language = tags.next().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Part of step 6: an effect elsewhere is noted in the log before it begins (A9, A17).
+//! Part of step 6: an external effect is recorded in the log before it begins (A9, A17).
 //!
-//! The claim says that a key is taken; the intent is the evidence of it. Whoever finds neither the record of the call nor an
-//! answer finds the intent: a process died in the effect, and the claim says what is done about it.
+//! The claim says that a key is taken; the intent is the evidence of it. If there is neither the record of the call nor
+//! an answer, there is the intent: a process died during the effect, and the claim's recovery decides what is done
+//! about it.
 
 use countersign_contract::{ErrorBody, RecordKind};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Callers of one key in one process: the first goes on, the others wait for it and then see what it left
-//! behind. Across processes the store decides; this saves the work that it would refuse.
+//! Calls with the same key in one process: the first runs, the others wait for it and then read its result. Across
+//! processes the store decides; this saves work that the store would refuse.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,8 +23,8 @@ pub(super) struct Joins {
 struct Shared {
     running: Mutex<Running>,
     hasher: RandomState,
-    /// How many have left, by the hash of their key: who finds the same number as before knows that what
-    /// was looked up then still holds in this process.
+    /// Release counters, by the hash of the key: an unchanged counter means that an earlier look-up is still valid in
+    /// this process.
     left: Vec<AtomicU64>,
 }
 
@@ -32,30 +32,30 @@ type Running = HashMap<Scope, watch::Receiver<()>>;
 
 const STRIPES: usize = 256;
 
-/// A key that is ours in this process until this is dropped.
+/// A key that one call of this process holds until this is dropped.
 #[derive(Debug)]
 pub(super) struct Joined {
     shared: Arc<Shared>,
     scope: Scope,
-    /// Dropped with us, which wakes everybody who waits.
+    /// Dropped together with this value, which wakes all waiting calls.
     _done: watch::Sender<()>,
 }
 
-/// How long a call may wait for another one.
+/// Time limit for waiting for another call.
 #[derive(Debug)]
 pub(super) struct Patience {
     until: Instant,
     pause: Duration,
 }
 
-/// What became of waiting.
+/// Result of waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// There was nobody.
+    /// No other call held the key.
     ForNobody,
-    /// There was somebody, who is done.
+    /// Another call held the key and is done.
     ForOwner,
-    /// There is somebody, and patience ran out.
+    /// Another call holds the key, and the time limit is over.
     TooLong,
 }
 
@@ -72,18 +72,18 @@ impl Default for Joins {
 }
 
 impl Joins {
-    /// A number that changes when somebody leaves this key; read before the key is looked up.
+    /// Release counter of this key: it changes when a call releases the key. Read before the key is looked up.
     pub(super) fn left(&self, scope: &Scope) -> u64 {
         let left = self.shared.left_of(scope);
         left.map_or(0, |left| left.load(Ordering::SeqCst))
     }
 
-    /// Whether somebody of this process is in.
+    /// True if a call of this process holds the key.
     pub(super) fn is_running(&self, scope: &Scope) -> bool {
         self.shared.lock().contains_key(scope)
     }
 
-    /// Waits for whoever of this process is in.
+    /// Waits until no call of this process holds the key.
     pub(super) async fn wait(&self, scope: &Scope, patience: &Patience) -> Waited {
         let other = self.shared.lock().get(scope).cloned();
         let Some(other) = other else {
@@ -96,8 +96,8 @@ impl Joins {
         }
     }
 
-    /// Enters at once where nobody of this process is in; otherwise waits for the one who is. None
-    /// where patience ran out. The flag tells whether there was somebody.
+    /// Takes the key at once if no call of this process holds it; otherwise waits for that call. `None` if the time
+    /// limit is over. The flag is true if another call held the key.
     pub(super) async fn enter(&self, scope: &Scope, patience: &Patience) -> Option<(Joined, bool)> {
         let mut waited = false;
         loop {
@@ -156,14 +156,14 @@ impl Patience {
         }
     }
 
-    /// Whether the other one is done before patience runs out.
+    /// True if the other call ends before the time limit.
     async fn outlasts(&self, mut other: watch::Receiver<()>) -> bool {
         // An error is the sender's end: that is what is waited for.
         let gone = async { while other.changed().await.is_ok() {} };
         tokio::time::timeout_at(self.until, gone).await.is_ok()
     }
 
-    /// Waits for somebody in another process; false where patience ran out.
+    /// Waits for a call in another process; false if the time limit is over.
     pub(super) async fn pause(&mut self) -> bool {
         if Instant::now() >= self.until {
             return false;

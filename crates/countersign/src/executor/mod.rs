@@ -10,14 +10,14 @@
 //! | `authorize` | `Resolved` | `Allowed` | `UNAUTHORIZED`, `FORBIDDEN` |
 //! | `admit` | `Allowed` | `Admitted` | `RATE_LIMITED` |
 //! | `bind` | `Admitted` | `Bound` | `INVALID_ARGUMENT`, `CONFLICT`, `RATE_LIMITED`, an earlier answer |
-//! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN`; the tool's refusal, where it can be foreseen |
+//! | `confirm` | `Bound` | `Confirmed` | `NEEDS_USER_CONFIRMATION`, `FORBIDDEN`; the tool's refusal, if a dry run predicts it |
 //! | `claim` | `Confirmed` | `Claimed` | `CONFLICT`, `RATE_LIMITED`, `FORBIDDEN`, an earlier answer |
 //! | `run` | `Claimed` | `Done` | any code |
 //! | `record` | `Done` | `Recorded` | |
 //! | `settle` | `Recorded` | the reply | `CONFLICT`, `UPSTREAM_ERROR` |
 //!
-//! Nothing before `claim` touches the key of a call, so a corrected or confirmed call may use it. The
-//! last three are done again where something that the tool has read moved underneath it.
+//! Nothing before `claim` touches the key of a call, so a corrected or confirmed call may use it. The last three steps
+//! are repeated if a document changed after the tool had read it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -41,6 +41,7 @@ use crate::limit::{Breaker, Limiter, Unlimited};
 use crate::newest::{NewestCheckpoint, SIGNING_GRACE};
 use crate::observe::Observer;
 use crate::principal::Principal;
+use crate::recording::Player;
 use crate::redact::error_text;
 use crate::retention::RetentionPlan;
 use crate::rules::Rules;
@@ -58,8 +59,10 @@ mod draft;
 mod envelope;
 mod intent;
 mod joins;
+mod play;
 mod print;
 mod queue;
+mod reading;
 mod reconcile;
 mod record;
 mod refusals;
@@ -74,13 +77,15 @@ mod tell;
 mod trail;
 mod unkeyed;
 
-pub(crate) use bind::refusal_of;
+pub(crate) use bind::canonical_text;
+pub use bind::refusal_of;
 use call::CallParts;
 pub use call::ToolCall;
 pub(crate) use envelope::is_name;
 use joins::Joins;
 pub(crate) use print::StoredReply;
 use queue::Queue;
+pub use reading::Reader;
 use refusals::Refusals;
 pub(crate) use resolve::without_declaration;
 use reuse::Recent;
@@ -134,6 +139,7 @@ struct Parts {
     queue: Queue,
     refusals: Refusals,
     observer: Option<Arc<dyn Observer>>,
+    player: Option<Arc<Player>>,
 }
 
 impl Executor {
@@ -142,7 +148,7 @@ impl Executor {
         Self::builder(catalog).build()
     }
 
-    /// An executor part by part; what is not given is as in [`new`](Executor::new).
+    /// A builder; parts that are not given are as in [`new`](Executor::new).
     pub fn builder(catalog: Catalog) -> ExecutorBuilder {
         ExecutorBuilder {
             catalog,
@@ -163,10 +169,11 @@ impl Executor {
             newest: NewestCheckpoint::new(),
             signing_grace: SIGNING_GRACE,
             observer: None,
+            player: None,
         }
     }
 
-    /// Runs one call. Never fails: what went wrong is in the reply.
+    /// Runs one call. Never fails: every error is in the reply.
     ///
     /// Dropping the future abandons the call. A claim that it held stays taken until its lease is
     /// over, so a server that must survive a caller who hangs up spawns this.
@@ -191,6 +198,9 @@ impl Executor {
         self.check_signing()?;
         let admitted = self.admit(allowed, trail).await?;
         let bound = self.bind(admitted, trail).await?;
+        if let Some(player) = &self.parts.player {
+            return self.play(player, bound, trail);
+        }
         let confirmed = self.confirm(bound, trail).await?;
         let mut claimed = self.claim(confirmed, trail).await?;
         self.use_approval(&mut claimed, trail).await?;
@@ -203,7 +213,7 @@ impl Executor {
         }
     }
 
-    /// No evidence, no answer: a record that cannot be signed for long proves nothing.
+    /// Refuses calls if records could not be signed for too long: an unsigned record proves nothing.
     fn check_signing(&self) -> Result<(), Stop> {
         match self.unsigned_for() {
             Some(unsigned) if unsigned > self.parts.signing_grace => {
@@ -216,7 +226,7 @@ impl Executor {
         }
     }
 
-    /// For how long nothing could be signed; none where nobody signs in this process.
+    /// Time for which nothing could be signed; `None` if this process does not sign.
     pub fn unsigned_for(&self) -> Option<Duration> {
         self.parts.newest.unsigned_for(self.parts.clock.monotonic())
     }
@@ -228,7 +238,7 @@ impl Executor {
             || unsigned.is_some_and(|unsigned| unsigned > self.parts.signing_grace)
     }
 
-    /// The tools that a principal may call: the very decision that a call gets.
+    /// The tools that a principal may call, by the same decision that a call gets.
     pub async fn list(&self, principal: &Principal) -> Result<Vec<Arc<Entry>>, ErrorBody> {
         let mut allowed = Vec::new();
         for entry in self.parts.catalog.list() {
@@ -240,44 +250,49 @@ impl Executor {
         Ok(allowed)
     }
 
-    /// The tools, allowed or not.
+    /// All tools, allowed or not.
     pub fn catalog(&self) -> &Catalog {
         &self.parts.catalog
     }
 
-    /// The questions that users have to answer. Where another approver was given, it is the one that is
-    /// asked, and these are none.
+    /// The stored approvals: questions that users have to answer. If another approver was given, that one is asked, and
+    /// these are empty.
     pub fn approvals(&self) -> &Arc<StoredApprovals> {
         &self.parts.approvals
     }
 
-    /// The time that calls go by.
+    /// The current time, by the executor's clock.
     pub fn now(&self) -> jiff::Timestamp {
         self.parts.clock.now()
     }
 
-    /// The store that calls are kept in.
+    /// The store of claims, documents and records.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.parts.store
     }
 
-    /// The clock that calls go by.
+    /// The executor's clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.parts.clock
     }
 
-    /// The running program, where records name it.
+    /// The running program, if records name it.
     pub fn program(&self) -> Option<&Build> {
         self.parts.build.as_ref()
     }
 
-    /// The rule sets that tools may ask for.
+    /// The player, if a recording answers in the place of the tools.
+    pub fn player(&self) -> Option<&Arc<Player>> {
+        self.parts.player.as_ref()
+    }
+
+    /// The rule sets that tools may use.
     pub fn rules(&self) -> &Rules {
         &self.parts.rules
     }
 
-    /// The users' keys as this executor holds them: whoever erases a user in the same process has to
-    /// make it forget that one.
+    /// The cache of users' keys of this executor: code that erases a user in the same process must make it forget that
+    /// user's key.
     pub fn vault(&self) -> &Arc<Vault> {
         &self.parts.vault
     }
@@ -291,7 +306,7 @@ impl fmt::Debug for Executor {
     }
 }
 
-/// For those who put layers around it. Always ready; never fails.
+/// For callers that put layers around the executor. Always ready; never fails.
 impl tower_service::Service<ToolCall> for Executor {
     type Response = ReplyEnvelope;
     type Error = Infallible;
@@ -307,7 +322,7 @@ impl tower_service::Service<ToolCall> for Executor {
     }
 }
 
-/// Gathers the parts of an executor.
+/// Builder for an [`Executor`].
 pub struct ExecutorBuilder {
     catalog: Catalog,
     store: Option<Arc<dyn Store>>,
@@ -327,114 +342,121 @@ pub struct ExecutorBuilder {
     newest: NewestCheckpoint,
     signing_grace: Duration,
     observer: Option<Arc<dyn Observer>>,
+    player: Option<Arc<Player>>,
 }
 
 impl ExecutorBuilder {
-    /// Where claims and records go.
+    /// Sets the store of claims, documents and records.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// The policy.
+    /// Sets the policy.
     pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
         self.authorizer = Some(authorizer);
         self
     }
 
-    /// The limits.
+    /// Sets the rate limits.
     pub fn limiter(mut self, limiter: Arc<dyn Limiter>) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// What stops a model that repeats itself; without one nothing does.
+    /// Sets the breaker, which stops a model that repeats itself; without one nothing does.
     pub fn breaker(mut self, breaker: Arc<Breaker>) -> Self {
         self.breaker = Some(breaker);
         self
     }
 
-    /// What may be spent; without them nothing is counted.
+    /// Sets the budgets; without them no spending is counted.
     pub fn budgets(mut self, budgets: Arc<Budgets>) -> Self {
         self.budgets = Some(budgets);
         self
     }
 
-    /// Who asks the user; without one, questions are kept in the store.
+    /// Sets the approver, which asks the user; without one, questions are kept in the store.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// The bounds of the questions that are kept in the store.
+    /// Sets the bounds of the questions that are kept in the store.
     pub fn approval_limits(mut self, limits: approve::Limits) -> Self {
         self.approval_limits = limits;
         self
     }
 
-    /// The time.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The ids.
+    /// Sets the source of ids.
     pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = Some(ids);
         self
     }
 
-    /// What wraps the users' keys. Without one, what is sealed is readable as long as the process
+    /// Sets the KMS, which wraps the users' keys. Without one, sealed data is readable only as long as the process
     /// lives.
     pub fn kms(mut self, kms: Arc<dyn Kms>) -> Self {
         self.kms = Some(kms);
         self
     }
 
-    /// Takes users' keys from this vault, which others use as well. It goes before [`kms`](Self::kms), and has to be of
-    /// the same store.
+    /// Sets the vault of users' keys, which other parts may share. It takes precedence over [`kms`](Self::kms), and has
+    /// to be of the same store.
     pub fn vault(mut self, vault: Arc<Vault>) -> Self {
         self.vault = Some(vault);
         self
     }
 
-    /// The rule sets that tools may ask for.
+    /// Sets the rule sets that tools may use.
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// For how long payloads are kept.
+    /// Sets the retention of payloads.
     pub fn retention(mut self, retention: RetentionPlan) -> Self {
         self.retention = retention;
         self
     }
 
-    /// Digest of the running program, for records (A15).
+    /// Sets the digest of the running program, for records (A15).
     pub fn build_digest(mut self, build: impl Into<Build>) -> Self {
         self.build = Some(build.into());
         self
     }
 
-    /// Where the newest checkpoint is found.
+    /// Sets the shared cell with the newest checkpoint.
     pub fn newest_checkpoint(mut self, newest: NewestCheckpoint) -> Self {
         self.newest = newest;
         self
     }
 
-    /// Answers calls for so long while nothing can be signed; [`SIGNING_GRACE`] where nothing is said.
+    /// Sets the time for which calls are answered while nothing can be signed; [`SIGNING_GRACE`] by default.
     pub fn signing_grace(mut self, grace: Duration) -> Self {
         self.signing_grace = grace;
         self
     }
 
-    /// Who is told of every call; several are given as a `Vec`.
+    /// Sets the observer, which is notified of every call; several are given as a `Vec`.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// The executor.
+    /// Answers every call from a recording: nobody is asked, no key is taken and no tool runs.
+    pub fn player(mut self, player: Arc<Player>) -> Self {
+        self.player = Some(player);
+        self
+    }
+
+    /// Builds the executor.
     pub fn build(self) -> Executor {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let ids = self
@@ -475,6 +497,7 @@ impl ExecutorBuilder {
             queue: Queue::default(),
             refusals: Refusals::default(),
             observer: self.observer,
+            player: self.player,
         };
         Executor {
             parts: Arc::new(parts),
@@ -482,7 +505,7 @@ impl ExecutorBuilder {
     }
 }
 
-/// A part behind the executor failed. The caller learns no more than that; the log gets the cause.
+/// The error for a failed part behind the executor. The caller gets no details; the log gets the cause.
 fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
     let error = error_text(error);
     tracing::error!(error, "a part behind the executor failed");
@@ -491,7 +514,7 @@ fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
         .hint(Say::SameLaterWithKey)
 }
 
-/// The store failed. Where it says why in words that help the caller, the caller gets them.
+/// The error for a failed store. If the store's reason helps the caller, the caller gets it.
 fn store_fault(error: &ledger::Error) -> ErrorBody {
     let body = gateway_fault(error);
     match error {

@@ -1,5 +1,5 @@
-//! What binds a key to its arguments, and what is stored under it. All of it is digests under the user's
-//! own key, or sealed: a bare hash of an address can be guessed.
+//! Fingerprints, which bind a key to its arguments, and the reply that is stored under it. All of it is digests under
+//! the user's own key, or sealed: a bare hash of an address can be guessed.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use serde_json::value::RawValue;
 use crate::ids::IdSource;
 use crate::ledger::Scope;
 
-/// Of the canonical bound arguments, before defaults: a default that changes does not make a repeat
-/// another call.
+/// Fingerprint of the canonical bound arguments, before defaults: a default that changes does not make a repeat another
+/// call.
 #[derive(Debug, Clone)]
 pub(super) struct Fingerprint {
     pub(super) whole: [u8; 32],
-    /// By JSON pointer, so that a key that is used for other arguments can name which.
+    /// Digests by JSON pointer, so that a key that is used for other arguments can name the difference.
     parts: BTreeMap<String, u64>,
 }
 
-/// The answer of a call, and when it was given.
+/// The reply of a call, and its time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StoredReply {
-    /// From when its window of validity counts.
+    /// Start of its window of validity.
     pub(crate) at: Timestamp,
     pub(crate) reply: ReplyEnvelope,
 }
@@ -50,7 +50,7 @@ pub(super) fn member_text(json: &str, pointer: &str) -> Option<String> {
     (text != "null").then_some(canonical)
 }
 
-/// How many places a fingerprint tells apart.
+/// Maximum number of JSON pointers that a fingerprint tells apart.
 const PARTS_MAX: usize = 64;
 
 impl Fingerprint {
@@ -63,13 +63,13 @@ impl Fingerprint {
         }
     }
 
-    /// For the store, which hands it back as it is.
+    /// Sealed for the store, which returns it unchanged.
     pub(super) fn seal(&self, keys: &UserKey, scope: &Scope, ids: &dyn IdSource) -> Vec<u8> {
         let text = serde_json::to_vec(&self.parts).expect("texts and numbers");
         seal(keys, "parts", scope, &text, ids)
     }
 
-    /// Where the arguments differ from those that the key was taken for; empty where that is not known.
+    /// Paths at which the arguments differ from those that the key was taken for; empty if that is not known.
     pub(super) fn differing(&self, keys: &UserKey, scope: &Scope, sealed: &[u8]) -> Vec<String> {
         let Some(first) = keys
             .open(&aad("parts", scope), sealed)
@@ -136,7 +136,7 @@ fn seal(keys: &UserKey, what: &str, scope: &Scope, text: &[u8], ids: &dyn IdSour
     keys.seal(nonce, &aad(what, scope), text)
 }
 
-/// What it is sealed for, so that one key's answer cannot be passed off as another's.
+/// Additional data for the seal, so that one key's reply cannot be passed off as another's.
 fn aad(what: &str, scope: &Scope) -> Vec<u8> {
     let Scope { user_id, tool, key } = scope;
     [what, user_id, tool.as_str(), &key.to_string()]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// One lock a stripe: two documents may share one, which costs time and nothing else.
+/// Locks by stripe: two documents may share one, which only costs time.
 #[derive(Debug)]
 pub(super) struct Queue {
     hasher: RandomState,

@@ -1,4 +1,4 @@
-//! What became of a call whose owner was lost, where its tool can look it up.
+//! Reconciliation: a tool looks up the result of a call whose owner was lost.
 
 use std::time::Duration;
 
@@ -13,22 +13,21 @@ use crate::ledger::{Claim, Commit, KeyChange, Outcome, SpendChange, SpendEnd};
 use crate::scribe::{Act, Draft};
 use crate::tool::{Reconciled, Reply};
 
-/// What the tool found.
+/// Result of the tool's look-up.
 pub(super) enum Reconciliation {
-    /// The effect is there; this is its answer.
+    /// The effect happened; this is its reply.
     Happened(Reply),
-    /// It is not there, and the key is free again.
+    /// The effect did not happen, and the key is free again.
     DidNot,
-    /// It is not there, but a request may still be on its way.
+    /// The effect was not found, but a request may still be on its way.
     TooEarly { retry_after_ms: u64 },
     /// The tool could not tell.
     Unknown,
 }
 
 impl Executor {
-    /// Looks a lost call up. A "not found" counts only after the grace: the first request may still be
-    /// on the wire. Guarded like a run; what it leaves in the context counts only where it has found the
-    /// answer.
+    /// Looks up a lost call. A "not found" counts only after the grace: the first request may still be on the wire.
+    /// Guarded like a run; its notes in the context count only if it has found the answer.
     pub(super) async fn reconcile(
         &self,
         claimed: &Claimed,
@@ -72,8 +71,8 @@ impl Executor {
         }
     }
 
-    /// Frees the key of a call that had no effect, with a record that says so. Where somebody else was
-    /// faster, nothing is changed.
+    /// Frees the key of a call that had no effect, with a record that says so. Changes nothing if another call was
+    /// faster.
     async fn release_lost(&self, claimed: &Claimed, claim: &Claim) -> Result<(), Stop> {
         let parts = &self.parts;
         let act = Act {

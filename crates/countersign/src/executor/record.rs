@@ -29,30 +29,30 @@ pub(super) struct Recorded {
     pub(super) reply: Box<ReplyEnvelope>,
     pub(super) at: Timestamp,
     pub(super) verdict: Verdict,
-    /// What the tool answered, as canonical JSON; none where that has none.
+    /// The tool's answer as canonical JSON; `None` if it has no canonical form.
     pub(super) data: Option<String>,
     pub(super) notes: Notes,
-    /// Whether the reply waits for the record.
+    /// The durability that the reply waits for.
     pub(super) durability: Durability,
-    /// Whether the same call may be sent again where the record cannot be kept: not where it has changed
-    /// something elsewhere and has no key.
+    /// True if the same call may be sent again if the record cannot be stored: false if it has changed something
+    /// elsewhere and has no key.
     pub(super) is_repeatable: bool,
     /// In the clock's monotonic time.
     pub(super) ended: Duration,
 }
 
-/// How a call ended, for its key.
+/// Outcome of a call, for its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It worked.
+    /// The call succeeded.
     Succeeded,
-    /// It failed for good.
+    /// The call failed for good.
     Failed,
-    /// It failed and changed nothing; without a key also where it may be run again without harm.
+    /// The call failed and changed nothing; without a key, also if running it again does no harm.
     Released,
-    /// It failed and may have changed something, and running the very same call again does no harm.
+    /// The call failed and may have changed something, and running the very same call again does no harm.
     Abandoned,
-    /// It failed and may have changed something.
+    /// The call failed and may have changed something.
     InDoubt,
 }
 
@@ -121,8 +121,8 @@ impl Executor {
         }
     }
 
-    /// Where the proof is found: wherever there is a log, and always where the tool requires it or
-    /// names something that its answer rests on (A9, A14).
+    /// Evidence for the reply: the place of the proof. Given if there is a log, and always if the tool requires it or
+    /// names a source of its answer (A9, A14).
     fn evidence(
         &self,
         entry: &Entry,
@@ -144,7 +144,11 @@ impl Executor {
             return None;
         }
         let own = trail.record.data_digest.as_ref().map(|hash| Source {
-            kind: "tool".to_owned(),
+            // What a recording says is not what the tool says now.
+            kind: match &self.parts.player {
+                Some(_) => "recording".to_owned(),
+                None => "tool".to_owned(),
+            },
             name: entry.name().to_string(),
             hash: hash.clone(),
             ts: at.to_string(),
@@ -158,7 +162,7 @@ impl Executor {
     }
 }
 
-/// What a failure means for the key of its call.
+/// Maps a failure to the outcome for the key of its call.
 fn verdict_of(error: &ToolError, behaviour: &Behaviour, has_key: bool) -> Verdict {
     if behaviour.effect == Effect::External && error.leaves_doubt() {
         return match (is_harmless_again(behaviour.recovery, has_key), has_key) {
@@ -173,7 +177,7 @@ fn verdict_of(error: &ToolError, behaviour: &Behaviour, has_key: bool) -> Verdic
     Verdict::Released
 }
 
-/// Whether running an effect elsewhere again does no harm, or gets the first result from downstream.
+/// True if running an external effect again does no harm, or gets the first result from downstream.
 pub(super) fn is_harmless_again(recovery: Recovery, has_key: bool) -> bool {
     match recovery {
         Recovery::Retry => true,
@@ -182,7 +186,7 @@ pub(super) fn is_harmless_again(recovery: Recovery, has_key: bool) -> bool {
     }
 }
 
-/// Whether a caller who cannot be told how the call ended may send it again.
+/// True if a caller who gets no final answer may send the call again.
 pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
     let behaviour = &claimed.entry.spec().behaviour;
     let is_elsewhere = match behaviour.effect {
@@ -196,13 +200,13 @@ pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
         || is_harmless_again(behaviour.recovery, has_key)
 }
 
-/// Says that the same call must not simply be sent again.
+/// Marks an error so that the caller does not simply send the same call again.
 pub(super) fn forbid_repeat(body: &mut ErrorBody) {
     body.details.retryable = false;
     body.details.hint = Some(Say::LookBeforeAgain.into());
 }
 
-/// A reply waits for its record where that is asked for, and where something was changed.
+/// Durability of a call's record: the reply waits for it if the tool asks for that, and if something was changed.
 fn durability_of(behaviour: &Behaviour, verdict: Verdict, trail: &Trail) -> Durability {
     let is_changed = behaviour.effect.changes_something()
         && !trail.record.dry_run
@@ -214,11 +218,11 @@ fn durability_of(behaviour: &Behaviour, verdict: Verdict, trail: &Trail) -> Dura
     }
 }
 
-/// The largest answer, as canonical JSON.
+/// Maximum size of an answer as canonical JSON, in bytes.
 const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The canonical form of what the tool answered. Where evidence is required, an answer that has none is
-/// a failure of the tool; elsewhere the record goes without.
+/// The canonical form of the tool's answer. If evidence is required, an answer without one is a failure of the tool;
+/// otherwise the record has no digest of it.
 fn digested(
     reply: Reply,
     entry: &Entry,
@@ -254,7 +258,7 @@ fn digested(
     Ok((reply, text))
 }
 
-/// The same call would get the same answer, so sending it again does not help.
+/// An error that is not worth a retry: the same call would get the same answer.
 fn unusable(message: Say, hint: Say) -> ToolError {
     let mut body = ErrorBody::new(ErrorCode::UpstreamError, message)
         .source(FaultSource::Tool)
@@ -263,9 +267,8 @@ fn unusable(message: Say, hint: Say) -> ToolError {
     ToolError::from(body)
 }
 
-/// Logged once, here, with the call's span around it; the caller never sees it. What a cause says may quote
-/// the call, and what the tool looked up for it: so its words have a target of their own, which a server
-/// leaves out of its log.
+/// Logs the cause of a failure once, within the call's span; the caller never sees it. A cause may quote the call, and
+/// what the tool looked up for it: so its text has a target of its own, which a server leaves out of its log.
 pub(super) fn log_source(error: &ToolError) {
     if let Some(source) = error.source() {
         let code = error.code().as_str();

@@ -1,9 +1,9 @@
 //! Refusals that no limit bounds: the first of an interval has a record of its own, the others are counted and have one
-//! together. Otherwise whoever is refused as fast as the server can say no would fill the disk for ever.
+//! together. Otherwise a caller that is refused as fast as the server can answer would fill the disk.
 //!
-//! Counted are refusals before a call was admitted, and those of the breaker: what comes after the limits comes no more
-//! often than they allow. Counts are in memory, so a crash loses those of the running interval; the
-//! record of the first is as durable as that of any refusal.
+//! Counted are refusals before a call was admitted, and those of the breaker: refusals after the limits come no more
+//! often than the limits allow. Counts are in memory, so a crash loses those of the running interval; the record of the
+//! first is as durable as that of any refusal.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
@@ -25,13 +25,13 @@ use crate::principal::Credential;
 use crate::redact::error_text;
 use crate::scribe::{Draft, canonical_leaf, recorded_actor};
 
-/// For how long refusals of one kind are counted together.
+/// Interval in which refusals of one kind are counted together.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// How often it is looked for counts whose interval is over.
+/// Poll interval for counts whose interval is over.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How many kinds are counted at once. One more ends the oldest.
+/// Maximum number of kinds that are counted at once. One more ends the oldest.
 const KINDS_MAX: usize = 4_096;
 
 /// The counts of this process.
@@ -40,23 +40,23 @@ pub(super) struct Refusals {
     counts: Mutex<HashMap<Kind, Count>>,
 }
 
-/// What is counted together: one caller, one tool, one reason. Everything here is of the credential, of the catalog or
-/// from a closed list, so that no caller can make kinds up; only a backend that acts for others names users.
+/// Key of a count: one caller, one tool, one reason. Every part comes from the credential, the catalog or a closed
+/// list, so that no caller can make up kinds; only a backend that acts for others names users.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
     actor: Actor,
     principal: Actor,
     credential: Option<CredentialName>,
-    /// Empty where the call names nobody who can be one.
+    /// The user; empty if the call names no valid user.
     user_id: String,
-    /// Name and version; none for names that no tool has.
+    /// Name and version of the tool; `None` if no tool has that name.
     tool: Option<(String, String)>,
     code: ErrorCode,
     reason: Option<String>,
     dry_run: bool,
 }
 
-/// A credential without what differs from token to token.
+/// A credential without the parts that differ from token to token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum CredentialName {
     ApiKey(String),
@@ -66,11 +66,11 @@ enum CredentialName {
 /// The refusals of one kind in one interval.
 #[derive(Debug)]
 struct Count {
-    /// When the interval began, in the clock's monotonic time.
+    /// Start of the interval, in the clock's monotonic time.
     since: Duration,
-    /// The record of the first; none where it could not be kept.
+    /// The record of the first refusal; `None` if it could not be stored.
     first: Option<SnapshotId>,
-    /// Those without a record of their own, with the times of the first and the last of them.
+    /// Number of refusals without a record of their own, with the times of the first and the last of them.
     counted: Option<(u64, Timestamp, Timestamp)>,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Over {
     count: Count,
 }
 
-/// What becomes of a refusal.
+/// Decision about a refusal.
 pub(super) enum Refused {
     /// It gets a record of its own; before it, these counts are written.
     Recorded(Option<Box<Kind>>, Vec<Over>),
@@ -131,7 +131,7 @@ impl Refusals {
         }
     }
 
-    /// Takes out what is over; everything, where `now` is none.
+    /// Takes out the counts whose interval is over; all counts if `now` is `None`.
     fn take(&self, now: Option<Duration>) -> Vec<Over> {
         let is_over =
             |count: &Count| now.is_none_or(|now| now >= count.since.saturating_add(INTERVAL));
@@ -145,7 +145,7 @@ impl Refusals {
             .collect()
     }
 
-    /// Counts that could not be written are written later; false where there is no room for them.
+    /// Puts back counts that could not be written, to be written later; false if there is no room for them.
     fn give_back(&self, over: Over) -> bool {
         let mut counts = self.lock();
         let is_full = counts.len() >= KINDS_MAX;
@@ -185,7 +185,7 @@ impl Count {
 }
 
 impl Executor {
-    /// Counts a refusal, where it is one that is counted.
+    /// Counts a refusal, if it is of a kind that is counted.
     pub(super) fn count_refusal(
         &self,
         error: &ErrorBody,
@@ -200,7 +200,7 @@ impl Executor {
         self.parts.refusals.count(kind, id, now, trail.facts.at)
     }
 
-    /// Writes the counts of intervals that are over, now and then, for ever: a server lets this run beside it.
+    /// Writes the counts of intervals that are over, every few seconds, and never ends: a server spawns this.
     pub async fn keep_counting_refusals(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -209,13 +209,13 @@ impl Executor {
         }
     }
 
-    /// Writes all counts of refused calls: before a process ends, and before somebody looks.
+    /// Writes all counts of refused calls: before a process ends, and before an operator reads the log.
     pub async fn write_counted_refusals(&self) {
         let over = self.parts.refusals.take(None);
         self.write_refusals(over).await;
     }
 
-    /// Writes counts as records; what cannot be written now is written later.
+    /// Writes counts as records; counts that cannot be written now are written later.
     pub(super) async fn write_refusals(&self, over: Vec<Over>) {
         for over in over {
             let Err(error) = self.write_refusal(&over).await else {
@@ -242,8 +242,8 @@ impl Executor {
     }
 }
 
-/// What a limit of calls refuses, and what is refused before any limit has counted it. A tool that has run has its record,
-/// and so has an attempt to spend more than there is.
+/// True if a refusal is counted: a rate limit refused it, or it came before any limit had counted it. A call whose tool
+/// has run has its record, and so has an attempt to overspend a budget.
 fn is_counted(error: &ErrorBody, trail: &Trail) -> bool {
     if trail.has_run() {
         return false;
@@ -267,7 +267,7 @@ fn is_counted(error: &ErrorBody, trail: &Trail) -> bool {
     }
 }
 
-/// The name of the limit that was met.
+/// Name of the limit that was reached.
 fn limit_of(error: &ErrorBody) -> Option<&str> {
     error.details.extra.get("limit")?.as_str()
 }
@@ -298,7 +298,7 @@ impl Kind {
 }
 
 impl Over {
-    /// The record of the counts: nobody is named in it whom no key hides.
+    /// The record of the counts; it names no user without a key that hides the name.
     fn entry(&self, id: SnapshotId, keys: Option<&UserKey>) -> Option<Entry> {
         let Self { kind, count } = self;
         let (counted, first_at, last_at) = count.counted?;
@@ -344,6 +344,7 @@ impl Over {
         Some(Entry {
             id,
             user_id: keys.map_or_else(String::new, |_| kind.user_id.clone()),
+            sealed_under: keys.map(UserKey::id),
             kind: RecordKind::Denial,
             at: last_at,
             request_id: None,

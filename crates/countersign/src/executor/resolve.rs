@@ -1,4 +1,4 @@
-//! Step 1: which tool. By canonical name or provider alias; what the envelope says is bounded here.
+//! Step 1: the tool is looked up, by canonical name or provider alias, and the envelope is checked.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Executor {
     }
 }
 
-/// An unknown tool runs nothing. Its arguments are parsed as those of a tool without a declaration, for history,
+/// The refusal of an unknown tool. Its arguments are parsed as those of a tool without a declaration, for history,
 /// record and telemetry (B8). The name is the caller's text, so the log does not have it.
 fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
     let tool = trail.record.tool.clone();
@@ -70,7 +70,7 @@ fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
     error.into()
 }
 
-/// A text as it is read where nothing is declared (B8). What is no object was not found to be arguments.
+/// Parses the arguments of a tool without a declaration (B8). A text that is not an object has no arguments.
 pub(crate) fn without_declaration(raw: &str, language: Language) -> Bound {
     let mut bound = Binder::undeclared().bind_with(raw, &Reading::default().speaking(language));
     note_missing_definition(&mut bound.issues, language);
@@ -80,7 +80,7 @@ pub(crate) fn without_declaration(raw: &str, language: Language) -> Bound {
     bound
 }
 
-/// A text of the caller's for the record, which is no place for what it may say about a person.
+/// A caller's text for the record, without anything personal.
 fn scrubbed(text: &str) -> String {
     Detector::new().scrub(text).into_owned()
 }

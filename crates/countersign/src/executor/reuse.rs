@@ -25,14 +25,14 @@ struct Generations {
 /// The code of the warning.
 pub(super) const REUSED: &str = "REQUEST_ID_REUSED";
 
-/// How many ids one generation holds. Records wait for less than a second, so two are plenty.
+/// Maximum number of ids in one generation. Records wait for less than a second, so two generations are enough.
 const GENERATION_MAX: usize = 8_192;
 
-/// How many earlier uses are looked through for the first.
+/// Maximum number of earlier uses that are searched for the first.
 const USES_MAX: usize = 64;
 
 impl Recent {
-    /// Takes a use down; true if there was one before.
+    /// Notes a use; true if there was one before.
     fn is_repeated(&self, id: RequestId) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.newer.len() >= GENERATION_MAX {
@@ -44,7 +44,7 @@ impl Recent {
 }
 
 impl Executor {
-    /// Warns where the caller's own request id names an earlier call of this user already.
+    /// Warns if the caller's own request id already names an earlier call of this user.
     pub(super) async fn warn_of_reuse(&self, user_id: &str, trail: &mut Trail) -> Result<(), Stop> {
         let Some(request_id) = trail.log_id().filter(|_| trail.facts.is_id_chosen) else {
             return Ok(());

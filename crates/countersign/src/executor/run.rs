@@ -29,12 +29,12 @@ pub(super) struct Done {
     pub(super) warnings: Vec<Warning>,
     pub(super) notes: Notes,
     pub(super) answer: Result<Reply, ToolError>,
-    /// In the clock's monotonic time.
+    /// End of the run, in the clock's monotonic time.
     pub(super) ended: Duration,
 }
 
 impl Executor {
-    /// What the tool will be given, before its key is taken.
+    /// Prepares the context that the tool will be given, before its key is claimed.
     pub(super) fn context_of(
         &self,
         confirmed: Confirmed,
@@ -165,7 +165,7 @@ impl Executor {
     }
 }
 
-/// A call whose key is claimed and whose tool must not run: it ends like one that failed without an
+/// The result of a call whose key is claimed and whose tool must not run: it ends like one that failed without an
 /// effect, so that the key is free again.
 fn barred(claimed: &Claimed, body: ErrorBody, ended: Duration) -> Done {
     let error = ToolError::from(body).without_effect();
@@ -178,7 +178,7 @@ fn barred(claimed: &Claimed, body: ErrorBody, ended: Duration) -> Done {
     }
 }
 
-/// A dry run of a tool that changes something and cannot simulate it stops short of the tool (A4).
+/// True if a dry run stops before the tool: the tool changes something and cannot simulate it (A4).
 pub(crate) fn is_validated_only(entry: &Entry) -> bool {
     entry.spec().behaviour.effect.changes_something()
         && match entry.tool().dry_run() {
@@ -187,7 +187,7 @@ pub(crate) fn is_validated_only(entry: &Entry) -> bool {
         }
 }
 
-/// Joins what the tool said through its context with what it answered.
+/// Joins the notes that the tool left in its context with its answer.
 fn with_notes(
     ctx: &CallContext,
     answer: Result<Reply, ToolError>,
@@ -245,7 +245,7 @@ pub(crate) async fn guarded<'a, T>(
     .await
 }
 
-/// A tool's future whose panics stay in it, also those of giving it up.
+/// A tool's future whose panics are contained, also those while it is dropped.
 struct Contained<'a, T>(Option<BoxFuture<'a, Result<T, ToolError>>>);
 
 impl<T> Contained<'_, T> {
@@ -282,7 +282,8 @@ fn cancelled() -> ToolError {
         .into()
 }
 
-/// What a panic says stays out of the reply and out of our log: it may quote arguments.
+/// The error for a tool that panicked. The panic's message stays out of the reply and out of our log: it may quote
+/// arguments.
 fn panicked() -> ToolError {
     tracing::error!("the tool panicked");
     ErrorBody::new(ErrorCode::UpstreamError, Say::ToolFailed)

@@ -1,4 +1,4 @@
-//! Step 9: key, state and record become durable together; the answer leaves after that.
+//! Step 9: key, state and record become durable together; the reply leaves after that.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::scribe::Draft;
 use crate::state::Changes;
 use crate::words::Say;
 
-/// What is left to do for a call that has run.
+/// The remaining work for a call that has run.
 pub(super) enum Settled {
     /// Nothing: the reply may leave.
     Committed(Box<ReplyEnvelope>),
@@ -25,11 +25,11 @@ pub(super) enum Settled {
     RecordOnly(Box<Recorded>),
 }
 
-/// How often a tool is run again for one call.
+/// Maximum number of reruns of a tool for one call.
 const RERUNS_MAX: u32 = 32;
 
 impl Executor {
-    /// None where something moved underneath the call: the tool is run again.
+    /// Commits a call. `None` if a document that it has read changed meanwhile: the tool is run again.
     pub(super) async fn settle(
         &self,
         recorded: Recorded,
@@ -53,6 +53,11 @@ impl Executor {
         let key = self.key_change(&recorded, claimed, trail);
         let uses_approval = take_approval(&mut changes, &recorded, claimed);
         let spend = spend_change(claimed, &recorded);
+        let user_id = trail.record.user_id.as_str();
+        let shared = match claimed.entry.spec().behaviour.effect {
+            Effect::Read | Effect::Write => None,
+            Effect::External => Some(changes.without(user_id)),
+        };
         if key.is_none() && spend.is_none() && changes.writes.is_empty() {
             return Ok(Some(Settled::RecordOnly(Box::new(recorded))));
         }
@@ -91,8 +96,57 @@ impl Executor {
                 Err(lapsed())
             }
             Ok(CommitAnswer::Fenced) => Err(self.fenced(claimed, trail).await),
+            Ok(CommitAnswer::Erased) => {
+                let erased = self.settle_erased(recorded, shared, claimed, trail);
+                erased.await.map(Some)
+            }
             Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
         }
+    }
+
+    /// Ends a call whose user was erased while it ran. An effect in the store is not made, because only its shared part
+    /// could still be written. An effect elsewhere may have happened: the caller gets its answer, shared documents are
+    /// written, and the record stays, without a name, as the erasure left the others.
+    async fn settle_erased(
+        &self,
+        recorded: Recorded,
+        shared: Option<Changes>,
+        claimed: &Claimed,
+        trail: &mut Trail,
+    ) -> Result<Settled, Stop> {
+        let erased = self.erased(&trail.record.user_id);
+        let Some(shared) = shared else {
+            trail.key_stands("refused");
+            return Err(erased);
+        };
+        let commit = Commit {
+            key: None,
+            reads: shared.reads,
+            shapes: shared.shapes,
+            writes: shared.writes,
+            spend: spend_change(claimed, &recorded),
+            record: self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts),
+        };
+        match self.parts.store.commit(commit).await {
+            Ok(CommitAnswer::Committed) => Ok(Settled::Committed(recorded.reply)),
+            Ok(
+                CommitAnswer::Moved { .. }
+                | CommitAnswer::Held(_)
+                | CommitAnswer::Lapsed
+                | CommitAnswer::Erased
+                | CommitAnswer::Fenced,
+            ) => Err(doubtful(claimed.has_callers_key()).into()),
+            Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
+        }
+    }
+
+    /// The refusal of a call whose user was erased meanwhile. The key that it was going to be sealed under is forgotten.
+    pub(super) fn erased(&self, user_id: &str) -> Stop {
+        self.parts.vault.forget(user_id);
+        ErrorBody::new(ErrorCode::Conflict, Say::UserErased)
+            .reason(ConflictReason::Version)
+            .hint(Say::UserErasedHint)
+            .into()
     }
 
     async fn approval_lost(&self, claimed: &mut Claimed, trail: &Trail) -> Stop {
@@ -102,7 +156,7 @@ impl Executor {
         }
     }
 
-    /// Keeps the record of a call that has committed nothing else, and answers.
+    /// Stores the record of a call that has committed nothing else, and answers.
     pub(super) async fn finish(&self, recorded: Recorded, mut trail: Trail) -> ReplyEnvelope {
         self.note_settling(&recorded, &mut trail);
         let closing = self.closing(&trail);
@@ -134,14 +188,14 @@ impl Executor {
         reply
     }
 
-    /// What the commit itself takes cannot stand in the record that it commits.
+    /// Notes the time that settling took. It cannot be in the record that the commit itself writes.
     fn note_settling(&self, recorded: &Recorded, trail: &mut Trail) {
         let settling = self.parts.clock.monotonic().saturating_sub(recorded.ended);
         trail.record.phases.settling_us = micros(settling);
     }
 
-    /// What the call has read and written; nothing of it where it was a dry run, or where it failed and may
-    /// be tried again. A final failure rests on what was read like a success does.
+    /// Reads and writes of the call; empty if it was a dry run, or if it failed and may be tried again. A final failure
+    /// relies on what was read like a success does.
     async fn changes(
         &self,
         recorded: &Recorded,
@@ -225,8 +279,8 @@ impl Executor {
         Some(change)
     }
 
-    /// Something that the tool has read is not what it was. It runs again, in turn with the others of
-    /// this process; an effect elsewhere is repeated only where that does no harm.
+    /// Handles a document that changed after the tool read it. The tool runs again, in turn with the others of this
+    /// process; an external effect is repeated only if that does no harm.
     async fn moved(
         &self,
         mut recorded: Recorded,
@@ -276,8 +330,8 @@ impl Executor {
         given_up.await.map(Some)
     }
 
-    /// Ends a call that has run and whose state could not be written. A claim of it is settled, so that
-    /// nobody waits for its lease; what the tool answered stays in the record.
+    /// Ends a call that has run and whose state could not be written. Its claim is settled, so that no other call waits
+    /// for its lease; the tool's answer stays in the record.
     async fn give_up(
         &self,
         mut recorded: Recorded,
@@ -315,11 +369,15 @@ impl Executor {
                 | CommitAnswer::Moved { .. }
                 | CommitAnswer::Lapsed,
             ) => Err(self.fenced(claimed, trail).await),
+            Ok(CommitAnswer::Erased) => {
+                self.parts.vault.forget(&trail.record.user_id);
+                Err(doubtful(claimed.has_callers_key()).into())
+            }
             Err(error) => Err(commit_failed(&error, claimed, recorded.verdict, trail).into()),
         }
     }
 
-    /// Somebody has taken our claim over, or an operator has resolved it. What counts is theirs.
+    /// Answers a call whose claim was taken over, or resolved by an operator: that result counts.
     async fn fenced(&self, claimed: &Claimed, trail: &mut Trail) -> Stop {
         trail.key_stands("fenced");
         let Some(key) = &claimed.key else {
@@ -335,8 +393,8 @@ impl Executor {
     }
 }
 
-/// Adds the use of the call's approval to its commit, where it worked; a failure leaves the approval as it
-/// is. Whether there is one.
+/// Adds the use of the call's approval to its commit, if the call succeeded; a failure leaves the approval as it is.
+/// True if there is one.
 fn take_approval(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) -> bool {
     let ticket = claimed.approved.as_ref().and_then(|it| it.ticket.as_ref());
     let Some(using) = ticket.and_then(|ticket| ticket.using.as_ref()) else {
@@ -354,10 +412,10 @@ fn take_approval(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) 
 
 const RETRY_MS: u64 = 200;
 
-/// The longest wait for a turn: the timer counts no further than it is told.
+/// Maximum wait for a turn: the timer counts no further than it is told.
 const TURN_MAX: Duration = Duration::from_hours(24);
 
-/// The effect is there, its state is not.
+/// The error for an effect that happened, but whose state could not be stored.
 fn doubtful(has_key: bool) -> ErrorBody {
     let body =
         ErrorBody::new(ErrorCode::Conflict, Say::EffectNotStored).reason(ConflictReason::InDoubt);
@@ -368,7 +426,7 @@ fn doubtful(has_key: bool) -> ErrorBody {
     }
 }
 
-/// Another call with the key was faster. Its answer is ours, or it left the key free and we go on.
+/// Handles a key that another call took first: its answer is ours, or it left the key free and we go on.
 fn overtaken(held: &Held, claimed: &mut Claimed, trail: &mut Trail) -> Result<(), Stop> {
     trail.key_stands("refused");
     let behaviour = &claimed.entry.spec().behaviour;
@@ -393,8 +451,8 @@ fn overtaken(held: &Held, claimed: &mut Claimed, trail: &mut Trail) -> Result<()
     Ok(())
 }
 
-/// The commit was not confirmed. With a key the same call finds out what happened; without one nobody
-/// can.
+/// The error for a commit that was not confirmed. With a key, the same call finds out what happened; without one, it
+/// cannot be found out.
 fn commit_failed(
     error: &Error,
     claimed: &Claimed,

@@ -1,6 +1,6 @@
-//! Part of step 5: what a person is shown before they are asked. The tool runs once as a dry run, where it can simulate, and says in its own
-//! words what the call would do. A call that cannot succeed is refused before anybody is asked about it: a person's attention is scarce, and
-//! so are the questions that may be open.
+//! Part of step 5: the display that a person sees before they are asked. The tool runs once as a dry run, if it can
+//! simulate, and says in its own words what the call would do. A call that cannot succeed is refused before a person is
+//! asked about it: a person's attention is scarce, and so are the questions that may be open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::extensions::Extensions;
 use crate::state::State;
 use crate::tool::ToolError;
 
-/// A call as its tool would be given it, wherever it has come to.
+/// A call as its tool would be given it, whichever step it has reached.
 pub(super) struct Stage<'a> {
     entry: &'a Arc<Entry>,
     request: &'a Request,
@@ -34,7 +34,7 @@ pub(super) struct Stage<'a> {
     extensions: &'a mut Extensions,
     cancellation: &'a Cancellation,
     keys: &'a Arc<UserKey>,
-    /// How long the caller waits, from arrival on.
+    /// The caller's time limit, from arrival on.
     patience: Duration,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// A call that has lost its approval to another.
+    /// A call whose approval was used by another call.
     pub(super) fn of_claimed(claimed: &'a mut Claimed) -> Self {
         let ctx = &mut claimed.ctx;
         Self {
@@ -76,8 +76,9 @@ impl<'a> Stage<'a> {
 }
 
 impl Executor {
-    /// What a person is shown: the tool's own words, and what the call would answer. The tool runs as in a dry run, which needs no
-    /// confirmation either, and nothing of it is kept: no key, no money, no write. Its refusal is the answer.
+    /// Makes the display for the approver: the tool's own words, and the answer that the call would get. The tool runs
+    /// as in a dry run, which needs no confirmation either, and nothing of it is stored: no key, no money, no write. If
+    /// it refuses, that refusal is the answer.
     pub(super) async fn present(
         &self,
         stage: Stage<'_>,
@@ -157,7 +158,7 @@ async fn presented(
     Ok(Display::new(question.as_ref(), would_answer))
 }
 
-/// True if a dry run of a call runs the tool. One of a read shows what has to be confirmed, so it is none.
+/// True if the tool runs for the display. A read does not: its answer is the very thing that has to be confirmed first.
 fn is_simulated(entry: &Entry) -> bool {
     match entry.spec().behaviour.effect {
         Effect::Read => false,

@@ -1,5 +1,4 @@
-//! Money: what a call is going to spend is set aside before it runs, and spent or given back in the commit
-//! that settles it.
+//! Spending: the amount of a call is reserved before it runs, and spent or given back in the commit that settles it.
 
 use countersign_contract::{Actor, Effect, ErrorBody, ErrorCode, FaultSource};
 
@@ -18,12 +17,12 @@ use crate::words::Say;
 pub(super) struct Spending {
     id: ReservationId,
     lapse: Lapse,
-    /// None where an earlier attempt has set it aside.
+    /// The plan; `None` if an earlier attempt has made the reservation.
     plan: Option<Plan>,
 }
 
 impl Executor {
-    /// What the call is going to spend; none where no budget is about its tool.
+    /// Plans the spending of a call; `None` if no budget covers its tool.
     pub(super) fn plan_spending(
         &self,
         claimed: &Claimed,
@@ -66,8 +65,8 @@ impl Executor {
         }))
     }
 
-    /// Sets the money aside for a call that takes no claim before it runs. A dry run only looks whether
-    /// there would be enough.
+    /// Reserves the money for a call that takes no claim before it runs. A dry run only checks that there would be
+    /// enough.
     pub(super) async fn reserve(&self, claimed: &Claimed) -> Result<(), Stop> {
         let Some(request) = reserve_of(claimed) else {
             return Ok(());
@@ -83,7 +82,7 @@ impl Executor {
         }
     }
 
-    /// What an earlier attempt has set aside, whose effect was found.
+    /// The reservation of an earlier attempt whose effect was found.
     pub(super) async fn spending_of(&self, claim: &Claim) -> Result<Option<Spending>, Stop> {
         let id = self.parts.store.reserved(claim).await;
         let id = id.map_err(|error| store_fault(&error))?;
@@ -94,8 +93,8 @@ impl Executor {
         }))
     }
 
-    /// Gives back what was set aside for a commit that will not be. Where that fails it is given back
-    /// when its lease is over.
+    /// Gives back the reservation for a commit that will not happen. If that fails, it is given back when its lease is
+    /// over.
     pub(super) async fn give_back(&self, claimed: &mut Claimed) {
         let Some(spending) = claimed.spending.take() else {
             return;
@@ -112,7 +111,8 @@ impl Executor {
     }
 }
 
-/// What a call asks the store to set aside.
+/// The reservation that a call requests from the store; `None` if it spends nothing, or if an earlier attempt has made
+/// it.
 pub(super) fn reserve_of(claimed: &Claimed) -> Option<Reserve> {
     let spending = claimed.spending.as_ref()?;
     Some(Reserve {
@@ -123,7 +123,8 @@ pub(super) fn reserve_of(claimed: &Claimed) -> Option<Reserve> {
     })
 }
 
-/// What the commit of a call does with its money; nothing as long as its claim is in doubt.
+/// The change to a call's reservation in its commit; `None` if there is none, for a dry run, or as long as its claim is
+/// in doubt.
 pub(super) fn spend_change(claimed: &Claimed, recorded: &Recorded) -> Option<SpendChange> {
     if claimed.ctx.is_dry_run() {
         return None;
@@ -147,13 +148,13 @@ pub(super) fn spend_change(claimed: &Claimed, recorded: &Recorded) -> Option<Spe
     })
 }
 
-/// Why a call is refused that a pot has not enough for.
+/// The refusal of a call that a pot has not enough money for.
 pub(super) fn over_budget(claimed: &Claimed, over: &Overdrawn) -> Stop {
     let plan = claimed.spending.as_ref().and_then(|it| it.plan.as_ref());
     plan.map_or_else(lapsed, |plan| plan.refusal(over).into())
 }
 
-/// The owner was silent for so long that what was set aside was given to others. Nothing was done.
+/// The refusal of a call whose reservation lapsed because its owner was silent for too long. Nothing was done.
 pub(super) fn lapsed() -> Stop {
     ErrorBody::new(ErrorCode::Timeout, Say::MoneyLapsed)
         .source(FaultSource::Gateway)

@@ -1,7 +1,9 @@
 //! The early ways out: a refusal, or the answer of an earlier call with the same key.
 
+use countersign_contract::evidence::Link;
 use countersign_contract::freshness::Freshness;
-use countersign_contract::{ErrorBody, Evidence, Language, RecordKind, ReplyEnvelope};
+use countersign_contract::{Digest, ErrorBody, Evidence, Language, RecordKind, ReplyEnvelope};
+use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
 
 use super::print::StoredReply;
@@ -14,11 +16,11 @@ use crate::scribe::{CallDraft, Draft};
 use crate::vault::SHARED;
 use crate::words::Say;
 
-/// Why a call does not reach its tool, or why its answer is not its own.
+/// Reasons why a call ends before its tool runs.
 pub(super) enum Stop {
-    /// It is refused.
+    /// The call is refused.
     Refused(Box<ErrorBody>),
-    /// It has been answered before.
+    /// The call has been answered before.
     Replayed(Box<StoredReply>),
 }
 
@@ -46,7 +48,7 @@ impl Executor {
         }
     }
 
-    /// A refusal. It names its record only where it has one.
+    /// Answers with a refusal. It names its record only if it has one.
     async fn refuse(&self, error: Box<ErrorBody>, mut trail: Trail) -> ReplyEnvelope {
         let parts = &self.parts;
         let id = parts.ids.snapshot_id();
@@ -105,6 +107,8 @@ impl Executor {
         trail.key_stands("replayed");
         let evidence = stored.reply.evidence.as_ref();
         trail.record.snapshot_id = evidence.map(|evidence| evidence.snapshot_id.clone());
+        let first = self.link_to_first(&trail).await;
+        trail.facts.links.extend(first);
         let mut reply = ReplyEnvelope {
             request_id: trail.record.request_id.clone(),
             ..replay(stored, parts.clock.now(), trail.language)
@@ -126,7 +130,21 @@ impl Executor {
         reply
     }
 
-    /// All the time that went neither to a person nor to the tool.
+    /// Link from the record of a repeat to that of the call that was answered; `None` if that is not stored.
+    async fn link_to_first(&self, trail: &Trail) -> Option<Link> {
+        let store = &self.parts.store;
+        let id = trail
+            .record
+            .snapshot_id
+            .as_ref()
+            .filter(|_| store.keeps_log())?;
+        // The answer stands without it.
+        let first = store.record(id).await.ok()??;
+        let is_theirs = first.row.user_id == trail.record.user_id;
+        is_theirs.then(|| Link::looked_at(id.clone(), Digest(leaf_hash(&first.leaf))))
+    }
+
+    /// Notes the queue time: all the time that went neither to a person nor to the tool.
     fn end_queue(&self, trail: &mut Trail) {
         let elapsed = self.parts.clock.monotonic().saturating_sub(trail.arrived);
         let phases = &mut trail.record.phases;
@@ -175,8 +193,14 @@ impl Executor {
                 reply.warnings.clone()
             };
             let blank = self.blank(kind, &keys, record, &facts);
+            let links = if reply.replayed {
+                facts.links
+            } else {
+                Vec::new()
+            };
             Draft::call(CallDraft {
                 id,
+                links,
                 error: reply.error.clone(),
                 warnings,
                 ..blank
@@ -188,8 +212,8 @@ impl Executor {
     }
 }
 
-/// The first answer again: the same data, evidence and texts, with what is left of its window. The texts keep
-/// the language that they were given in; only what is added now is in the caller's.
+/// The first answer again: the same data, evidence and texts, with the rest of its window. The texts keep their first
+/// language; only texts that are added now are in the caller's.
 fn replay(stored: StoredReply, now: Timestamp, language: Language) -> ReplyEnvelope {
     let StoredReply { at, mut reply } = stored;
     reply.replayed = true;

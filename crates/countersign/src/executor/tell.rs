@@ -1,4 +1,4 @@
-//! The last thing of every call: the log and the observer learn how it was answered.
+//! The last step of every call: the log and the observer are told how it was answered.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use super::Executor;
 use super::trail::{Trail, micros};
 use crate::observe::Answered;
 
-/// What will be told of a call, taken before its record goes to the store.
+/// The facts that the observer gets of a call, taken before its record goes to the store.
 pub(super) struct Closing {
     answered: Answered,
-    /// In the clock's monotonic time.
+    /// Time of arrival, in the clock's monotonic time.
     arrived: Duration,
 }
 
 impl Executor {
-    /// None where nobody listens.
+    /// The facts for log and observer; `None` if neither wants them.
     pub(super) fn closing(&self, trail: &Trail) -> Option<Box<Closing>> {
         let is_logged = tracing::enabled!(target: "countersign::observe", tracing::Level::INFO);
         if self.parts.observer.is_none() && !is_logged {

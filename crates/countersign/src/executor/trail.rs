@@ -1,6 +1,7 @@
-//! What is known of a call so far: the record in the making. It exists from arrival on, so that a
-//! refusal leaves a record like any other call.
+//! The record in the making: everything that is known of a call so far. It exists from arrival on, so that a refusal
+//! leaves a record like any other call.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,50 +35,52 @@ pub(super) struct Trail {
     pub(super) trace: TraceContext,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
-    /// The number with which a model means the call once more; only where the executor made the key.
+    /// The value of `again` with which a model can repeat the call; only if the executor made the key.
     pub(super) again_next: Option<u64>,
-    /// What the caller reads; of texts only, never of what is recorded by code.
+    /// Language of the texts that the caller reads; records hold codes and do not depend on it.
     pub(super) language: Language,
-    /// When the call arrived, in the clock's monotonic time.
+    /// Time of arrival, in the clock's monotonic time.
     pub(super) arrived: Duration,
-    /// Given up while the call waits for others.
+    /// The call's seat, given up while the call waits for others.
     pub(super) seat: CallSeat,
-    /// Whether the limits have let it through.
+    /// True if the limits have admitted the call.
     pub(super) is_admitted: bool,
     pub(super) facts: Facts,
 }
 
-/// What the log keeps of a call besides its record.
+/// Facts that the log keeps of a call besides its record.
 pub(super) struct Facts {
-    /// When the call arrived.
+    /// Time of arrival.
     pub(super) at: Timestamp,
-    /// Whose credential proved the call.
+    /// The principal whose credential proved the call.
     pub(super) principal: Arc<Principal>,
-    /// The user's; none until the user is known.
+    /// The user's keys; `None` until the user is known.
     pub(super) keys: Option<Arc<UserKey>>,
-    /// The tool's; none until it is known.
+    /// The tool's catalog entry; `None` until it is known.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) circumstances: Circumstances,
     /// True if the caller chose the request id.
     pub(super) is_id_chosen: bool,
-    /// The tool name that was asked for, where there is no such tool.
+    /// The tool name that was asked for, if there is no such tool.
     pub(super) asked_tool: Option<String>,
     /// The arguments as they were sent.
     pub(super) raw: Option<Arc<str>>,
-    /// What of the arguments the declaration makes harmless.
+    /// The harmless arguments, by the declaration.
     pub(super) public: Value,
     /// True if something in the arguments was replaced for their redacted form.
     pub(super) is_redacted: bool,
     /// Warnings about the envelope, for the reply.
     pub(super) warnings: Vec<Warning>,
-    /// What the tool is given, as canonical JSON; none until it is bound.
+    /// The arguments that the tool is given, as canonical JSON; `None` until they are bound.
     pub(super) given: Option<String>,
     pub(super) key: Option<RecordedKey>,
-    /// The records that let the call through: who has confirmed it.
+    /// Links to the records that let the call through: the approvals.
     pub(super) links: Vec<Link>,
+    /// The recorded call that answered, where a recording does.
+    pub(super) order: Option<NonZeroU32>,
 }
 
-/// The longest excerpt of an unknown tool name that is kept; a known one is no longer.
+/// Maximum length of an unknown tool name in the record; a known one is no longer.
 const TOOL_BYTES_MAX: usize = 128;
 
 impl Executor {
@@ -145,6 +148,7 @@ impl Executor {
                 given: None,
                 key: None,
                 links: Vec::new(),
+                order: None,
             },
         }
     }
@@ -185,7 +189,8 @@ pub(super) fn remark(code: &str, message: &Say, language: Language) -> Warning {
     }
 }
 
-/// Vendors keep numbers of theirs in it. One that looks like a person's goes no further.
+/// True if a trace state has nothing that looks personal. Vendors keep numbers of theirs in it; one that looks like a
+/// person's is not passed on.
 fn is_plain(state: &TraceState) -> bool {
     Detector::new().is_clean(state.as_str())
 }
@@ -200,19 +205,19 @@ impl Trail {
             .unwrap_or(self.facts.at)
     }
 
-    /// Tells the caller something that is no refusal.
+    /// Adds a warning for the caller.
     pub(super) fn warn(&mut self, code: &str, message: &Say) {
         self.facts
             .warnings
             .push(remark(code, message, self.language));
     }
 
-    /// For how long the call has waited for the user.
+    /// Time for which the call has waited for the user.
     pub(super) fn awaited(&self) -> Duration {
         Duration::from_micros(self.record.phases.awaiting_approval_us)
     }
 
-    /// How the call's key stands, for the record.
+    /// Notes the key and its state, for the record.
     pub(super) fn keyed(&mut self, scope: &Scope, attempt: u32, state: &str) {
         self.facts.key = Some(RecordedKey {
             key: scope.key.to_string(),
@@ -221,7 +226,7 @@ impl Trail {
         });
     }
 
-    /// How the call's key stands after all.
+    /// Updates the state of the call's key, for the record.
     pub(super) fn key_stands(&mut self, state: &str) {
         if let Some(key) = &mut self.facts.key {
             state.clone_into(&mut key.state);
@@ -243,7 +248,7 @@ impl Trail {
         }
     }
 
-    /// From here on the user's key is known, so that the caller's own request id has a name in the log.
+    /// Notes the user's keys, with which the caller's own request id gets its digest for the log.
     pub(super) fn keyed_by(&mut self, keys: &Arc<UserKey>) {
         self.facts.keys = Some(keys.clone());
         if self.facts.is_id_chosen
@@ -264,13 +269,13 @@ impl Trail {
         }
     }
 
-    /// Whether the tool was started.
+    /// True if the tool was started.
     pub(super) fn has_run(&self) -> bool {
         self.facts.circumstances.ran_at.is_some()
     }
 
-    /// The span that everything in this call is logged under: names, ids and codes, never values. Of the
-    /// highest level, so that a warning has its ids where nothing less is logged.
+    /// The span that everything in this call is logged under: names, ids and codes, never values. It has the highest
+    /// level, so that a warning has its ids even if nothing less is logged.
     pub(super) fn span(&self) -> tracing::Span {
         tracing::error_span!(
             "tool_call",
@@ -281,7 +286,7 @@ impl Trail {
     }
 }
 
-/// A phase as the record holds it.
+/// A duration in microseconds, as the record holds it.
 pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
 //! Part of step 4: a write that comes without a key (A5, A17).
 //!
-//! Agent frameworks send a call again when its answer is lost, and half of them cannot send a key. The executor then makes
-//! one of its own, from who calls, the session, the tool, the arguments and the time: the same call within the window
-//! gets the first answer, with a warning. A model that means it again adds the argument `again`, with whatever value;
+//! Agent frameworks send a call again when its answer is lost, and half of them cannot send a key. The executor then
+//! makes a key of its own, from the caller, the session, the tool, the arguments and the time: the same call within the
+//! window gets the first answer, with a warning. A model that means it again adds the argument `again`, with any value;
 //! that value is part of the key, so such a call is made once as well.
 
 use std::collections::BTreeMap;
@@ -24,12 +24,12 @@ use crate::catalog::Entry;
 use crate::ledger::{Held, HeldState, Scope};
 use crate::observe::Surface;
 
-/// The key of a call, the caller's or one that the executor made, and how it stands.
+/// The key of a call, the caller's or one that the executor made, and its state.
 pub(super) struct MadeKey {
     pub(super) scope: Scope,
     pub(super) held: Option<Held>,
     pub(super) left: u64,
-    /// None where the key has no end.
+    /// Window of the key; `None` if it has no end.
     pub(super) window: Option<Duration>,
     /// True if no other call can have it: its caller sent none, and only the executor, the upstream and an operator use it.
     pub(super) is_own: bool,
@@ -54,7 +54,7 @@ impl Allowed {
 }
 
 impl Executor {
-    /// The key of a call like this one within the window; else a new one.
+    /// Finds the key of a call like this one within the window; makes a new one otherwise.
     pub(super) async fn key_of_window(
         &self,
         allowed: &Allowed,
@@ -90,8 +90,9 @@ impl Executor {
         })
     }
 
-    /// A key that only this call has. An effect elsewhere is claimed and noted before it begins, also where the caller sends
-    /// no key, so that a crash leaves a trace of it; and the upstream gets a key that is the same for every attempt.
+    /// Makes a key that only this call has. An external effect is claimed and recorded before it begins, even if the
+    /// caller sends no key, so that a crash leaves a trace of it; and the upstream gets a key that is the same for
+    /// every attempt.
     pub(super) fn own_key(&self, allowed: &Allowed, keys: &UserKey) -> MadeKey {
         let text = format!("own:{}", self.parts.ids.snapshot_id());
         MadeKey {
@@ -104,7 +105,7 @@ impl Executor {
     }
 }
 
-/// Whether an earlier call still stands for a repeat.
+/// True if an earlier call still counts as the same call as a repeat.
 fn counts(held: &Held, window: Duration) -> bool {
     match held.state {
         HeldState::Succeeded(_) | HeldState::Failed(_) => held.age <= window,
@@ -114,7 +115,7 @@ fn counts(held: &Held, window: Duration) -> bool {
     }
 }
 
-/// What makes two calls the same one.
+/// The text that a made key is the digest of: two calls with the same text are the same call.
 fn text(allowed: &Allowed, digest: Digest, again: Option<&str>, bucket: i64) -> String {
     let request = &allowed.request;
     let proved = &allowed.call.principal.actor;
@@ -135,7 +136,7 @@ fn text(allowed: &Allowed, digest: Digest, again: Option<&str>, bucket: i64) -> 
     parts.to_string()
 }
 
-/// The arguments without `again`, and its value, where a text has it and the declaration does not.
+/// The arguments without `again`, and its value, if the text has it and the declaration does not.
 pub(super) fn without_again(
     entry: &Entry,
     raw: &str,

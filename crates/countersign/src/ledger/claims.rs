@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
+use countersign_evidence::seal::KeyId;
 use jiff::Timestamp;
 
 use super::documents::{DocumentRead, DocumentWrite, ShapeRead};
@@ -27,56 +28,63 @@ use super::{Error, Hex};
 use crate::BoxFuture;
 use crate::scribe::Draft;
 
-/// Keeps claims, and commits what a call has done.
+/// Stores claims, and commits the effects of calls.
 ///
 /// Rules that every implementation keeps:
 ///
-/// - at most one caller holds a scope at a time, whatever races with it;
+/// - at most one caller holds a scope at a time, under any race;
 /// - `attempt` only rises, a row is never deleted while it could be claimed again, and every write of a
 ///   claim names its attempt: an older one changes nothing;
 /// - a settled scope is never executed again: it is replayed until its retention is over and refused
 ///   after that;
-/// - only a released scope takes other arguments than its last attempt had, and then stands for those;
-/// - what an answer says is read from one version of the row, never put together from two;
+/// - only a released scope accepts other arguments than its last attempt had, and then is bound to those;
+/// - an answer is read from one version of the row, never put together from two;
 /// - `in_doubt` is left only by its own attempt, or by an operator; time alone never ends it.
 pub trait Claims: Send + Sync + 'static {
-    /// How a scope stands, taking nothing. No fsync.
+    /// Reads the state of a scope without taking it; `None` if there is no claim. No fsync.
     fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>>;
 
-    /// Takes a scope for an effect elsewhere. The claim is durable before this answers, because it is
-    /// the mark that the effect may have begun.
+    /// Claims a scope for an external effect. The claim is durable before this answers, because it is the mark that the
+    /// effect may have begun.
     ///
-    /// A `running` row whose lease is over goes by the [`Recovery`] of its owner, not of the request:
-    /// `Retry`, and `DownstreamKey` within four fifths of its window (counted from the first claim), are
-    /// taken over with the next attempt; everything else is marked in doubt and answered as such.
+    /// For a `running` row whose lease is over, the [`Recovery`] of its owner counts, not that of the request: `Retry`,
+    /// and `DownstreamKey` within four fifths of its window (counted from the first claim), are taken over with the
+    /// next attempt; everything else is marked in doubt and answered as such.
+    ///
+    /// Nothing is taken under a key that is no longer the user's.
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>>;
 
-    /// Commits key, state and record in one piece: all of it is durable when this answers
-    /// [`CommitAnswer::Committed`], and none of it was done with any other answer, but for the record
-    /// of a fenced owner.
+    /// Commits key, state and record in one transaction: all of it is durable when this answers
+    /// [`CommitAnswer::Committed`], and nothing was done with any other answer, except for the record of a fenced
+    /// owner.
     ///
-    /// Calling it again with the same record is safe: where the record was kept, the answer is the first
-    /// one's again, committed or fenced, however the scope stands by now. A lost answer of the database
-    /// is found out in this way, never guessed.
+    /// Nothing of a user is written under a key that is no longer the user's: the claim and the documents of a user who
+    /// was erased meanwhile do not come back. Erasing and committing wait for each other, so that one of them is first.
+    /// A commit that writes nothing of the user is done, and its record is stored as [`append`](super::Log::append)
+    /// does.
+    ///
+    /// A retry with the same record is safe: if the record was stored, the answer is the first one again, committed or
+    /// fenced, whatever the state of the scope is by now. The result of a commit whose answer was lost is found out in
+    /// this way, never guessed.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<CommitAnswer, Error>>;
 
-    /// Claims for operators, oldest first.
+    /// Lists claims for operators, oldest first.
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>>;
 
-    /// Does what time alone decides, for at most `limit` rows of each kind: settled rows past their
-    /// retention become tombstones, tombstones past theirs go, owners whose lease is over and whose
+    /// Applies the changes that time alone requires, for at most `limit` rows of each kind: settled rows past their
+    /// retention become tombstones, tombstones past theirs are removed, running claims whose lease is over and whose
     /// recovery allows no takeover are marked in doubt, reservations of lost owners end by their
-    /// [`Lapse`](super::Lapse), and pots go [some time](super::POT_KEPT) after their window.
+    /// [`Lapse`](super::Lapse), and pots are removed [some time](super::POT_KEPT) after their window.
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>>;
 }
 
-/// For how long a key is refused after its answer is gone.
+/// Time for which a key is refused after its stored reply was dropped.
 pub const TOMBSTONE: Duration = Duration::from_hours(720);
 
-/// What a key is unique in: the same key of another user or for another tool is another key (A17).
+/// The space in which a key is unique: the same key of another user or for another tool is another key (A17).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
-    /// On whose behalf.
+    /// The user on whose behalf the call runs.
     pub user_id: String,
     /// The canonical name, so that an alias does not make a second scope.
     pub tool: ToolName,
@@ -100,193 +108,205 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// Asks for a scope.
+/// A request to claim a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// Which one.
+    /// The scope to claim.
     pub scope: Scope,
-    /// Of the canonical bound arguments, before defaults: the same call has the same one.
+    /// Fingerprint of the canonical bound arguments, before defaults: the same call has the same one.
     pub fingerprint: [u8; 32],
-    /// Sealed: what tells later which arguments differ. Kept as it is.
+    /// Sealed fingerprint parts, from which a later call can tell which arguments differ. Stored as given.
     pub parts: Vec<u8>,
-    /// What a lost owner leaves behind.
+    /// Recovery mode: decides what happens if the owner is lost.
     pub recovery: Recovery,
-    /// For how long the owner may be silent.
+    /// Lease: the time for which the owner may be silent.
     pub lease: Duration,
-    /// How many attempts there may be.
+    /// Maximum number of attempts.
     pub attempts_max: u32,
-    /// The call that asks, for operators.
+    /// Request id of the call that claims, for operators.
     pub request_id: RequestId,
-    /// Money that is set aside with the claim, in one piece: there is no claim where there is not enough.
-    /// What earlier attempts have set aside is given back first.
+    /// The user's key that key, fingerprint and parts were made with; `None` if the store is not to check it.
+    pub sealed_under: Option<KeyId>,
+    /// Money that is reserved with the claim, in one commit: without enough money there is no claim. Reservations of
+    /// earlier attempts are given back first.
     pub spend: Option<Reserve>,
 }
 
-/// What became of a request for a scope.
+/// Answer to a [`ClaimRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimAnswer {
-    /// It is ours to run.
+    /// The scope is claimed; the caller runs the effect.
     Ours(Claim),
-    /// Somebody was there before.
+    /// Another call holds the scope, or has settled it.
     Held(Held),
-    /// It failed without an effect as often as it may.
+    /// The scope was released without an effect as often as it may be.
     Exhausted {
-        /// How often.
+        /// Number of attempts so far.
         attempts: u32,
     },
-    /// It is free, and there is not enough money. Nothing was taken.
+    /// The scope is free, but a pot has not enough money. Nothing was taken.
     Over(Overdrawn),
+    /// The key that it was asked with is no longer the user's: the user was erased. Nothing was taken.
+    Erased,
 }
 
-/// A scope that is ours.
+/// A claim that the caller holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Which one.
+    /// The claimed scope.
     pub scope: Scope,
     /// The fence: an owner that was overtaken holds an older number.
     pub attempt: u32,
 }
 
-/// How a scope stands that somebody has taken before.
+/// State of a scope that another call took before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Of the arguments that it was taken for.
+    /// Fingerprint of the arguments that the scope was taken for.
     pub fingerprint: [u8; 32],
-    /// As it was given with the claim.
+    /// Sealed fingerprint parts, as given with the claim.
     pub parts: Arc<[u8]>,
     /// The newest attempt.
     pub attempt: u32,
-    /// How long ago that attempt was claimed, by the store's clock.
+    /// Time since that attempt was claimed, by the store's clock.
     pub age: Duration,
-    /// What became of it.
+    /// State of that attempt.
     pub state: HeldState,
 }
 
-/// What became of a scope that was taken.
+/// State of a scope that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldState {
     /// The owner has not finished, and its lease is not over.
     Running {
-        /// When asking again makes sense.
+        /// Delay in milliseconds after which a retry makes sense.
         retry_after_ms: u64,
     },
-    /// The owner's lease is over. A claim decides what that means.
+    /// The owner's lease is over. The next claim decides by the recovery mode what that means.
     Abandoned,
-    /// It failed without an effect; the next call may take it, with whatever arguments.
+    /// The attempt failed without an effect; the next call may claim the scope, with any arguments.
     Released,
-    /// It worked; the sealed answer.
+    /// The attempt succeeded; the sealed reply.
     Succeeded(Arc<[u8]>),
-    /// It failed for good; the sealed answer.
+    /// The attempt failed for good; the sealed reply.
     Failed(Arc<[u8]>),
-    /// Whether it had its effect is not known.
+    /// The effect may have happened: it is not known.
     InDoubt,
-    /// It is settled, and the answer is no longer kept.
+    /// The scope is settled, and the reply is no longer stored.
     Expired,
 }
 
 /// Everything that becomes durable in one piece.
 #[derive(Debug)]
 pub struct Commit {
-    /// What becomes of the call's key; none for a call without one.
+    /// Change to the call's idempotency key; `None` for a call without one.
     pub key: Option<KeyChange>,
-    /// What was read: a version that has moved stops the commit.
+    /// Versions that the call has read: a version that has changed since stops the commit.
     pub reads: Vec<DocumentRead>,
-    /// Which collections were scanned: an insert or delete since stops the commit.
+    /// Shapes of the collections that the call has scanned: an insert or delete since stops the commit.
     pub shapes: Vec<ShapeRead>,
-    /// What is written. A key occurs at most once, and its version is in `reads`.
+    /// Documents to write. A key occurs at most once, and its version is in `reads`.
     pub writes: Vec<DocumentWrite>,
-    /// What becomes of the money that was set aside for the call.
+    /// Change to the money that was reserved for the call; `None` if none was.
     pub spend: Option<SpendChange>,
     /// The record; the store seals it before it commits.
     pub record: Draft,
 }
 
-/// What a commit does with the call's key.
+impl Commit {
+    /// True if the key or a document of this user is written.
+    pub fn writes_of(&self, user_id: &str) -> bool {
+        self.key.is_some() || self.writes.iter().any(|write| write.key.user_id == user_id)
+    }
+}
+
+/// Change that a commit makes to the call's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChange {
-    /// Takes the scope and settles it at once: the effect is in this very commit, so nobody ever sees
-    /// the scope running.
+    /// Takes the scope and settles it at once: the effect is in this very commit, so no other call ever sees the scope
+    /// running.
     Take {
-        /// Which one.
+        /// The scope to take.
         scope: Scope,
         /// As in a claim.
         fingerprint: [u8; 32],
         /// As in a claim.
         parts: Vec<u8>,
-        /// The newest attempt that was seen: 0 where there was no row. Ours is the next one; the row
-        /// must be absent, or `released` by exactly this attempt.
+        /// The newest attempt that was seen; 0 if there was no row. Ours is the next one; the row must be absent, or
+        /// `released` by exactly this attempt.
         after: u32,
-        /// How it ended; never in doubt and never abandoned.
+        /// Outcome of the call; never in doubt and never abandoned.
         outcome: Outcome,
-        /// The call that asks, for operators.
+        /// Request id of the call that takes the scope, for operators.
         request_id: RequestId,
     },
-    /// Ends a claim that was taken before the effect. The row must be `running` or `in_doubt` by exactly
-    /// this attempt: an owner that was only thought lost may still say what happened.
+    /// Ends a claim that was taken before the effect. The row must be `running` or `in_doubt` by exactly this attempt:
+    /// an owner that was wrongly taken for lost may still report its outcome.
     Settle {
-        /// What was ours.
+        /// The claim to settle.
         claim: Claim,
-        /// How it ended.
+        /// Outcome of the call.
         outcome: Outcome,
     },
 }
 
-/// How a claim ends.
+/// Outcome of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It worked; a repeat gets this answer (A18).
+    /// The call succeeded; a repeat gets this reply (A18).
     Succeeded {
-        /// The sealed answer.
+        /// The sealed reply.
         reply: Vec<u8>,
-        /// For how long it is kept, by the store's clock.
+        /// Retention of the reply, by the store's clock.
         keep: Duration,
     },
-    /// It failed for good; a repeat gets this answer.
+    /// The call failed for good; a repeat gets this reply.
     Failed {
-        /// The sealed answer.
+        /// The sealed reply.
         reply: Vec<u8>,
-        /// For how long it is kept, by the store's clock.
+        /// Retention of the reply, by the store's clock.
         keep: Duration,
     },
-    /// It failed and changed nothing; the next call may try again, with whatever arguments.
+    /// The call failed and changed nothing; the next call may try again, with any arguments.
     Released,
-    /// It failed and may have changed something, and its [`Recovery`] may let the very same call run again: the
-    /// scope stands as if its owner's lease were over.
+    /// The call failed and may have changed something, and its [`Recovery`] may let the very same call run again: the
+    /// scope is treated as if its owner's lease were over.
     Abandoned,
-    /// It failed and may have changed something; nothing runs until that is resolved.
+    /// The call failed and may have changed something; nothing runs until that is resolved.
     InDoubt,
 }
 
-/// What became of a commit.
+/// Answer to a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitAnswer {
     /// Everything is durable.
     Committed,
-    /// The scope was not free any more; this is how it stands. Nothing was done.
+    /// The scope was not free any more; this is its state. Nothing was done.
     Held(Held),
     /// Something that was read has changed since. Nothing was done.
     Moved {
-        /// What changed: the first that was found.
+        /// Collection of the first change that was found.
         collection: String,
-        /// Its id; empty where the collection's shape changed.
+        /// Its id; empty if the collection's shape changed.
         id: String,
     },
-    /// The money that was set aside for this commit was given up, because its owner was silent for too
-    /// long. Nothing was done.
+    /// The reservation for this commit has lapsed, because its owner was silent for too long. Nothing was done.
     Lapsed,
-    /// The claim was overtaken, or settled by an operator. Only the record was kept: what an owner did
-    /// late is part of the story.
+    /// The key that it was sealed under is no longer the user's: the user was erased. Nothing was done.
+    Erased,
+    /// The claim was overtaken, or settled by an operator. Only the record was stored, so that the log shows what the
+    /// late owner did.
     Fenced,
 }
 
-/// Which claims an operator wants to see.
+/// Filter for the claims that an operator lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimQuery {
-    /// In this state only.
+    /// Only claims in this state.
     pub state: Option<ClaimState>,
-    /// Of this user only.
+    /// Only claims of this user.
     pub user_id: Option<String>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
@@ -342,39 +362,39 @@ impl ClaimState {
 /// A claim as an operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRow {
-    /// Which one.
+    /// The claimed scope.
     pub scope: Scope,
-    /// How it stands.
+    /// State of the claim.
     pub state: ClaimState,
     /// The newest attempt.
     pub attempt: u32,
-    /// The call that took it last.
+    /// Request id of the call that took it last.
     pub request_id: RequestId,
-    /// When it was claimed last.
+    /// Time of the last claim.
     pub claimed_at: Timestamp,
-    /// Until when the owner may be silent, where it runs.
+    /// End of the owner's lease, if the claim is running.
     pub lease_until: Option<Timestamp>,
     /// Its sealed fingerprint parts.
     pub parts: Arc<[u8]>,
 }
 
-/// What a sweep has done.
+/// Counts of what a sweep has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Answers that were dropped.
+    /// Settled claims whose reply was dropped.
     pub tombstones: usize,
-    /// Tombstones that are gone.
+    /// Tombstones that were removed.
     pub removed: usize,
-    /// Owners that were given up.
+    /// Running claims that were marked in doubt.
     pub in_doubt: usize,
     /// Reservations of lost owners that were ended.
     pub lapsed: usize,
-    /// Pots that are gone, long after their window.
+    /// Pots that were removed, long after their window.
     pub pots: usize,
 }
 
 impl Swept {
-    /// Whether there was anything to do; then there may be more.
+    /// True if the sweep found nothing to do. If false, there may be more to sweep.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }

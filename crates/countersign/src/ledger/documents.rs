@@ -1,20 +1,19 @@
 //! Documents: the state that tools keep, in named collections, each document with a version.
 //!
-//! A call reads at different moments and writes nothing until it commits. The commit checks every version
-//! that was read; what has moved stops it. That makes the calls of one store behave as if they had
-//! run one after the other, without a lock being held while a tool thinks.
+//! A call reads at different moments and writes nothing until it commits. The commit checks every version that was
+//! read, and fails if one has changed since. That makes the calls of one store behave as if they had run one after the
+//! other, without a lock being held while a tool works.
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Error;
 use crate::BoxFuture;
 
 /// Reads documents. Writing is [`Claims::commit`](super::Claims::commit).
 ///
-/// A document that was deleted keeps its version, so that a document which is made again under the same
-/// id has never had the same one.
+/// A deleted document keeps its version, so that a new document under the same id never has the version of the old one.
 pub trait Documents: Send + Sync + 'static {
     /// One document; one that was never there has version 0 and no body.
     fn document<'a>(&'a self, key: &'a DocumentKey)
@@ -49,14 +48,58 @@ pub trait Documents: Send + Sync + 'static {
         after: Timestamp,
         limit: usize,
     ) -> BoxFuture<'a, Result<usize, Error>>;
+
+    /// The open documents of a collection, of all users, after a position, by the end of their time, at most `limit`:
+    /// one query a page.
+    fn open_documents<'a>(
+        &'a self,
+        collection: &'a str,
+        after: &'a OpenPlace,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>>;
 }
 
-/// Where a document is. Shared ones have an empty `user_id`, which no user has.
+/// A position in the list of open documents: the time when it ends, its user, and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpenPlace {
+    /// As [`IndexEntry::open_until`] has it.
+    pub until: [u8; 32],
+    /// The user that the document belongs to.
+    pub user_id: String,
+    /// Its name in the collection.
+    pub id: String,
+}
+
+impl OpenPlace {
+    /// The place before everything that is open after a moment.
+    pub fn after(moment: Timestamp) -> Self {
+        // Whole seconds are told apart, and no document has an empty name.
+        let next = moment.checked_add(SignedDuration::from_secs(1));
+        Self {
+            until: IndexEntry::open_until(next.unwrap_or(Timestamp::MAX)).value,
+            user_id: String::new(),
+            id: String::new(),
+        }
+    }
+}
+
+/// A document that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenDocument {
+    /// Its position in the list.
+    pub place: OpenPlace,
+    /// Its version.
+    pub version: u64,
+    /// The sealed body.
+    pub body: Arc<[u8]>,
+}
+
+/// Address of a document. Shared documents have an empty `user_id`, which no user has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DocumentKey {
-    /// Whose it is.
+    /// The user that the document belongs to; empty if it is shared.
     pub user_id: String,
-    /// Such as `cart`.
+    /// The collection, such as `cart`.
     pub collection: String,
     /// Its name in the collection.
     pub id: String,
@@ -65,19 +108,19 @@ pub struct DocumentKey {
 /// A document as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// 0 where it was never there; rises with each write and delete.
+    /// The version; 0 if it was never there. It rises with each write and delete.
     pub version: u64,
-    /// Sealed; none where there is no document.
+    /// The sealed body; `None` if there is no document.
     pub body: Option<Arc<[u8]>>,
 }
 
 /// Documents of a collection, and its shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// What was found.
+    /// The documents that were found.
     pub documents: Vec<FoundDocument>,
-    /// A number that rises with each insert, delete and change of an index entry in the collection of this
-    /// user, where the collection is tracked; 0 before the first.
+    /// A number that rises with each insert, delete and change of an index entry in the collection of this user, if the
+    /// collection is tracked; 0 before the first.
     pub shape: u64,
 }
 
@@ -88,25 +131,26 @@ pub struct FoundDocument {
     pub id: String,
     /// Its version.
     pub version: u64,
-    /// Sealed.
+    /// The sealed body.
     pub body: Arc<[u8]>,
 }
 
 /// An entry of a declared index: a digest of the value under the user's own key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexEntry {
-    /// Which index.
+    /// Name of the index.
     pub index: String,
     /// Digest of the value.
     pub value: [u8; 32],
 }
 
-/// The index of what is open until a moment. No collection can declare it: its name starts with a dollar sign.
+/// The index of documents that are open until a moment. No collection can declare it: its name starts with a dollar
+/// sign.
 pub const OPEN_INDEX: &str = "$open";
 
 impl IndexEntry {
-    /// The entry of a document that waits for something until a moment: the only one that is no digest and that is
-    /// counted across users, so it says nothing but the second.
+    /// The entry of a document that is open until a moment: the only entry that is not a digest and that is counted
+    /// across users, so it has only the second.
     pub fn open_until(moment: Timestamp) -> Self {
         let mut value = [0; 32];
         // Times before 1970 are all over.
@@ -124,35 +168,35 @@ impl IndexEntry {
 /// A version that a call relies on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentRead {
-    /// Of what.
+    /// The document that was read.
     pub key: DocumentKey,
-    /// 0 where it was never there.
+    /// The version that was read; 0 if it was never there.
     pub version: u64,
 }
 
 /// The shape of a collection that a call relies on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShapeRead {
-    /// Whose it is.
+    /// The user that the collection belongs to.
     pub user_id: String,
-    /// Which one.
+    /// Name of the collection.
     pub collection: String,
-    /// What it was.
+    /// The shape that was read.
     pub shape: u64,
 }
 
 /// A document that is written or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentWrite {
-    /// Which one.
+    /// The document to write.
     pub key: DocumentKey,
-    /// The version that it replaces, 0 where it was never there; the next one is one higher.
+    /// The version that it replaces, 0 if it was never there; the new one is one higher.
     pub version: u64,
-    /// Sealed; none to delete it.
+    /// The sealed body; `None` to delete the document.
     pub body: Option<Vec<u8>>,
-    /// All its index entries; they replace the ones before.
+    /// All its index entries; they replace the previous ones.
     pub entries: Vec<IndexEntry>,
-    /// Whether the collection's shape is tracked: scans and indexes are declared for it. Then an insert, a
+    /// True if the collection's shape is tracked: scans and indexes are declared for it. Then an insert, a
     /// delete and a change of entries raise the shape.
     pub tracked: bool,
 }

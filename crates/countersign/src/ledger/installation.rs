@@ -1,7 +1,8 @@
 //! The installation that a store belongs to: one master key and one log key, bound to the data.
 //!
 //! Two folders with keys of their own on one database would each write what the other cannot read, and only one of them
-//! could sign. So the database names its keys, and whoever comes with others is refused before anything is written.
+//! could sign. So the database names its keys, and a process that comes with other keys is refused before anything is
+//! written.
 
 use std::fmt;
 
@@ -13,10 +14,10 @@ use crate::BoxFuture;
 
 /// Keeps the installation.
 pub trait Installations: Send + Sync + 'static {
-    /// The installation that the store is bound to; none where it was opened without a [`Binding`].
+    /// The installation that the store is bound to; `None` if it was opened without a [`Binding`].
     fn installation(&self) -> BoxFuture<'_, Result<Option<Installation>, Error>>;
 
-    /// Binds the store to other keys, with the record of it, in one commit; false where it is no longer bound to `from`.
+    /// Binds the store to other keys, with the record of it, in one commit; false if it is no longer bound to `from`.
     fn rebind<'a>(
         &'a self,
         from: &'a Installation,
@@ -24,9 +25,9 @@ pub trait Installations: Send + Sync + 'static {
         entry: Entry,
     ) -> BoxFuture<'a, Result<bool, Error>>;
 
-    /// Begins another log over the records that are there: binds the store to its key and keeps its first record, in one
-    /// commit. The checkpoints of the log before go, and so do all documents of the collections `forgotten`. False where the
-    /// store is no longer bound to `from`.
+    /// Begins another log over the existing records: binds the store to its key and stores its first record, in one
+    /// commit. The checkpoints of the previous log are deleted, and so are all documents of the collections
+    /// `forgotten`. False if the store is no longer bound to `from`.
     fn begin_log<'a>(
         &'a self,
         from: &'a Installation,
@@ -36,7 +37,7 @@ pub trait Installations: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, Error>>;
 }
 
-/// What a store is bound to. No part of it is secret.
+/// Identity of a store: the keys that it is bound to. No part of it is secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
     /// A random name.
@@ -45,22 +46,22 @@ pub struct Installation {
     pub master: String,
     /// The public key of the log, whose name is the log's origin.
     pub log_key: String,
-    /// True if the data was copied from where it was written, and not restored yet.
+    /// True if the data is a copy of another store, and not restored yet.
     pub is_copy: bool,
 }
 
-/// The keys with which somebody opens a store.
+/// The keys with which a process opens a store.
 #[derive(Clone)]
 pub struct Binding {
-    /// The name of the installation, where the store has none yet.
+    /// The name of the installation, used if the store has none yet.
     pub id: String,
     /// The id of the master key.
     pub master: String,
-    /// The id of the master key before, while a rotation is not finished.
+    /// The id of the previous master key, while a rotation is not finished.
     pub master_before: Option<String>,
     /// The public key of the log.
     pub log_key: VerifyingKey,
-    /// True if a copy may be opened too: for those who put it in its place.
+    /// True if a copy may be opened too: for the commands that put it in its place.
     pub accepts_copy: bool,
 }
 
@@ -73,38 +74,38 @@ pub struct Traces {
     pub masters: Vec<String>,
 }
 
-/// Why a store is not opened with these keys.
+/// Reasons why a store is not opened with these keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
-    /// It is bound to another master key.
+    /// The store is bound to another master key. Usually the key files of another installation are used.
     #[error("the data belongs to the master key {bound}, and the one in use is {ours}")]
     OtherMaster {
-        /// The one that the store names.
+        /// The master key that the store names.
         bound: String,
-        /// The one that was brought.
+        /// The master key in use.
         ours: String,
     },
-    /// It is bound to another log key.
+    /// The store is bound to another log key. Usually the key files of another installation are used.
     #[error("the data belongs to the log {bound}, and the log key in use is {ours}")]
     OtherLog {
-        /// The one that the store names.
+        /// The log key that the store names.
         bound: String,
-        /// The one that was brought.
+        /// The log key in use.
         ours: String,
     },
-    /// It names no keys yet, and the log in it was signed by somebody else.
+    /// The store names no keys yet, and its log was signed by another key.
     #[error("the log in the store was not signed by the log key in use, {ours}")]
     NotSigned {
-        /// The one that was brought.
+        /// The log key in use.
         ours: String,
     },
-    /// It names no keys yet, and no key of a user in it can be opened.
+    /// The store names no keys yet, and the master key in use opens no user's key in it.
     #[error("the keys in the store were not wrapped by the master key in use, {ours}")]
     NotWrapped {
-        /// The one that was brought.
+        /// The master key in use.
         ours: String,
     },
-    /// It was copied from where it was written. What happened there since is not known here.
+    /// The store is a copy, such as a backup, and later changes of the original are not known here.
     #[error(
         "the data is a copy: a backup that was not put in its place with `countersign store restore`"
     )]
@@ -112,7 +113,7 @@ pub enum NotOurs {
 }
 
 impl Binding {
-    /// These keys, without a rotation that is going on.
+    /// A binding to these keys, without a rotation in progress.
     pub fn new(id: impl Into<String>, master: impl Into<String>, log_key: VerifyingKey) -> Self {
         Self {
             id: id.into(),
@@ -123,7 +124,7 @@ impl Binding {
         }
     }
 
-    /// The installation that a store without one becomes. Where something is there already, these keys must be the ones that
+    /// The first installation of a store without one. If the store has data already, these keys must be the ones that
     /// it was made with.
     pub fn first(&self, traces: &Traces) -> Result<Installation, NotOurs> {
         let ours = || self.log_key.to_string();

@@ -1,16 +1,20 @@
-//! The users' data keys, wrapped by the master key. Destroying one makes everything sealed under it
-//! unreadable; that is how a user is erased.
+//! The users' data keys, wrapped by the master key. Destroying a key makes everything sealed under it unreadable: this
+//! erases the user.
+
+use std::sync::Arc;
+
+use countersign_evidence::seal::KeyId;
 
 use super::Error;
 use crate::BoxFuture;
 
-/// Keeps wrapped keys.
+/// Stores wrapped keys.
 pub trait Keyring: Send + Sync + 'static {
-    /// The key of a user; none where there is none yet, or no more.
+    /// The key of a user; `None` if there is none yet, or if it was destroyed.
     fn user_key<'a>(&'a self, user_id: &'a str)
     -> BoxFuture<'a, Result<Option<WrappedKey>, Error>>;
 
-    /// Keeps a new key, durably, unless the user has one by now; answers the one that counts.
+    /// Stores a new key, durably, unless the user has one by now; answers the stored one.
     fn add_user_key<'a>(
         &'a self,
         user_id: &'a str,
@@ -31,20 +35,32 @@ pub trait Keyring: Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>>;
 
-    /// Replaces a wrapped key by the same one under another master key; false where it is no longer
-    /// `old`.
+    /// Replaces a wrapped key by the same one under another master key; false if it is no longer `old`.
     fn rewrap<'a>(
         &'a self,
         user_id: &'a str,
         old: &'a WrappedKey,
         new: WrappedKey,
     ) -> BoxFuture<'a, Result<bool, Error>>;
+
+    /// Calls `told` with the id of a user whenever something arrives that was sealed under a key which is no longer the
+    /// user's: the process that cached that key has missed an erasure. A store of one process never calls it.
+    fn on_lost_key(&self, told: LostKeyFn) {
+        drop(told);
+    }
 }
+
+/// Callback for users whose cached key is out of date. It is called on the store's own path, so it must only note the
+/// user.
+pub type LostKeyFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A user's key, wrapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedKey {
-    /// The name of the master key that wraps it.
+    /// The key's own id; `None` if an older version stored it, which gave keys no ids. Such a key counts as equal to
+    /// the caller's key, because every later key of the user has an id.
+    pub id: Option<KeyId>,
+    /// The id of the master key that wraps it.
     pub master: String,
     /// The wrapped bytes.
     pub bytes: Vec<u8>,

@@ -1,12 +1,13 @@
 //! The log: records, their sealed payloads, the tree over them, checkpoints, holds and erasure.
 //!
-//! A record is committed with its call and goes into the tree afterwards, in batches, by whoever holds
-//! the sequencing lease. One that is committed but not in the tree after a crash goes in later; none is
-//! lost, none is doubled.
+//! A record is committed with its call and is integrated into the tree afterwards, in batches, by the process that
+//! holds the sequencing lease. A record that was committed before a crash is integrated later; none is lost, none is
+//! doubled.
 
 use std::time::Duration;
 
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
+use countersign_evidence::seal::KeyId;
 use countersign_evidence::tile::TileId;
 use jiff::Timestamp;
 
@@ -14,16 +15,17 @@ use super::{DocumentKey, Error};
 use crate::BoxFuture;
 use crate::scribe::Draft;
 
-/// Keeps the log.
+/// Stores the log.
 pub trait Log: Send + Sync + 'static {
-    /// Keeps the record of a call that committed nothing else.
+    /// Stores the record of a call that committed nothing else. If its [key](Entry::sealed_under) is no longer the
+    /// user's, it is stored as an erasure leaves records: without the user's name, and without its payload.
     ///
     /// [`Durability::Batched`] answers as soon as there is room in a bounded queue; a full queue makes
     /// the caller wait, it never loses a record. Sealing a draft is left to the store, so that a batched
     /// one is sealed off the caller's path.
     fn append(&self, draft: Draft, durability: Durability) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Whether there is a log at all. A store that outlives nothing may do without.
+    /// True if the store keeps a log at all. A store whose data ends with the process may do without.
     fn keeps_log(&self) -> bool {
         true
     }
@@ -61,30 +63,30 @@ pub trait Log: Send + Sync + 'static {
     /// The newest signed checkpoint.
     fn checkpoint(&self) -> BoxFuture<'_, Result<Option<String>, Error>>;
 
-    /// One record by its name.
+    /// One record by its id.
     fn record<'a>(
         &'a self,
         id: &'a SnapshotId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>>;
 
-    /// Records by what they can be found by, newest first.
+    /// Lists records that match a filter, newest first.
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>>;
 
-    /// Drops up to `limit` payloads whose time is over and that no hold keeps; the tree is not touched.
+    /// Drops up to `limit` payloads past their retention that are not under a hold; the tree is not touched.
     fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>>;
 
-    /// Keeps the payloads of a user, or of one record, until the hold is lifted; with its record.
+    /// Places a hold, with its record: the payloads of a user, or of one record, are kept until it is lifted.
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Lifts a hold, with its record; false where there was none.
+    /// Lifts a hold, with its record; false if there was none.
     fn release_hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<bool, Error>>;
 
-    /// The holds there are, at most `limit`.
+    /// Lists the holds, at most `limit`.
     fn holds(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Hold>, Error>>;
 
-    /// Forgets a user in one transaction: key, payloads, documents and claims go, the rows of the user's
-    /// records lose their name, and the record of the erasure is kept. The shared documents `also` name the user and go with it. Refused while a hold covers the
-    /// user or one of the user's records.
+    /// Erases a user in one transaction: key, payloads, documents and claims are deleted, the rows of the user's
+    /// records lose their name, and the record of the erasure is stored. The shared documents `also` name the user and
+    /// are deleted with it. Refused while a hold covers the user or one of the user's records.
     fn erase<'a>(
         &'a self,
         user_id: &'a str,
@@ -93,12 +95,12 @@ pub trait Log: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Erased, Error>>;
 }
 
-/// Whether a record has to be durable before the reply leaves.
+/// The moment by which a record has to be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// With the next batch.
+    /// The record is durable with the next batch.
     Batched,
-    /// Before the answer.
+    /// The record is durable before the reply leaves.
     Committed,
 }
 
@@ -107,53 +109,55 @@ pub enum Durability {
 pub struct Entry {
     /// Its name.
     pub id: SnapshotId,
-    /// Whose it is; empty where it is about no user.
+    /// The user that the record is about; empty if it is about no user.
     pub user_id: String,
-    /// What it is a record of.
+    /// The user's key that names and seals what is in it; `None` if no such key did.
+    pub sealed_under: Option<KeyId>,
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The call.
+    /// Request id of the call, if there is one.
     pub request_id: Option<RequestId>,
-    /// The tool, where there is such a one.
+    /// The tool, if there is one.
     pub tool: Option<String>,
-    /// None when it worked.
+    /// Error code; `None` if the call succeeded.
     pub code: Option<ErrorCode>,
     /// The canonical JSON of the record.
     pub leaf: Vec<u8>,
-    /// Sealed.
+    /// The sealed payload, if there is one.
     pub payload: Option<Vec<u8>>,
-    /// For how long the payload is kept; for ever where there is none.
+    /// Retention of the payload; `None` if it is kept for ever.
     pub keep_payload: Option<Duration>,
 }
 
-/// Who integrates.
+/// The process that integrates records into the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequencing {
     /// A name that no other process has.
     pub holder: String,
-    /// For how long the others leave it to us, counted from each integration.
+    /// Lease: the time for which other processes leave the integration to this one, counted from each integration.
     pub lease: Duration,
 }
 
-/// What became of an integration.
+/// Answer to an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integration {
     /// The tree as it is now, and how many leaves are new in it.
     Done {
         /// The tree.
         head: Head,
-        /// How many were taken in.
+        /// Number of leaves that were added.
         added: usize,
     },
-    /// Somebody else holds the lease.
+    /// Another process holds the sequencing lease.
     NotOurs,
 }
 
-/// The tree: how many leaves, and their root.
+/// The head of the tree: its size and its root hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// How many leaves.
+    /// Number of leaves.
     pub size: u64,
     /// The root over them.
     pub root: [u8; 32],
@@ -173,36 +177,36 @@ pub struct Leaf {
 pub struct StoredRecord {
     /// Its row.
     pub row: LogRow,
-    /// Its place in the tree; none while it waits for it.
+    /// Its place in the tree; `None` while it waits for integration.
     pub index: Option<u64>,
     /// The canonical JSON of the record.
     pub leaf: Vec<u8>,
-    /// Sealed; none where there was none, or where it is gone.
+    /// The sealed payload; `None` if there never was one, or if it was deleted.
     pub payload: Option<Vec<u8>>,
 }
 
-/// What records can be found by.
+/// Filter for records. All conditions must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Of this user.
+    /// Only records of this user.
     pub user_id: Option<String>,
-    /// Of this tool.
+    /// Only records of this tool.
     pub tool: Option<String>,
-    /// With this code.
+    /// Only records with this error code.
     pub code: Option<ErrorCode>,
-    /// Only those that worked.
+    /// True if only calls that succeeded are listed.
     pub ok_only: bool,
-    /// Of this kind.
+    /// Only records of this kind.
     pub kind: Option<RecordKind>,
-    /// Of this call.
+    /// Only records of this call.
     pub request_id: Option<RequestId>,
-    /// From then on.
+    /// Only records from this time on.
     pub since: Option<Timestamp>,
-    /// Before then.
+    /// Only records before this time.
     pub until: Option<Timestamp>,
-    /// Only older than this row, by time and name: the next page.
+    /// Only records older than this row, by time and name: the next page.
     pub before: Option<(Timestamp, SnapshotId)>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
@@ -211,35 +215,35 @@ pub struct LogQuery {
 pub struct LogRow {
     /// Its name.
     pub id: SnapshotId,
-    /// Whose it is; empty where it is about no user, or where the user was erased.
+    /// The user that the record is about; empty if it is about no user, or if the user was erased.
     pub user_id: String,
-    /// What it is a record of.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The call.
+    /// Request id of the call, if there is one.
     pub request_id: Option<RequestId>,
-    /// The tool.
+    /// The tool, if there is one.
     pub tool: Option<String>,
-    /// None when it worked.
+    /// Error code; `None` if the call succeeded.
     pub code: Option<ErrorCode>,
 }
 
-/// What must not be pruned or erased.
+/// A legal hold: records that must not be pruned or erased.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// Of this user.
+    /// The user whose records are held.
     pub user_id: String,
-    /// Only this record; everything of the user where there is none.
+    /// Only this record; `None` if everything of the user is held.
     pub record: Option<SnapshotId>,
-    /// Why; for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// What an erasure has removed.
+/// Counts of what an erasure has removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// Whether there was a key.
+    /// Keys of the user: 1, or 0 if there was none.
     pub keys: usize,
     /// Sealed payloads.
     pub payloads: usize,
@@ -247,4 +251,14 @@ pub struct Erased {
     pub documents: usize,
     /// Claims.
     pub claims: usize,
+}
+
+impl Erased {
+    /// Adds the counts of another round for the same user.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.keys += more.keys;
+        self.payloads += more.payloads;
+        self.documents += more.documents;
+        self.claims += more.claims;
+    }
 }

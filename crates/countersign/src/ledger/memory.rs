@@ -1,5 +1,5 @@
-//! A store in memory: for tests, samples and programs that need nothing to survive them. It is also the
-//! model that the durable stores are compared with: everything is done under one lock.
+//! A store in memory: for tests, samples and programs whose data may end with the process. It is also the model that
+//! the durable stores are compared with: everything is done under one lock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -26,8 +26,8 @@ use claims::Row;
 use log::Tree;
 use pots::Till;
 
-/// A store in memory. Bounded: it keeps the newest plain records of calls, and refuses a key too many.
-/// The log itself is kept only where that is asked for, because it grows for ever.
+/// A store in memory. Bounded: it keeps the newest plain records of calls, and refuses a key beyond its maximum. The
+/// log is kept only on request, because it grows without bound.
 pub struct MemoryStore {
     keeps_log: bool,
     keys_max: usize,
@@ -41,7 +41,7 @@ pub struct MemoryStore {
 struct Inner {
     claims: HashMap<Scope, Row>,
     documents: BTreeMap<DocumentKey, Document>,
-    /// By user and collection.
+    /// Shapes by user and collection.
     shapes: HashMap<(String, String), u64>,
     user_keys: BTreeMap<String, WrappedKey>,
     installation: Option<Installation>,
@@ -54,7 +54,7 @@ struct Inner {
     checkpoints: BTreeMap<u64, ([u8; 32], String)>,
     holds: Vec<Hold>,
     till: Till,
-    /// In the order in which they were kept.
+    /// Corpora in the order in which they were stored.
     corpora: Vec<Arc<Corpus>>,
 }
 
@@ -65,12 +65,12 @@ struct Document {
 }
 
 impl MemoryStore {
-    /// Room for 100,000 keys and 1,000 records.
+    /// A store with room for 100,000 keys and 1,000 records.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock::new()))
     }
 
-    /// The same, by this clock.
+    /// The same, with this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             keeps_log: false,
@@ -82,7 +82,7 @@ impl MemoryStore {
         }
     }
 
-    /// Room for so many keys.
+    /// Sets the maximum number of keys.
     pub fn keys_max(mut self, keys: usize) -> Self {
         self.keys_max = keys;
         self
@@ -94,7 +94,7 @@ impl MemoryStore {
         self
     }
 
-    /// Room for so many plain records of calls.
+    /// Sets the maximum number of plain records of calls.
     pub fn records_max(mut self, records: usize) -> Self {
         self.records_max = records;
         self

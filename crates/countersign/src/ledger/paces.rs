@@ -1,7 +1,7 @@
-//! Paces: how often something was done lately, counted for all processes that share a store.
+//! Paces: rate limits, counted for all processes that share a store.
 //!
-//! A count need not survive a crash: whoever is forgotten has a whole allowance again, which is where
-//! everybody starts. So a store keeps counts where that is cheap, and waits for no disk.
+//! A count need not survive a crash: an entry that is lost starts with a full allowance, as every new entry does. So a
+//! store keeps counts where that is cheap, and waits for no disk.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use countersign_contract::Digest;
 use super::{Error, Hex};
 use crate::BoxFuture;
 
-/// Counts calls against paces.
+/// Counts calls against rate limits.
 ///
 /// Rules that every implementation keeps:
 ///
-/// - a call is counted against all of its paces or against none, whatever races with it;
-/// - only the store's clock decides what time it is;
-/// - a call is never let in without being counted: where the answer is lost it may be counted twice.
+/// - a call is counted against all of its limits or against none, under any race;
+/// - only the store's clock is used;
+/// - a call is never admitted without being counted: if the answer is lost, it may be counted twice.
 pub trait Paces: Send + Sync + 'static {
-    /// Counts one call, or says when it would be let in.
+    /// Counts one call, or says when it would be admitted.
     fn keep_pace<'a>(&'a self, paces: &'a [Pace]) -> BoxFuture<'a, Result<PaceAnswer, Error>>;
 
-    /// The time until a count is as if nothing had been; zero where nothing is counted. Counts nothing.
+    /// The time until an allowance is full again; zero if nothing is counted. Counts nothing.
     fn until_whole<'a>(&'a self, key: &'a PaceKey) -> BoxFuture<'a, Result<Duration, Error>>;
 }
 
-/// What a call is counted against.
+/// A rate limit that a call is counted against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Whose count it is; no key twice in one call.
+    /// Key of the count; no key twice in one call.
     pub key: PaceKey,
-    /// How often.
+    /// The rate that is allowed.
     pub rule: PaceRule,
 }
 
-/// The name of a count: a digest, because what it is made of is personal.
+/// The key of a count: a digest, because its parts are personal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PaceKey(pub [u8; 32]);
 
 impl PaceKey {
-    /// Of these parts in this order. No other parts have the same key.
+    /// The key of these parts in this order. No other parts have the same key.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut bytes = b"countersign pace v1".to_vec();
         for part in parts {
@@ -57,31 +57,32 @@ impl fmt::Debug for PaceKey {
     }
 }
 
-/// How often something may be done. Closed.
+/// A rate that is allowed. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaceRule {
-    /// Evenly, after a burst (the generic cell rate algorithm).
+    /// An even rate, after a burst (the generic cell rate algorithm).
     Even {
         /// Time that one call uses up.
         cost: Duration,
-        /// How far ahead of an even pace one may run.
+        /// Time by which a caller may run ahead of an even rate.
         burst: Duration,
     },
-    /// So often, counted anew from the first call after the time is over.
+    /// A fixed window, which begins anew with the first call after it is over.
     Window {
-        /// How often, at least once.
+        /// Maximum number of calls, at least one.
         calls_max: u32,
-        /// In what time.
+        /// Length of the window.
         within: Duration,
     },
 }
 
-/// What was counted under a key.
+/// The count that is stored under a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PaceCount {
-    /// When the allowance is whole again, or the window is over: from then on it is as if nothing had been.
+    /// Time at which the allowance is full again, or the window is over: from then on it is as if nothing had been
+    /// counted.
     pub until: Duration,
-    /// How many calls are in the window.
+    /// Number of calls in the window.
     pub calls: u32,
 }
 
@@ -115,16 +116,16 @@ impl PaceRule {
     }
 }
 
-/// What became of counting a call.
+/// Answer to counting a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaceAnswer {
     /// It is counted.
     Admitted,
-    /// A pace is used up; nothing was counted.
+    /// A rate limit is reached; nothing was counted.
     Limited {
-        /// Which of the paces; the one that takes longest where there are several.
+        /// Index of the limit that was reached; the one with the longest wait if there are several.
         which: usize,
-        /// When the same call would be let in.
+        /// Time until the same call would be admitted.
         retry_after: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! Pots of money: what calls may still spend, and what was set aside for calls that have not ended.
+//! Pots of money: the amounts that calls may still spend, and the reservations of calls that have not ended.
 //!
 //! ```text
 //!            reserve, claim                 commit (spent)
@@ -18,31 +18,31 @@ use countersign_contract::SnapshotId;
 use super::{Claim, Error};
 use crate::BoxFuture;
 
-/// Keeps pots, and what was set aside.
+/// Stores pots and reservations.
 ///
 /// Rules that every implementation keeps:
 ///
-/// - what is reserved and spent never exceeds a pot's limit by a reservation, whatever races with it;
+/// - no reservation makes reserved and spent together exceed a pot's limit, under any race;
 /// - a reservation draws on all of its pots or on none;
-/// - a reservation ends once: what comes second changes nothing;
+/// - a reservation ends once: a second end changes nothing;
 /// - only the store's clock decides which window it is, and whether a lease is over.
 pub trait Pots: Send + Sync + 'static {
-    /// Sets money aside. It is durable before this answers. Asking again under the same id is safe.
+    /// Reserves money, durably before this answers. A retry under the same id is safe.
     fn reserve<'a>(&'a self, request: &'a Reserve) -> BoxFuture<'a, Result<ReserveAnswer, Error>>;
 
-    /// Whether a reservation would be made now; changes nothing.
+    /// Checks if a reservation would be made now; changes nothing.
     fn check<'a>(&'a self, draws: &'a [Draw]) -> BoxFuture<'a, Result<ReserveAnswer, Error>>;
 
-    /// Gives a reservation back whose call has come to nothing. One that has ended stays as it is.
+    /// Gives back the reservation of a call that had no effect. A reservation that has ended stays as it is.
     fn release<'a>(&'a self, id: &'a ReservationId) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The reservation that was made with a claim, where there is one that has not ended.
+    /// The reservation that was made with a claim; `None` if there is none, or if it has ended.
     fn reserved<'a>(
         &'a self,
         claim: &'a Claim,
     ) -> BoxFuture<'a, Result<Option<ReservationId>, Error>>;
 
-    /// Pots for operators, by their keys; of this user only where one is given.
+    /// Pots for operators, by their keys; only those of this user if one is given.
     fn pots<'a>(
         &'a self,
         user_id: Option<&'a str>,
@@ -50,62 +50,63 @@ pub trait Pots: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<PotRow>, Error>>;
 }
 
-/// Which pot. Another currency or another window is another pot; another limit is the same one.
+/// Identity of a pot. Another currency or another window is another pot; another limit is the same pot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PotKey {
-    /// Whose it is; empty where it is nobody's in particular. It goes when that user is erased.
+    /// The user that the pot belongs to; empty if it belongs to no single user. The pot is removed when that user is
+    /// erased.
     pub user_id: String,
     /// The name of the budget.
     pub name: String,
-    /// Which agent or session it belongs to; empty where the budget has no such parts.
+    /// The agent or session that the pot belongs to; empty if the budget is not split by agent or session.
     pub holder: String,
     /// ISO 4217.
     pub currency: String,
-    /// How long a window is, in seconds; 0 where there is only one, which never ends.
+    /// Length of a window in seconds; 0 if there is only one, which never ends.
     pub window_seconds: u64,
 }
 
-/// What a call takes out of a pot.
+/// An amount that a call takes out of a pot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draw {
-    /// Which pot.
+    /// The pot to draw on.
     pub pot: PotKey,
     /// In the smallest unit of the currency. Below zero it is a refund, which is credited when the call
     /// succeeds and sets nothing aside.
     pub amount: i64,
-    /// What may be reserved and spent at most.
+    /// Limit of the pot for what is reserved and spent together.
     pub limit: i64,
 }
 
 /// The name of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReservationId {
-    /// Whose call it is for.
+    /// The user whose call the reservation is for.
     pub user_id: String,
     /// Unique among all reservations.
     pub id: SnapshotId,
 }
 
-/// Asks for money.
+/// A request to reserve money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserve {
     /// Its name.
     pub id: ReservationId,
-    /// For how long the owner may be silent.
+    /// Lease: the time for which the owner may be silent.
     pub lease: Duration,
-    /// What a lost owner leaves behind.
+    /// The end of the reservation if its owner is lost.
     pub lapse: Lapse,
-    /// What is taken out of which pot; no pot twice.
+    /// Amounts to draw, by pot; no pot twice.
     pub draws: Vec<Draw>,
 }
 
-/// What becomes of a reservation whose owner is lost. Closed; the numbers are what stores keep.
+/// The end of a reservation whose owner is lost. Closed; the numbers are what stores keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Lapse {
-    /// It is given back: the effect would have been in the commit that never was.
+    /// It is given back: the effect would have been in the commit that did not happen.
     Release = 0,
-    /// It counts as spent: nobody can say that the effect elsewhere did not happen.
+    /// It counts as spent: the effect elsewhere may have happened.
     Spend = 1,
     /// It stays as long as the claim that it was made with is running or in doubt, and is given back when
     /// that has come to nothing.
@@ -121,7 +122,7 @@ impl Lapse {
     }
 }
 
-/// What became of asking for money.
+/// Answer to a [`Reserve`] request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReserveAnswer {
     /// It is set aside.
@@ -130,44 +131,44 @@ pub enum ReserveAnswer {
     Over(Overdrawn),
 }
 
-/// A pot that has not enough: the one that takes longest where there are several.
+/// A pot without enough money: the one with the longest wait if there are several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overdrawn {
-    /// Which of the draws.
+    /// Index of the draw that failed.
     pub draw: usize,
-    /// What is left in it.
+    /// Amount that is left in the pot.
     pub left: i64,
-    /// When its next window begins; none where it has only one.
+    /// Time until its next window begins; `None` if it has only one.
     pub next_window: Option<Duration>,
 }
 
-/// How a commit ends the reservation of its call.
+/// Change by which a commit ends the reservation of its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendChange {
-    /// Which one.
+    /// The reservation to end.
     pub id: ReservationId,
-    /// How it ends.
+    /// The way in which it ends.
     pub end: SpendEnd,
 }
 
-/// How a reservation ends.
+/// The ways in which a reservation ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpendEnd {
-    /// The call came to nothing.
+    /// The call had no effect.
     Released,
-    /// The effect is there. What was really spent, by draw; as much as was reserved where nothing is said.
+    /// The effect happened. Amounts that were really spent, by draw; `None` if as much as was reserved.
     Spent(Vec<Option<i64>>),
-    /// The effect is in this very commit, so there is none where the reservation has been given up:
-    /// then the commit answers [`Lapsed`](super::CommitAnswer::Lapsed) and does nothing.
+    /// The effect is in this very commit, so it does not happen if the reservation has lapsed: then the commit answers
+    /// [`Lapsed`](super::CommitAnswer::Lapsed) and does nothing.
     SpentHere(Vec<Option<i64>>),
 }
 
 /// A pot as an operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PotRow {
-    /// Which one.
+    /// Identity of the pot.
     pub key: PotKey,
-    /// When its window began, in seconds since 1970; 0 where it has only one.
+    /// Start of its window in seconds since 1970; 0 if it has only one.
     pub window_start: i64,
     /// Set aside for calls that have not ended.
     pub reserved: i64,
@@ -175,10 +176,10 @@ pub struct PotRow {
     pub spent: i64,
 }
 
-/// For how long a pot is kept after its window is over.
+/// Retention of a pot after its window is over.
 pub const POT_KEPT: Duration = Duration::from_hours(720);
 
-/// When the window began that a moment is in, in seconds since 1970.
+/// Start of the window that contains a moment, in seconds since 1970.
 pub fn window_start(now_seconds: i64, window_seconds: u64) -> i64 {
     match i64::try_from(window_seconds) {
         Ok(0) | Err(_) => 0,
@@ -186,7 +187,7 @@ pub fn window_start(now_seconds: i64, window_seconds: u64) -> i64 {
     }
 }
 
-/// What a draw answers, given what its pot has reserved and spent at this moment.
+/// Checks a draw against the amounts that its pot has reserved and spent at this moment; `None` if there is enough.
 ///
 /// Every store decides by this one rule.
 pub fn overdrawn(
@@ -212,7 +213,7 @@ pub fn overdrawn(
     })
 }
 
-/// The one of two pots that keeps the caller waiting longer; one that never fills is longest.
+/// The one of two pots with the longer wait; one that never fills is longest.
 pub fn longer(first: Option<Overdrawn>, second: Option<Overdrawn>) -> Option<Overdrawn> {
     match (first, second) {
         (Some(first), Some(second)) => {

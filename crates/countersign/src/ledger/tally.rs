@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::{Pace, PaceAnswer, PaceCount, PaceKey};
 
-/// Counts in memory. At most 200,000 are remembered; who was not seen for longest starts anew.
+/// Counts in memory, at most 200,000; the least recently used ones are evicted and start full.
 ///
-/// There are two generations. What is used moves to the younger one; when that is full it becomes the older
-/// one, and what nobody has used since the last time is forgotten. Nothing is ever searched.
+/// There are two generations. A used entry moves to the younger one; when that is full it becomes the older one, and
+/// the entries that were not used since the last time are evicted. Nothing is ever searched.
 pub struct Tally {
-    /// Of one generation.
+    /// Maximum number of counts of one generation.
     room: usize,
     counts: Mutex<Counts>,
 }
@@ -24,7 +24,7 @@ struct Counts {
 }
 
 impl Tally {
-    /// Counts one call against every pace, or against none.
+    /// Counts one call against every limit, or against none.
     pub fn count(&self, paces: &[Pace], now: Duration) -> PaceAnswer {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::with_capacity(paces.len());
@@ -47,7 +47,7 @@ impl Tally {
         PaceAnswer::Admitted
     }
 
-    /// The time until a count is as if nothing had been.
+    /// The time until an allowance is full again.
     pub fn until_whole(&self, key: &PaceKey, now: Duration) -> Duration {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.of(key).until.saturating_sub(now)

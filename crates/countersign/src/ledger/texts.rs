@@ -1,7 +1,7 @@
-//! Texts: corpora that tools search. They belong to nobody, and hold nothing personal: unlike documents they are
-//! kept in the clear, because what is sealed cannot be searched.
+//! Texts: corpora that tools search. They belong to no user, and hold nothing personal: unlike documents they are
+//! stored in the clear, because sealed data cannot be searched.
 //!
-//! A corpus is made from files and can be made again, so it is no part of what a store moves to another one.
+//! A corpus is made from files and can be made again, so it is not moved when a store is moved to another one.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,27 +13,27 @@ use super::Error;
 use crate::BoxFuture;
 use crate::text::{indexed_words, length, question_words};
 
-/// Keeps corpora, and finds chunks in them.
+/// Stores corpora, and searches for chunks in them.
 ///
 /// Rules that every implementation keeps:
 ///
-/// - a version of a corpus is there whole or not at all, whoever looks and whatever crashes;
+/// - a version of a corpus is there whole or not at all, for every reader and after every crash;
 /// - it never changes: keeping it again does nothing;
 /// - the newest [`VERSIONS_KEPT`] versions of a name are kept, so that processes with another release each find
 ///   their own, and older ones go with the next that is kept;
 /// - the same question gets the same hits with the same scores from every store, as long as no more than
 ///   [`CANDIDATES_MAX`] chunks have a word of it; a store looks at no more than that, the best by its own rank.
 pub trait Texts: Send + Sync + 'static {
-    /// Keeps a version of a corpus, where it is not kept already.
+    /// Stores a version of a corpus, unless it is stored already.
     fn keep_corpus<'a>(&'a self, corpus: &'a Arc<Corpus>) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The chunks that have a word of the question, best first; none where the corpus is not kept.
+    /// The chunks that contain a word of the question, best first; empty if the corpus is not kept.
     fn search<'a>(
         &'a self,
         query: &'a TextQuery,
     ) -> BoxFuture<'a, Result<Option<Vec<TextHit>>, Error>>;
 
-    /// One chunk; none where there is no such chunk, or the corpus is not kept.
+    /// One chunk; `None` if there is no such chunk, or the corpus is not kept.
     fn chunk<'a>(
         &'a self,
         corpus: &'a CorpusId,
@@ -41,22 +41,22 @@ pub trait Texts: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<TextChunk>, Error>>;
 }
 
-/// How many versions of one corpus are kept.
+/// Number of versions of one corpus that are kept.
 pub const VERSIONS_KEPT: usize = 3;
 
-/// How many hits a search has at most.
+/// Maximum number of hits of a search.
 pub const HITS_MAX: usize = 100;
 
-/// How many chunks are ranked for one search.
+/// Maximum number of chunks that are ranked for one search.
 pub const CANDIDATES_MAX: usize = 512;
 
-/// How many chunks a corpus may have.
+/// Maximum number of chunks in a corpus.
 pub const CHUNKS_MAX: usize = 20_000;
 
-/// How many bytes one chunk may have.
+/// Maximum length of one chunk in bytes.
 pub const CHUNK_BYTES_MAX: usize = 8 * 1024;
 
-/// Which corpus, and which version of it.
+/// Name and version of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CorpusId {
     /// Such as `knowledge`.
@@ -106,22 +106,22 @@ impl TextChunk {
     }
 }
 
-/// Texts that cannot be a corpus.
+/// Errors of chunks that cannot form a corpus.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CorpusError {
-    /// There are too many.
+    /// There are more than [`CHUNKS_MAX`] chunks.
     #[error("{count} chunks are too many, {CHUNKS_MAX} is the most")]
     TooMany {
-        /// How many there are.
+        /// Number of chunks.
         count: usize,
     },
-    /// Two of the same name.
+    /// Two chunks have the same name.
     #[error("there are two chunks {id:?}")]
     Twice {
         /// Their name.
         id: String,
     },
-    /// One is too long, has a zero byte in it, or its words are not those of [`TextChunk::new`].
+    /// A chunk is too long, has a zero byte in it, or its words are not those of [`TextChunk::new`].
     #[error(
         "the chunk {id:?} is longer than {CHUNK_BYTES_MAX} bytes, has a zero byte, or strange words"
     )]
@@ -132,8 +132,7 @@ pub enum CorpusError {
 }
 
 impl Corpus {
-    /// A corpus of these chunks. The version has to be another one where they are others: nothing of a version is
-    /// ever replaced.
+    /// A corpus of these chunks. Other chunks need another version: nothing of a version is ever replaced.
     pub fn new(
         name: impl Into<String>,
         version: Digest,
@@ -181,12 +180,12 @@ impl Corpus {
         &self.chunks
     }
 
-    /// Whether it has this chunk.
+    /// True if it has this chunk.
     pub fn has(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
 
-    /// How many words its chunks have together; of Chinese, Japanese and Korean the pairs of characters are counted.
+    /// Number of words in all its chunks; in Chinese, Japanese and Korean the pairs of characters are counted.
     pub fn words(&self) -> u32 {
         self.words
     }
@@ -199,7 +198,7 @@ impl fmt::Debug for Corpus {
     }
 }
 
-/// Whether words have letters and digits only, so that they can stand between quotes of any database.
+/// True if words have letters and digits only, so that they can stand between quotes of any database.
 fn is_plain(words: &str) -> bool {
     let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_alphanumeric() || !byte.is_ascii();
     words.bytes().all(is_plain)
@@ -225,35 +224,35 @@ impl TextQuery {
         }
     }
 
-    /// In chunks of one language only.
+    /// Restricts the search to chunks of one language.
     pub fn language(mut self, language: impl Into<String>) -> Self {
         // A zero byte is in no language, and not every database takes one.
         self.language = Some(language.into().replace('\0', "\u{fffd}"));
         self
     }
 
-    /// So many hits at most, and never more than [`HITS_MAX`].
+    /// Limits the number of hits, never above [`HITS_MAX`].
     pub fn limit(mut self, hits: usize) -> Self {
         self.limit = hits.min(HITS_MAX);
         self
     }
 
-    /// Which corpus is asked.
+    /// The corpus to search.
     pub fn corpus(&self) -> &CorpusId {
         &self.corpus
     }
 
-    /// What is asked for, each word once; letters and digits only.
+    /// The words to search for, each once; letters and digits only.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// Which language is asked for.
+    /// The language to search in; `None` if all.
     pub fn wanted_language(&self) -> Option<&str> {
         self.language.as_deref()
     }
 
-    /// How many hits at most.
+    /// Maximum number of hits.
     pub fn hits_max(&self) -> usize {
         self.limit
     }
@@ -268,6 +267,6 @@ pub struct TextHit {
     pub language: String,
     /// As it is written.
     pub text: String,
-    /// How well it answers, in thousandths; to be compared with other hits of the same search only.
+    /// Relevance in thousandths; comparable with other hits of the same search only.
     pub score: u32,
 }

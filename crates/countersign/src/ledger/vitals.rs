@@ -1,46 +1,46 @@
-//! How a store is: what an operator looks at, and what alarms go by.
+//! Health of a store: the numbers that operators look at and that alarms are based on.
 
 use jiff::Timestamp;
 
 use super::Error;
 use crate::BoxFuture;
 
-/// Tells how it is.
+/// Reports the health of a store.
 pub trait Vitals: Send + Sync + 'static {
-    /// How it is now. The cost does not grow with what is stored: what is counted is counted up to
+    /// Reads the health of the store now. The cost does not grow with what is stored: counts stop at
     /// [`COUNTED_MAX`].
     fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>>;
 
-    /// The bytes that it takes on its disk; none where it has none, or cannot say.
+    /// The bytes that the store takes on its disk; `None` if it has no disk, or cannot say.
     fn stored_bytes(&self) -> BoxFuture<'_, Result<Option<u64>, Error>>;
 }
 
-/// How far calls in doubt and waiting records are counted.
+/// Upper bound up to which calls in doubt and waiting records are counted.
 pub const COUNTED_MAX: u64 = 10_000;
 
-/// How a store is at one moment.
+/// Health of a store at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreVitals {
-    /// What it is.
+    /// Kind of the store.
     pub kind: StoreKind,
-    /// Whether it takes writes.
+    /// True if the store accepts writes.
     pub is_writable: bool,
-    /// What its disk has left; none where nobody can say.
+    /// Free bytes on its disk; `None` if that is not known.
     pub free_bytes: Option<u64>,
-    /// What has to stay free: below that nothing is written.
+    /// Bytes that must stay free: below that, nothing is written.
     pub needed_bytes: Option<u64>,
     /// Records that are committed and not in the tree yet.
     pub records_waiting: u64,
-    /// When the newest record says that it happened.
+    /// Time of the newest record.
     pub newest_record: Option<Timestamp>,
-    /// Claims in doubt: calls of which nobody knows whether their effect happened.
+    /// Claims in doubt: calls whose effect may or may not have happened.
     pub in_doubt: u64,
 }
 
 /// The kinds of store. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
-    /// It ends with the process.
+    /// A store in memory, which ends with the process.
     Memory,
     /// A file.
     Sqlite,

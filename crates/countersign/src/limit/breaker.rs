@@ -1,4 +1,4 @@
-//! An end to a model that makes the very same call again and again.
+//! The breaker: stops a model that makes the very same call again and again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use super::shared::identical;
 use crate::ledger::{Error, Pace, PaceAnswer, PaceRule, Paces};
 use crate::pattern::ToolPattern;
 
-/// How often the very same call may be made.
+/// The limit of identical calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeats {
-    /// How often, at least once.
+    /// Maximum number of identical calls, at least one.
     pub calls_max: u32,
-    /// Within which time, from the first of them on.
+    /// The window, from the first of them on.
     pub within: Duration,
-    /// Tools that are meant to be asked again and again.
+    /// Tools that are meant to be called repeatedly, such as polling.
     pub except: Vec<ToolPattern>,
-    /// Counted in the store, for all processes that share it.
+    /// True if they are counted in the store, for all processes that share it.
     pub is_shared: bool,
 }
 
@@ -56,7 +56,7 @@ struct Cell {
     calls: u32,
 }
 
-/// The same call too often.
+/// The breaker's refusal: the same call was made too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Repeated {
     pub(crate) calls: u32,
@@ -64,11 +64,11 @@ pub(crate) struct Repeated {
     pub(crate) retry_after_ms: u64,
 }
 
-/// How many different calls are remembered at once; the one that was not made for longest starts anew.
+/// Maximum number of different calls that are remembered; the least recently made ones are evicted and start anew.
 const CELLS_MAX: usize = 200_000;
 
 impl Default for Breaker {
-    /// One that lets everything through until it is given a rule.
+    /// A breaker that admits everything until it is given a rule.
     fn default() -> Self {
         Self {
             repeats: ArcSwapOption::empty(),
@@ -78,14 +78,14 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Nothing was repeated yet.
+    /// A breaker with nothing counted yet.
     pub fn new(repeats: Repeats) -> Self {
         let breaker = Self::default();
         breaker.replace(Some(repeats));
         breaker
     }
 
-    /// Another rule from now on, or none. What was counted stays.
+    /// Replaces the rule; `None` for none. The counts stay.
     pub fn replace(&self, repeats: Option<Repeats>) {
         self.repeats.store(repeats.map(Arc::new));
     }

@@ -1,23 +1,23 @@
-//! What is remembered of those who are counted: a small value each, bounded in number.
+//! The state of the rate limits in memory: a small value for each counted key, bounded in number.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-/// Values by the hash of what they belong to. Names are not kept: two hashes with random keys tell more
-/// apart than anybody can send.
+/// Values by the hash of their key. The keys themselves are not stored: two hashes with random keys make collisions
+/// negligible.
 ///
-/// Each lock has two generations. What is used moves to the younger one; when that is full it becomes the
-/// older one, and what nobody has used since the last time is forgotten. Nothing is ever searched.
+/// Each lock has two generations. A used entry moves to the younger one; when that is full it becomes the older one,
+/// and the entries that were not used since the last time are evicted. Nothing is ever searched.
 #[derive(Debug)]
 pub(super) struct Cells<V> {
     hashers: [RandomState; 2],
-    /// Of one generation of one lock.
+    /// Maximum number of cells of one generation of one lock.
     room: usize,
     shards: Vec<Mutex<Shard<V>>>,
 }
 
-/// The name of a cell.
+/// Key of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CellKey(u64, u64);
 
@@ -27,11 +27,11 @@ struct Shard<V> {
     old: HashMap<CellKey, V>,
 }
 
-/// Cells are spread over locks, so that callers do not wait for each other.
+/// Number of locks over which cells are spread, so that callers do not wait for each other.
 const SHARDS: usize = 16;
 
 impl<V: Copy + Default> Cells<V> {
-    /// At most so many cells, or a few more where that is not a multiple of the locks.
+    /// Room for at most `cells_max` cells, but at least two for each lock.
     pub(super) fn new(cells_max: usize) -> Self {
         let shard = || {
             Mutex::new(Shard {
@@ -46,7 +46,7 @@ impl<V: Copy + Default> Cells<V> {
         }
     }
 
-    /// The name of whatever this is.
+    /// The key of a value.
     pub(super) fn key(&self, of: impl Hash) -> CellKey {
         let [first, second] = &self.hashers;
         CellKey(first.hash_one(&of), second.hash_one(&of))

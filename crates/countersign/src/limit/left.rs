@@ -1,4 +1,4 @@
-//! What is left of the paces for one who asks. Nothing is counted by it.
+//! Remaining allowances of the rate limits. Reading them counts nothing.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use super::{Attempt, Counted, LimitName, Limits};
 use crate::ledger::Paces;
 use crate::unavailable::Unavailable;
 
-/// What is left of one limit.
+/// The remaining allowance of one limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// What it counts the calls of.
+    /// The limit.
     pub limit: LimitName,
-    /// The pattern of the tools, where it is a limit of tools.
+    /// The pattern of the tools, if it is a limit of tools.
     pub tools: Option<String>,
     /// True if all users share it.
     pub is_together: bool,
     /// True if all processes count together.
     pub is_shared: bool,
-    /// How many calls may come at once.
+    /// Number of calls that may come at once.
     pub calls: u32,
-    /// In what time as many come back.
+    /// The time in which as many calls are allowed again.
     pub per: Duration,
-    /// How many may come now.
+    /// Number of calls that may come now.
     pub left: u32,
 }
 
 impl Limits {
-    /// What is left of the limits of a user and an agent, as a call of this attempt would find it. A limit of sessions is not
-    /// among them: whoever looks at what is left is in none.
+    /// The remaining allowances of a user and an agent, as a call of this attempt would find them. Limits of sessions
+    /// are left out: a caller that asks for its allowances has no session.
     pub async fn left(
         &self,
         attempt: &Attempt<'_>,
@@ -66,7 +66,7 @@ impl Limits {
         Ok(left)
     }
 
-    /// What is left of the limits of a tool.
+    /// The remaining allowances of the limits of a tool.
     pub async fn left_of_tool(
         &self,
         attempt: &Attempt<'_>,
@@ -94,7 +94,7 @@ impl Limits {
         Ok(left)
     }
 
-    /// True if a limit of tools is about this one.
+    /// True if a limit covers this tool.
     pub fn has_limit_of(&self, tool: &countersign_contract::ToolName) -> bool {
         self.rules()
             .tools

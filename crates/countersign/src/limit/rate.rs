@@ -1,10 +1,10 @@
-//! A pace, by the generic cell rate algorithm: one number for each who is counted, no timer.
+//! A rate, by the generic cell rate algorithm: one number for each counted key, no timer.
 
 use std::time::Duration;
 
 use crate::ledger::PaceRule;
 
-/// So many calls a period, spread evenly with a burst at the start.
+/// A rate: a number of calls in a period, spread evenly with a burst at the start.
 ///
 /// # Example
 ///
@@ -20,7 +20,7 @@ pub struct Rate {
     calls: u32,
     /// Time that one call uses up.
     cost: Duration,
-    /// How far ahead of an even pace one may run.
+    /// Time by which a caller may run ahead of an even rate.
     burst: Duration,
     is_shared: bool,
 }
@@ -36,13 +36,13 @@ impl Rate {
         }
     }
 
-    /// Counted in the store, for all processes that share it.
+    /// The same rate, counted in the store for all processes that share it.
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
         self
     }
 
-    /// What the store counts by; none where this process counts.
+    /// The rule for the store; `None` if this process counts.
     pub(super) fn shared_rule(self) -> Option<PaceRule> {
         self.is_shared.then_some(PaceRule::Even {
             cost: self.cost,
@@ -50,7 +50,7 @@ impl Rate {
         })
     }
 
-    /// Counts one call, or says how long to wait. `whole_at` is when the allowance is whole again, which
+    /// Counts one call, or answers the time to wait. `whole_at` is the time at which the allowance is full again, which
     /// means the same under another rate: a rate can be changed while it counts.
     pub(super) fn take(self, whole_at: &mut Duration, now: Duration) -> Result<(), Duration> {
         let next = (*whole_at).max(now) + self.cost;
@@ -63,7 +63,7 @@ impl Rate {
         Ok(())
     }
 
-    /// The calls that may come at once, and the time in which as many come back.
+    /// Number of calls that may come at once, and the time in which as many are allowed again.
     pub(super) fn allowance(self) -> (u32, Duration) {
         (self.calls, self.burst)
     }
@@ -72,22 +72,22 @@ impl Rate {
         self.is_shared
     }
 
-    /// The calls that may come now, where the allowance is whole again after this time.
+    /// Number of calls that may come now, if the allowance is full again after this time.
     pub(super) fn left(self, until_whole: Duration) -> u32 {
         let ahead = self.burst.saturating_sub(until_whole).as_nanos();
         let left = ahead / self.cost.as_nanos().max(1);
         u32::try_from(left).unwrap_or(u32::MAX).min(self.calls)
     }
 
-    /// Takes one call back.
+    /// Gives one call back.
     pub(super) fn put_back(self, whole_at: &mut Duration) {
         *whole_at = whole_at.saturating_sub(self.cost);
     }
 }
 
-/// Rounded up: a caller that waits exactly this long is let in.
+/// A wait in milliseconds, rounded up: a caller that waits exactly this long is admitted.
 pub(super) fn whole_ms(wait: Duration) -> u64 {
-    u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+    u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

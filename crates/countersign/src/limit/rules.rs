@@ -1,4 +1,4 @@
-//! Which paces there are, and the counting of a call against all of them.
+//! The rate limits, and the counting of a call against all of them.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -17,41 +17,41 @@ use crate::ledger::{PaceAnswer, Paces};
 use crate::pattern::ToolPattern;
 use crate::unavailable::Unavailable;
 
-/// The paces that hold. A call has to keep every one that is about it.
+/// The rate limits in force. A call has to satisfy every limit that covers it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitRules {
-    /// Of each user, over all tools.
+    /// The limit of each user, over all tools.
     pub user: Option<Rate>,
-    /// Of each agent or system, over all users and tools. A person who calls is counted as a user.
+    /// The limit of each agent or system, over all users and tools. A person who calls is counted as a user.
     pub agent: Option<Rate>,
-    /// Of each session, over all tools.
+    /// The limit of each session, over all tools.
     pub session: Option<Rate>,
-    /// Of tools.
+    /// The limits of tools.
     pub tools: Vec<ToolLimit>,
 }
 
-/// The pace of a tool.
+/// The rate limit of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolLimit {
-    /// Which tools; each has an allowance of its own.
+    /// The tools that it covers; each has an allowance of its own.
     pub tools: ToolPattern,
-    /// How many calls.
+    /// The rate.
     pub rate: Rate,
-    /// Who shares them.
+    /// The callers that share the allowance.
     pub counted: Counted,
 }
 
-/// Who shares the allowance of a tool.
+/// The callers that share the allowance of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Counted {
-    /// Everybody: what an upstream can take.
+    /// All callers share one: for the capacity of an upstream.
     Together,
-    /// Each user has one: what is fair.
+    /// Each user has one: for fairness.
     ForEachUser,
 }
 
-/// Counts calls against paces: in this process, and [shared](Rate::shared) ones in the store. Where this
-/// process refuses, the store is not asked.
+/// Counts calls against rate limits: in this process, and [shared](Rate::shared) ones in the store. If this process
+/// refuses, the store is not asked.
 ///
 /// # Example
 ///
@@ -70,17 +70,17 @@ pub enum Counted {
 #[derive(Debug)]
 pub struct Limits {
     rules: ArcSwap<LimitRules>,
-    /// When each allowance is whole again.
+    /// Time at which each allowance is full again.
     cells: Cells<Duration>,
     /// The latest moment that was counted at, in nanoseconds.
     latest: AtomicU64,
 }
 
-/// How many allowances are remembered at once; who was not seen for longest has a whole one again.
+/// Maximum number of allowances that are remembered; the least recently used ones are evicted and start full.
 const CELLS_MAX: usize = 200_000;
 
 impl Limits {
-    /// Nobody has called yet.
+    /// Limits with nothing counted yet.
     pub fn new(rules: LimitRules) -> Self {
         Self {
             rules: ArcSwap::from_pointee(rules),
@@ -89,20 +89,20 @@ impl Limits {
         }
     }
 
-    /// Other rules from now on. What was used up before stays used up.
+    /// Replaces the rules. Used allowances stay used.
     pub fn replace(&self, rules: LimitRules) {
         self.rules.store(Arc::new(rules));
     }
 
-    /// The moment of a call, no earlier than that of any that was counted before: calls of one moment
-    /// overtake each other, and the last call of a burst must not pay for it.
+    /// The moment of a call, no earlier than that of any counted before: calls of one moment may overtake each other,
+    /// and the last call of a burst must not be refused for that.
     fn moment(&self, now: Duration) -> Duration {
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.latest.fetch_max(now, Ordering::Relaxed).max(now))
     }
 
-    /// All or nothing: a call that one limit refuses uses up none of the others. What the store has to
-    /// count is left to it.
+    /// Counts a call against all limits of this process, or none: a call that one limit refuses uses up none of the
+    /// others. Shared limits are left to the store.
     fn count(&self, attempt: &Attempt<'_>) -> Result<Taken, Admission> {
         let rules = self.rules.load();
         let mut taken = Taken::default();
@@ -168,7 +168,7 @@ impl Limits {
         })
     }
 
-    /// Asks the store about the rest.
+    /// Counts the call against the shared limits in the store.
     async fn count_shared(
         &self,
         taken: Taken,
@@ -210,7 +210,7 @@ impl Limits {
         self.rules.load_full()
     }
 
-    /// The time until an allowance of this process is whole again.
+    /// The time until an allowance of this process is full again.
     pub(super) fn until_whole(&self, key: CellKey, now: Duration) -> Duration {
         let whole_at = self.cells.change(key, |cell| *cell);
         whole_at.saturating_sub(self.moment(now))
@@ -237,7 +237,7 @@ impl Limits {
     }
 }
 
-/// What a call has used up in this process, and what it has to ask the store for.
+/// The allowances that a call has used in this process, and the ones that it has to request from the store.
 #[derive(Debug, Default)]
 struct Taken {
     here: Vec<(Rate, CellKey)>,
@@ -316,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Calls of one moment overtake each other; the whole burst gets in all the same.
+    /// Calls of one moment overtake each other; the whole burst is admitted all the same.
     #[test]
     fn a_call_that_was_overtaken_pays_for_nobody() {
         let user = Some(Rate::new(2, MINUTE));
@@ -390,7 +390,7 @@ mod tests {
         );
     }
 
-    /// Otherwise a tool that is used up would use up its user too.
+    /// A refused call uses up nothing; otherwise a limited tool would use up its user's allowance too.
     #[test]
     fn a_refused_call_uses_nothing_up() {
         let rules = LimitRules {

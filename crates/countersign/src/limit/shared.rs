@@ -1,4 +1,4 @@
-//! Counts that are kept in the store: under which keys.
+//! Keys of the counts that are kept in the store.
 
 use countersign_contract::{Actor, ActorType, Digest};
 
@@ -6,7 +6,7 @@ use super::{Attempt, Counted, LimitName, ToolLimit};
 use crate::ledger::{self, Pace, PaceKey, PaceRule};
 use crate::unavailable::Unavailable;
 
-/// What a call is counted against in the store, and what each count is called.
+/// The counts of a call in the store, and the name of each limit.
 #[derive(Debug, Default)]
 pub(super) struct SharedPaces {
     pub(super) names: Vec<LimitName>,
@@ -14,12 +14,12 @@ pub(super) struct SharedPaces {
 }
 
 impl SharedPaces {
-    /// What is about everybody.
+    /// Adds a count that all users share.
     pub(super) fn add(&mut self, name: LimitName, rule: PaceRule, parts: &[&[u8]]) {
         self.add_key(name, rule, PaceKey::of(parts));
     }
 
-    /// What is about the user of a call.
+    /// Adds a count of the call's user.
     pub(super) fn add_of_user(
         &mut self,
         name: LimitName,
@@ -46,7 +46,7 @@ impl SharedPaces {
         }
     }
 
-    /// Two rules may be about the same calls: then each counts for itself, so that both are kept.
+    /// Adds a count. Two rules may cover the same calls: then each gets a key of its own, so that both apply.
     fn add_key(&mut self, name: LimitName, rule: PaceRule, mut key: PaceKey) {
         while self.paces.iter().any(|pace| pace.key == key) {
             key = PaceKey::of(&[b"again", &key.0]);
@@ -76,15 +76,15 @@ pub(super) fn identical(attempt: &Attempt<'_>, digest: &Digest, is_dry_run: bool
     of_user(attempt, &parts)
 }
 
-/// Under the user's own key: nobody who reads the store can look for a user, and what is counted for one who
-/// is erased belongs to nobody.
+/// A key under the user's own key: a reader of the store cannot search for a user, and the counts of an erased user
+/// cannot be linked to anyone.
 fn of_user(attempt: &Attempt<'_>, parts: &[&[u8]]) -> PaceKey {
     let mut of_user = vec![b"user".as_slice(), attempt.user_id.as_bytes()];
     of_user.extend(parts);
     PaceKey(attempt.keys.index(&PaceKey::of(&of_user).0))
 }
 
-/// A limiter that cannot ask the store cannot answer.
+/// The error of a limiter that cannot reach the store.
 pub(super) fn unavailable(error: ledger::Error) -> Unavailable {
     match error {
         ledger::Error::Unavailable(unavailable) => unavailable,
@@ -152,7 +152,7 @@ mod tests {
         keys
     }
 
-    /// A21: what is counted for a user cannot be found by their name, and not at all when their key is gone.
+    /// Counts of a user cannot be found by the user's name, and not at all when the user's key is gone (A21).
     #[test]
     fn counts_of_a_user_are_named_by_their_key() {
         let same = |first: &[PaceKey], second: &[PaceKey]| {

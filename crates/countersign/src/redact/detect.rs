@@ -1,11 +1,9 @@
-//! The second net: what looks like personal data or a credential is replaced although nobody declared it
-//! sensitive (A21).
+//! Detection of personal data and credentials that are not declared as sensitive (A21): they are replaced, too.
 //!
-//! A declaration comes first (see [`Redaction`](super::Redaction)); this one catches what people and models
-//! put into free text. It is one pass over the text, linear in its length, and it prefers to leave a text
-//! alone: where a number has a check digit the check digit decides, and numbers that are part of an id, a
-//! digest, a version, a time or a barcode stay. Names of people cannot be told from other words and are not
-//! looked for.
+//! A declaration comes first (see [`Redaction`](super::Redaction)); this catches what people and models put into free
+//! text. It is one pass over the text, linear in its length, and it prefers to leave a text alone: if a number has a
+//! check digit, the check digit decides, and numbers that are part of an id, a digest, a version, a time or a barcode
+//! stay. Names of people cannot be told from other words and are not searched for.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,6 +24,8 @@ mod tests;
 use fold::Folded;
 use scan::Span;
 
+use super::mark::{Label, Mark};
+
 /// Finds personal data and credentials in text.
 ///
 /// # Example
@@ -40,10 +40,10 @@ use scan::Span;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Detector(());
 
-/// What was found; its label stands where it was.
+/// The kinds of data that are found; the label of the kind replaces the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Where somebody lives, or has mail sent to.
+    /// A postal address.
     Address,
     /// A payment card.
     Card,
@@ -77,7 +77,7 @@ impl Kind {
         Self::Token,
     ];
 
-    /// What stands for a value of this kind.
+    /// The label that replaces a value of this kind.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Address => "[address]",
@@ -91,6 +91,11 @@ impl Kind {
             Self::Token => "[token]",
         }
     }
+
+    /// Its name, without the brackets of the label.
+    pub(crate) fn name(self) -> &'static str {
+        self.label().trim_matches(['[', ']'])
+    }
 }
 
 impl fmt::Display for Kind {
@@ -100,66 +105,57 @@ impl fmt::Display for Kind {
 }
 
 impl Detector {
-    /// All kinds are looked for.
+    /// A detector of all kinds.
     pub const fn new() -> Self {
         Self(())
     }
 
-    /// The text with everything that was found replaced by its label; the same text where nothing was.
+    /// The text with all matches replaced by their labels; the same text if there are none.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let folded = Folded::of(text);
-        let spans = scan::spans(folded.bytes());
-        if spans.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut clean = String::with_capacity(text.len());
-        let mut done = 0;
-        for Span { start, end, kind } in spans {
-            let (start, end) = (folded.original(start), folded.original(end));
-            clean.push_str(text.get(done..start).unwrap_or_default());
-            clean.push_str(kind.label());
-            done = end;
-        }
-        clean.push_str(text.get(done..).unwrap_or_default());
-        Cow::Owned(clean)
+        marked(text, &mut Label)
     }
 
-    /// Whether nothing is found.
+    /// True if nothing is found.
     pub fn is_clean(&self, text: &str) -> bool {
         scan::spans(Folded::of(text).bytes()).is_empty()
     }
 
-    /// Scrubs every text in a value, and the names of members, which are data too where a tool takes a map.
-    /// A number that is found becomes its label.
+    /// Scrubs every text in a value, and the names of members, which are data too if a tool takes a map. A number that
+    /// matches becomes its label.
     pub fn scrub_value(&self, value: &mut Value) {
+        self.mark_value(value, &mut Label);
+    }
+
+    /// The same, with what stands for a value chosen by `mark`; names of members have their labels.
+    pub(crate) fn mark_value(self, value: &mut Value, mark: &mut dyn Mark) {
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::Number(number) => {
                 let found = kind_of_number(&number.to_string());
                 if let Some(kind) = found {
-                    *value = kind.label().into();
+                    *value = mark.mark(kind.name(), value).into();
                 }
             }
             Value::String(text) => {
-                if let Cow::Owned(clean) = self.scrub(text) {
+                if let Cow::Owned(clean) = marked(text, mark) {
                     *text = clean;
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    self.scrub_value(item);
+                    self.mark_value(item, mark);
                 }
             }
-            Value::Object(members) => self.scrub_members(members),
+            Value::Object(members) => self.mark_members(members, mark),
         }
     }
 
-    fn scrub_members(self, members: &mut Map<String, Value>) {
+    fn mark_members(self, members: &mut Map<String, Value>, mark: &mut dyn Mark) {
         for (name, member) in members.iter_mut() {
             if member.is_string() && secret::is_name(name) {
-                *member = Kind::Token.label().into();
+                *member = mark.mark(Kind::Token.name(), member).into();
             } else {
-                self.scrub_value(member);
+                self.mark_value(member, mark);
             }
         }
         if members.keys().all(|name| self.is_clean(name)) {
@@ -179,7 +175,27 @@ impl Detector {
     }
 }
 
-/// Only whole, positive numbers are given to people.
+/// The text with everything that was found replaced by what `mark` chooses for it.
+pub(crate) fn marked<'t>(text: &'t str, mark: &mut dyn Mark) -> Cow<'t, str> {
+    let folded = Folded::of(text);
+    let spans = scan::spans(folded.bytes());
+    if spans.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut done = 0;
+    for Span { start, end, kind } in spans {
+        let (start, end) = (folded.original(start), folded.original(end));
+        clean.push_str(text.get(done..start).unwrap_or_default());
+        let found = text.get(start..end).unwrap_or_default();
+        clean.push_str(&mark.mark(kind.name(), &found.into()));
+        done = end;
+    }
+    clean.push_str(text.get(done..).unwrap_or_default());
+    Cow::Owned(clean)
+}
+
+/// The kind of a number; only whole, positive numbers are personal.
 fn kind_of_number(text: &str) -> Option<Kind> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

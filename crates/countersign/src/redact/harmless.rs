@@ -1,8 +1,8 @@
-//! What of a call's arguments may stand in the permanent record: only what the declaration limits.
+//! Harmless arguments: the part of a call's arguments that may be in the permanent record, limited by the declaration.
 //!
-//! Default deny. A string is kept only where it is one of a declared list, a number only where the declaration calls
-//! it harmless, a name only where it is a declared property. References and combinators are not followed: what they
-//! lead to stays out.
+//! Default deny. A string is kept only if it is one of a declared enum, a number only if the declaration marks it as
+//! harmless, a name only if it is a declared property. References and combinators are not followed: their values are
+//! left out.
 
 use countersign_contract::schema::ext;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ fn children(schema: &Value) -> impl Iterator<Item = &Value> {
     properties.into_iter().flat_map(Map::values).chain(items)
 }
 
-/// The harmless part of a value; null where there is none.
+/// The harmless part of a value; null if there is none.
 pub(super) fn of(schema: &Value, value: &Value) -> Value {
     if schema
         .get(ext::SENSITIVITY)
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// A21, A15: nothing that a caller can word freely gets into a record that is kept for ever.
+    /// No text that a caller can choose freely gets into a record that is kept for ever (A21, A15).
     #[test]
     fn only_what_is_declared_harmless_is_kept() {
         let schema = json!({"properties": {

@@ -1,11 +1,11 @@
-//! Two answers, member by member.
+//! Comparison of two answers, member by member.
 
 use std::fmt;
 
 use countersign_contract::canonical;
 use serde_json::Value;
 
-/// How many differences of one answer are told.
+/// Maximum number of differences that are reported for one answer.
 pub const DIFFERENCES_MAX: usize = 100;
 
 /// A place where two answers differ.
@@ -13,9 +13,9 @@ pub const DIFFERENCES_MAX: usize = 100;
 pub struct Difference {
     /// Its JSON pointer.
     pub path: String,
-    /// What was recorded; none where there was nothing.
+    /// The recorded value; `None` if there was none.
     pub recorded: Option<Value>,
-    /// What was computed; none where there is nothing.
+    /// The computed value; `None` if there is none.
     pub computed: Option<Value>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Difference {
     }
 }
 
-/// Where a computed answer differs from the recorded one, but for what differs each time.
+/// The places at which a computed answer differs from the recorded one, without volatile members.
 pub(super) fn differences(
     recorded: &Value,
     computed: Value,
@@ -42,7 +42,7 @@ pub(super) fn differences(
     found
 }
 
-/// The spelling of numbers that records have: 1.0 is 1. What has no such form stays as it is.
+/// A value with numbers spelled as in records: 1.0 is 1. A value without a canonical form stays as it is.
 fn normal(value: Value) -> Value {
     canonical::to_string(&value)
         .ok()

@@ -22,12 +22,12 @@ use crate::rules::Rules;
 use crate::state::State;
 use crate::vault::Vault;
 
-/// Which versions of rule sets a replay uses.
+/// Versions of rule sets for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RulesAt {
-    /// Those of the record: whether the answer can be computed again.
+    /// The versions in the record: shows that the answer can be computed again.
     Recorded,
-    /// Those in force: what they would have made of it.
+    /// The versions in force: shows what they would have changed.
     InForce,
 }
 
@@ -43,7 +43,7 @@ pub struct Local {
 }
 
 impl Replayer {
-    /// These tools and rule sets, to replay against.
+    /// A target with these tools and rule sets.
     pub fn local(&self, catalog: Catalog, rules: Rules, at: RulesAt) -> Local {
         Local {
             catalog,
@@ -112,7 +112,7 @@ impl Local {
         }
     }
 
-    /// What the tool saw then. What it writes to its state is dropped with this; it has no key.
+    /// The context that the tool had then. Its writes to its state are dropped with this; it has no key.
     async fn context(&self, call: &RecordedCall, entry: &Entry) -> Option<CallContext> {
         let keys = self.vault.existing_key(&call.user_id).await.ok()??;
         let may_write = match entry.spec().behaviour.effect {

@@ -1,4 +1,4 @@
-//! A recorded call, opened. Every opening is written down before it is done (A22).
+//! A recorded call, opened. Every opening is recorded before it is done (A22).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,40 +21,40 @@ use crate::ledger::{Durability, StoredRecord};
 use crate::payload::Opened;
 use crate::scribe::{Act, Draft};
 
-/// A call as it was made: what a tool needs to compute it again.
+/// A recorded call: everything that a tool needs to compute it again.
 #[derive(Clone, PartialEq)]
 pub struct RecordedCall {
     /// The canonical name of the tool.
     pub tool: String,
-    /// The call.
+    /// Request id of the call.
     pub request_id: Option<RequestId>,
-    /// On whose behalf.
+    /// The user on whose behalf it ran.
     pub user_id: String,
-    /// Who triggered it.
+    /// The actor who triggered it.
     pub actor: Option<Actor>,
     /// The conversation or visit.
     pub session_id: Option<String>,
-    /// BCP 47.
+    /// Locale, BCP 47.
     pub locale: Option<String>,
-    /// ISO 4217.
+    /// Currency, ISO 4217.
     pub currency: Option<String>,
-    /// IANA.
+    /// Time zone, IANA.
     pub timezone: Option<String>,
     /// The application in front of the user.
     pub client: Option<Client>,
-    /// What the clock said.
+    /// The tool's clock at the time of the call.
     pub ran_at: Timestamp,
     /// The arguments as they were sent, byte for byte; in records of version 1 what the tool was given.
     pub raw: String,
-    /// What the tool was given.
+    /// The arguments that the tool was given.
     pub arguments: Arguments,
     /// The rule sets that it asked for: name and version.
     pub rules: BTreeMap<String, String>,
-    /// Whether nothing was to be changed.
+    /// True if it was a dry run.
     pub dry_run: bool,
-    /// What it answered; none where it failed, or where that has no canonical form.
+    /// The tool's answer; `None` if it failed, or if the answer has no canonical form.
     pub data: Option<serde_json::Value>,
-    /// None where it worked.
+    /// The error code; `None` if the call succeeded.
     pub code: Option<ErrorCode>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for RecordedCall {
     }
 }
 
-/// What is left of a recorded call.
+/// Result of opening a recorded call.
 pub(super) enum Found {
     Call(Box<RecordedCall>),
     NotRun,
@@ -113,7 +113,7 @@ impl Replayer {
         })
     }
 
-    /// Opens a payload, after that was written down.
+    /// Opens a payload, after the access was recorded.
     pub(super) async fn open(
         &self,
         stored: &StoredRecord,
@@ -136,7 +136,7 @@ impl Replayer {
     }
 }
 
-/// Where a payload isn't what its record commits to.
+/// The values in a payload that differ from what its record commits to.
 pub(super) fn breaches(opened: &Opened, record: &EvidenceRecord) -> Vec<Breach> {
     let differing = opened.differing(record).into_iter();
     differing
@@ -149,7 +149,7 @@ pub(super) fn breaches(opened: &Opened, record: &EvidenceRecord) -> Vec<Breach> 
         .collect()
 }
 
-/// None where the tool was not run, or where it was the gateway that refused after the run.
+/// The call; `None` if the tool was not run, or if the gateway refused after the run.
 fn call_of(payload: Payload, record: &EvidenceRecord) -> Option<RecordedCall> {
     if payload.error.as_ref().is_some_and(is_of_gateway) {
         return None;

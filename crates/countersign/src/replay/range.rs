@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 use super::{Error, Replayed, Replayer, Report, Target};
 use crate::ledger::{LogQuery, LogRow};
 
-/// How a range is replayed.
+/// Options of replaying a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How many at a time; at least one.
+    /// Number of replays that run in parallel; at least one.
     pub parallel: usize,
 }
 
@@ -23,12 +23,12 @@ impl Default for Options {
     }
 }
 
-/// How many rows are asked for at once.
+/// Number of rows that are fetched at once.
 const PAGE: usize = 256;
 
 impl Replayer {
-    /// Has the calls that a query finds computed again, newest first, all of them: the query's `limit` is
-    /// how many at most, 0 for no bound. `each` gets every one as it is done, in no order.
+    /// Replays the calls that a query finds, newest first, all of them: the query's `limit` is the maximum number, 0
+    /// for no bound. `each` gets every result as it is done, in no order.
     pub async fn replay_all(
         &self,
         query: LogQuery,

@@ -1,4 +1,4 @@
-//! What came of many replays, by tool and by member of the answer.
+//! Report of many replays, by tool and by member of the answer.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use countersign_contract::ErrorCode;
 
 use super::{Replayed, Verdict};
 
-/// What came of many replays.
+/// Report of many replays.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// By tool.
+    /// The counts, by tool.
     pub tools: BTreeMap<String, ToolReport>,
-    /// Those that differ, the first [`Report::DIFFERING_MAX`] that were found.
+    /// The replays that differ, the first [`Report::DIFFERING_MAX`] that were found.
     pub differing: Vec<Replayed>,
 }
 
-/// What came of the replays of one tool. Each record counts once, but for `redefined`.
+/// Counts of the replays of one tool. Each record counts once, but for `redefined`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolReport {
     /// The same answer.
@@ -28,28 +28,28 @@ pub struct ToolReport {
     pub missing_rules: u64,
     /// Nothing could be computed: not pure, not run, or no such tool any more.
     pub not_computed: u64,
-    /// Erased, or no longer kept.
+    /// The payload was erased, or is no longer stored.
     pub gone: u64,
-    /// Not as it was recorded.
+    /// The stored data differs from what was recorded.
     pub broken: u64,
-    /// How many of them the tool was declared otherwise for.
+    /// Number of replays for which the tool's declaration had changed.
     pub redefined: u64,
-    /// In how many answers a member differs, by its JSON pointer with `*` for each place in a list.
+    /// Number of answers in which a member differs, by its JSON pointer with `*` for each place in a list.
     pub fields: BTreeMap<String, u64>,
-    /// How often one code became another; `OK` where it worked.
+    /// Number of times that one code became another; `OK` if it succeeded.
     pub codes: BTreeMap<(String, String), u64>,
 }
 
 impl Report {
-    /// How many of those that differ are kept.
+    /// Maximum number of differing replays that are listed.
     pub const DIFFERING_MAX: usize = 1_000;
 
-    /// How many records were replayed.
+    /// Number of replayed records.
     pub fn total(&self) -> u64 {
         self.tools.values().map(ToolReport::total).sum()
     }
 
-    /// Whether nothing that could be compared differs and nothing is broken.
+    /// True if no compared answer differs and nothing is broken.
     pub fn is_clean(&self) -> bool {
         self.differing.is_empty()
     }
@@ -66,7 +66,7 @@ impl Report {
 }
 
 impl ToolReport {
-    /// How many records of the tool were replayed.
+    /// Number of replayed records of the tool.
     pub fn total(&self) -> u64 {
         self.identical
             + self.drifted
@@ -77,7 +77,7 @@ impl ToolReport {
             + self.broken
     }
 
-    /// Counts a verdict; true where it tells of a difference.
+    /// Counts a verdict; true if it is a difference.
     fn count(&mut self, verdict: &Verdict) -> bool {
         match verdict {
             Verdict::Identical => self.identical += 1,

@@ -1,4 +1,4 @@
-//! Whether what is stored of a record is what was recorded, and whether the record is in the tree.
+//! Verifying one record: the stored data against the record, and the record against the tree.
 
 use std::collections::HashMap;
 
@@ -12,57 +12,56 @@ use jiff::Timestamp;
 use super::{Difference, Error, Replayer, payload};
 use crate::ledger::StoredRecord;
 
-/// What was found out about a record.
+/// Result of verifying a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Its name.
     pub id: SnapshotId,
-    /// Where it stands in the tree.
+    /// Its place in the tree.
     pub standing: Standing,
-    /// Whether its payload is there, and was checked.
+    /// True if its payload is stored, and was checked.
     pub has_payload: bool,
-    /// What is wrong; nothing where it is empty.
+    /// The faults that were found; empty if there are none.
     pub breaches: Vec<Breach>,
 }
 
-/// Where a record stands.
+/// Place of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// In the tree as it is now: its leaf leads to the root. Whether that root was signed is for a
-    /// checkpoint to say.
+    /// In the current tree: its leaf leads to the root. The signature of that root is verified with a checkpoint.
     Included {
         /// Its place.
         index: u64,
     },
-    /// Committed, and not taken into the tree yet.
+    /// Committed, and not in the tree yet.
     Waiting,
 }
 
-/// What is not as it was recorded. Closed.
+/// Differences from what was recorded. Closed. The usual cause is that somebody has changed the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breach {
-    /// The leaf is no record, or one of another name.
+    /// The leaf is not a record, or has another id.
     OtherRecord,
-    /// The row says something else than the leaf.
+    /// A column of the row differs from the leaf.
     OtherRow,
     /// The leaf does not lead to the root of the tree.
     NotInTree,
-    /// The payload is another one than was recorded.
+    /// The payload's digest differs from the one in the record.
     OtherPayload,
     /// The payload cannot be opened with the user's key.
     Unopenable,
-    /// The arguments in the payload are not those that the record commits to.
+    /// The arguments in the payload differ from the ones that the record commits to.
     OtherArguments,
-    /// The answer in the payload is not the one that the record commits to.
+    /// The answer in the payload differs from the one that the record commits to.
     OtherData,
-    /// The text that the caller sent is not the one that the record commits to.
+    /// The text that the caller sent differs from the one that the record commits to.
     OtherText,
-    /// What a person was shown is not what the record commits to.
+    /// The display that a person saw differs from the one that the record commits to.
     OtherQuestion,
 }
 
 impl Breach {
-    /// In words.
+    /// The fault in words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OtherRecord => "its leaf is another record",
@@ -79,7 +78,7 @@ impl Breach {
 }
 
 impl From<Breach> for Difference {
-    /// What is broken stands in the place of a path; there is nothing to compare.
+    /// The fault stands in the place of a path; there are no values to compare.
     fn from(breach: Breach) -> Self {
         Self {
             path: breach.as_str().to_owned(),
@@ -90,14 +89,14 @@ impl From<Breach> for Difference {
 }
 
 impl Verified {
-    /// Whether everything is as it was recorded.
+    /// True if everything is as it was recorded.
     pub fn is_intact(&self) -> bool {
         self.breaches.is_empty()
     }
 }
 
 impl Replayer {
-    /// Checks one record: its leaf, its row, its place in the tree, and its payload where that is kept.
+    /// Verifies one record: its leaf, its row, its place in the tree, and its payload if it is stored.
     pub async fn verify(&self, id: &SnapshotId) -> Result<Verified, Error> {
         let (stored, record) = self.stored(id).await?;
         let mut breaches = row_breaches(&stored, &record);

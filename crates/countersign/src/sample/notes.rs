@@ -1,4 +1,4 @@
-//! Notes that stay: the smallest tools that keep something, through the call's unit of work.
+//! Notes that stay: the smallest tools with state, through the call's unit of work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use crate::state::Collection;
 use crate::words::Say;
 use crate::{CallContext, DryRun, Question, Tool, ToolArgs, ToolError};
 
-/// Scanned, so that adding and listing at the same moment notice each other.
+/// The collection of notes; scanned, so that adding and listing at the same moment notice each other.
 const NOTES: Collection = Collection::of_user("note").scanned();
 
-/// How many notes a user may keep.
+/// Maximum number of notes of a user.
 const NOTES_MAX: usize = 1_000;
 
 /// `notes.add`: keeps a note of the user.
@@ -123,7 +123,7 @@ pub struct Cleared {
     pub cleared: usize,
 }
 
-/// How many notes go at once: a call writes only so many documents.
+/// Maximum number of notes that are cleared at once: a call writes only a limited number of documents.
 const CLEARED_MAX: usize = 200;
 
 impl Tool for ClearNotes {

@@ -1,5 +1,5 @@
-//! A rule tool: the same arguments and the same version of its rules give the same answer, so that a
-//! recorded call can be computed again.
+//! A pure tool: the same arguments and the same version of its rules give the same answer, so that a recorded call can
+//! be replayed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct VatAnswer {
 }
 
 impl Vat {
-    /// The rule set that it asks for, in two versions; the second is in force.
+    /// The rule set that it uses, in two versions; the second is in force.
     pub fn rules() -> Result<Rules, canonical::Error> {
         let rules = Rules::builder()
             .version("vat", json!({"DE": 1600, "FR": 2000, "JP": 1000}))?

@@ -1,4 +1,4 @@
-//! Asking a sequencer that runs for a round now: whoever has committed something can wait until it is signed.
+//! Asking a running sequencer for a round now: a process that has committed something can wait until it is signed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use tokio::sync::watch;
 pub struct Prompt(Arc<Rounds>);
 
 struct Rounds {
-    /// How many rounds were asked for.
+    /// Number of rounds that were asked for.
     asked: watch::Sender<u64>,
-    /// How many of them are done.
+    /// Number of them that are done.
     done: watch::Sender<u64>,
 }
 
@@ -24,8 +24,8 @@ impl Default for Prompt {
 }
 
 impl Prompt {
-    /// Asks for a round, and returns when one that has begun after this is done. Never returns where no sequencer
-    /// runs, or where the store fails: whoever asks waits with a deadline.
+    /// Asks for a round, and returns when one that has begun after this is done. Never returns if no sequencer runs, or
+    /// if the store fails: the caller has to set a deadline.
     pub async fn round(&self) {
         let mut done = self.0.done.subscribe();
         let mut wanted = 0;
@@ -43,12 +43,12 @@ impl Prompt {
         let _ = asked.wait_for(|asked| *asked > answered).await;
     }
 
-    /// How many were asked for until now: a round that begins now answers all of them.
+    /// Number of rounds that were asked for until now: a round that begins now answers all of them.
     pub(super) fn begin(&self) -> u64 {
         *self.0.asked.borrow()
     }
 
-    /// The round that has begun with this is done.
+    /// Marks the round that has begun with this number as done.
     pub(super) fn done(&self, round: u64) {
         self.0.done.send_replace(round);
     }

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use super::{Error, Sequencer, Tick};
 
-/// How soon there is a next round where there was something to do.
+/// Delay before the next round while there is work.
 const BUSY: Duration = Duration::from_millis(100);
 
-/// How long a round is waited for where nothing happens.
+/// Maximum delay before the next round while there is no work.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// How often there is maintenance.
+/// Interval of maintenance.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(10);
 
 impl Sequencer {
-    /// Works until `stop` is done, and then once more, so that everything that was committed is signed.
-    /// A store that fails is tried again, and so is one that is not what was signed: somebody may put it right. Whoever reads
-    /// the newest checkpoint learns meanwhile for how long nothing could be signed.
+    /// Works until `stop` is done, and then once more, so that everything that was committed is signed. A failed round
+    /// is repeated, also if the store does not continue what was signed: an operator may repair it. Meanwhile
+    /// `NewestCheckpoint` reports for how long nothing could be signed.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let mut stop = std::pin::pin!(stop);
         let mut wait = Duration::ZERO;
@@ -70,7 +70,7 @@ impl Sequencer {
         self.tick().await.map(|_| ())
     }
 
-    /// Where another process signs, its checkpoints have to follow the tree.
+    /// Reports that signing works. If another process signs, its checkpoints have to keep up with the tree.
     async fn tell_works(&mut self, tick: &Tick) {
         let is_behind = match tick {
             Tick::Grown { .. } | Tick::Idle => false,
@@ -87,7 +87,7 @@ impl Sequencer {
         }
     }
 
-    /// Once, and not again with each try.
+    /// Logs a failure. Called once, not with each retry.
     fn tell_fails(&self, error: &Error) {
         let is_final = error.is_final();
         let error = error as &dyn std::error::Error;
@@ -102,7 +102,7 @@ impl Sequencer {
         }
     }
 
-    /// A backlog is worked off in small steps, with others in between.
+    /// Runs maintenance in up to 16 small steps, with other work in between.
     async fn maintain_all(&self) {
         for _ in 0..16 {
             match self.maintain().await {

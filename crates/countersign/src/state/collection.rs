@@ -1,4 +1,4 @@
-//! How a tool declares a collection of documents.
+//! Declaration of a collection of documents.
 
 use countersign_contract::canonical;
 use countersign_evidence::seal::UserKey;
@@ -15,7 +15,7 @@ pub struct Collection {
     indexes: &'static [(&'static str, &'static str)],
 }
 
-/// Whose the documents of a collection are.
+/// Owner of the documents of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// Each user has their own; they are erased with the user.
@@ -50,8 +50,8 @@ impl Collection {
         self
     }
 
-    /// Declares indexes: names, and the JSON pointers of what they are over. Documents can be found by
-    /// equality. Allows scans too.
+    /// Declares indexes: names, and the JSON pointers to the indexed members. Documents can be found by equality.
+    /// Allows scans too.
     pub const fn indexed(mut self, indexes: &'static [(&'static str, &'static str)]) -> Self {
         self.indexes = indexes;
         self.is_scanned = true;
@@ -63,12 +63,12 @@ impl Collection {
         self.name
     }
 
-    /// Whose the documents are.
+    /// Owner of the documents.
     pub const fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Whether inserts and deletes are counted.
+    /// True if inserts and deletes are counted.
     pub const fn is_tracked(&self) -> bool {
         self.is_scanned
     }

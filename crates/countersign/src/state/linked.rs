@@ -1,4 +1,4 @@
-//! Earlier calls that a call rests on or looks at: found by the name of their evidence, of the same user only.
+//! Earlier calls that a call rests on or looks at: found by their evidence id, of the same user only.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub struct Linked {
     pub record: EvidenceRecord,
     /// The hash of its leaf in the log, by which the record is known for good.
     pub leaf: Digest,
-    /// What it answered; null where it failed or where that is no longer kept.
+    /// Its answer; null if it failed or if the answer is no longer stored.
     pub data: Value,
-    /// Until when that may be relied on (A8).
+    /// End of the time in which the answer may be relied on (A8).
     pub valid_until: Option<Timestamp>,
 }
 
-/// Without what it answered, which is the user's.
+/// Leaves out the answer, which is the user's data.
 impl fmt::Debug for Linked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Linked")
@@ -38,7 +38,7 @@ impl fmt::Debug for Linked {
     }
 }
 
-/// The window of an earlier answer is over.
+/// The error for an earlier answer whose window of validity is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the answer was valid until {until}, and it is {now}")]
 pub struct Stale {
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-/// Until when a reply may be relied on. What cannot be read is damage: taken for no window it could hold for ever.
+/// End of the validity of a reply. An unreadable time is damage: taken for no window, it could be valid for ever.
 fn window(valid_until: Option<&str>) -> Result<Option<Timestamp>, jiff::Error> {
     valid_until.map(str::parse).transpose()
 }
@@ -99,7 +99,7 @@ fn window(valid_until: Option<&str>) -> Result<Option<Timestamp>, jiff::Error> {
 mod tests {
     use super::*;
 
-    /// A8.
+    /// An unreadable window is damage (A8).
     #[test]
     fn a_window_that_cannot_be_read_is_damage() {
         let end = "2026-11-16T12:05:00Z";

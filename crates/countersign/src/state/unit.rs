@@ -1,4 +1,4 @@
-//! What one run of a tool has read and written.
+//! The unit of work: the reads and writes of one run of a tool.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::words::Say;
 #[derive(Debug, Default)]
 pub(super) struct Unit {
     reads: BTreeMap<DocumentKey, u64>,
-    /// By user and collection.
+    /// Shapes that were read, by user and collection.
     shapes: BTreeMap<(String, String), u64>,
     writes: BTreeMap<DocumentKey, Buffered>,
 }
@@ -25,12 +25,12 @@ pub(super) struct Unit {
 pub(super) struct Buffered {
     collection: Collection,
     version: u64,
-    /// None to delete it.
+    /// The value to write; `None` to delete the document.
     value: Option<Value>,
     bytes: Vec<u8>,
 }
 
-/// What a commit gets of a unit.
+/// The reads and writes of a unit, for its commit.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) reads: Vec<DocumentRead>,
@@ -55,10 +55,23 @@ impl Changes {
             writes: Vec::new(),
         }
     }
+
+    /// The same without the documents of this user.
+    pub(crate) fn without(&self, user_id: &str) -> Self {
+        let reads = self.reads.iter().filter(|read| read.key.user_id != user_id);
+        let shapes = self.shapes.iter().filter(|read| read.user_id != user_id);
+        let writes = self.writes.iter();
+        let writes = writes.filter(|write| write.key.user_id != user_id);
+        Self {
+            reads: reads.cloned().collect(),
+            shapes: shapes.cloned().collect(),
+            writes: writes.cloned().collect(),
+        }
+    }
 }
 
 impl Unit {
-    /// What this call has written to a document: a value, or that it is deleted.
+    /// The write of this call to a document: a value, or its deletion.
     pub(super) fn buffered(&self, key: &DocumentKey) -> Option<&Buffered> {
         self.writes.get(key)
     }
@@ -67,8 +80,8 @@ impl Unit {
         self.reads.get(key).copied()
     }
 
-    /// Remembers a version. Where it was read before in another one, the first counts: the commit will
-    /// then find that it has moved.
+    /// Notes the version of a read. If another version was read before, the first counts: the commit will then find
+    /// that it has changed.
     pub(super) fn track(&mut self, key: DocumentKey, version: u64) -> Result<(), ToolError> {
         if self.reads.len() >= READS_MAX && !self.reads.contains_key(&key) {
             return Err(misuse(Say::TooManyReads {
@@ -109,7 +122,7 @@ impl Unit {
         self.writes
     }
 
-    /// How many documents of a collection this unit has changed.
+    /// Number of documents of a collection that this unit has changed.
     pub(super) fn changed(&self, user_id: &str, collection: &str) -> usize {
         self.writes_in(user_id, collection).count()
     }
@@ -124,7 +137,7 @@ impl Unit {
             .filter(move |(key, _)| key.user_id == user_id && key.collection == collection)
     }
 
-    /// What a scan found, as this unit has changed it, by id.
+    /// The result of a scan with this unit's own writes applied, by id.
     pub(super) fn overlay(
         &self,
         user_id: &str,
@@ -172,7 +185,7 @@ impl Buffered {
         })
     }
 
-    /// The document as this call has left it; none where it is deleted.
+    /// The document as this call has left it; `None` if it is deleted.
     pub(super) fn value(&self) -> Option<Value> {
         self.value.clone()
     }

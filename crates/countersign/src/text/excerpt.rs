@@ -1,12 +1,12 @@
-//! The part of a text that shows why it was found.
+//! Excerpts: the part of a text that shows why it was found.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::words;
 
-/// The bytes of `text` that have most of the words of a question in at most `chars_max` characters. They begin and
-/// end at a word, so that nothing is cut in two; where no word is found it is the beginning of the text.
+/// The range of `text` with most words of a question in at most `chars_max` characters. It begins and ends at a word,
+/// so that nothing is cut in two; if no word is found, it is the beginning of the text.
 ///
 /// # Example
 ///
@@ -94,7 +94,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a part of the text, and no longer than it may be.
+        /// An excerpt is a part of the text, and no longer than its maximum.
         #[test]
         fn it_is_always_a_part(text in any::<String>(), question in "[a-c锂电 ]{0,12}", chars_max in 1_usize..40) {
             let place = excerpt(&text, &question_words(&question), chars_max);

@@ -1,8 +1,8 @@
-//! One spelling of every character.
+//! Folding: one spelling of every character.
 
 use unicode_normalization::char::decompose_compatible;
 
-/// What a character is to a reader of words.
+/// Kinds of characters for splitting a text into words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Written without spaces between words: Han, kana, Hangul.

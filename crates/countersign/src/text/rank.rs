@@ -1,33 +1,32 @@
-//! Which chunk answers best: BM25, the same for every store.
+//! Ranking of chunks: BM25, the same for every store.
 //!
-//! A store finds the chunks; what they are worth is computed here. A database's own rank would be another one in
-//! each of them: that of SQLite counts the chunks of all corpora together, that of PostgreSQL does not know how
-//! rare a word is.
+//! A store finds the chunks; their scores are computed here. The databases' own ranks differ: that of SQLite counts the
+//! chunks of all corpora together, that of PostgreSQL does not know how rare a word is.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::ledger::{TextChunk, TextHit};
 
-/// How fast more of the same word stops counting.
+/// BM25's k1: saturation of repeated words.
 const SATURATION: f64 = 1.2;
 
-/// How much a long chunk has to have more of it.
+/// BM25's b: weight of the chunk length.
 const LENGTH: f64 = 0.75;
 
-/// What a corpus says about the words of a question.
+/// Statistics of a corpus for the words of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistics {
-    /// How many chunks there are.
+    /// Number of chunks.
     pub chunks: u32,
-    /// How long they are together, as [`Corpus::words`](crate::ledger::Corpus::words) counts.
+    /// Total length of the chunks, as [`Corpus::words`](crate::ledger::Corpus::words) counts.
     pub words: u32,
-    /// For each word of the question, in its order, how many chunks have it.
+    /// Number of chunks that contain each word of the question, in its order.
     pub chunks_with: Vec<u32>,
 }
 
 impl Statistics {
-    /// How telling each word of the question is: the fewer chunks have it, the more.
+    /// Weight of each word of the question (inverse document frequency): the fewer chunks have it, the greater.
     pub fn rarity(&self) -> Vec<f64> {
         let chunks = f64::from(self.chunks);
         let rarity = self.chunks_with.iter().map(|with| {
@@ -67,7 +66,7 @@ pub fn rank(
 struct Weights<'q> {
     /// The place of each word in the question.
     places: HashMap<&'q str, usize>,
-    /// How telling each of them is.
+    /// The weight of each of them.
     rarity: Vec<f64>,
     length_mean: f64,
 }
@@ -83,7 +82,7 @@ impl<'q> Weights<'q> {
         }
     }
 
-    /// In thousandths, and at least one of them; none where no word is there.
+    /// The score in thousandths, at least one; `None` if the chunk has none of the words.
     fn score(&self, words: &str) -> Option<u32> {
         let mut counts = vec![0_u32; self.rarity.len()];
         let mut length = 0_u32;
@@ -106,8 +105,8 @@ impl<'q> Weights<'q> {
     }
 }
 
-/// How long a text is to a reader: its words, and the pairs of its characters. The characters are in the pairs.
-pub(crate) fn length(words: &str) -> u32 {
+/// Length of a text in words; in runs without spaces the pairs of characters are counted, not the single ones.
+pub fn length(words: &str) -> u32 {
     let counted = words.split(' ').map(counted);
     counted.fold(0, u32::saturating_add)
 }
@@ -117,7 +116,7 @@ fn counted(word: &str) -> u32 {
     u32::from(!is_one_character)
 }
 
-/// Rounded, so that the last bit of a logarithm, which machines disagree about, decides nothing.
+/// Rounds a score, so that the last bit of a logarithm, which machines disagree about, decides nothing.
 #[expect(
     clippy::cast_sign_loss,
     reason = "no part is below zero, and a cast stops at the largest number"

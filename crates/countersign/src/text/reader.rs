@@ -1,4 +1,4 @@
-//! How a tool asks a corpus.
+//! The tool's access to a corpus.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::ledger::{self, Corpus, Store, TextChunk, TextHit, TextQuery};
 use crate::tool::ToolError;
 use crate::words::Say;
 
-/// Reads corpora: texts that belong to nobody and that tools search. Found in
+/// Reads corpora: texts that belong to no user and that tools search. Found in
 /// [`CallContext::texts`](crate::CallContext::texts).
 ///
-/// A corpus is named by what it holds, so a version never changes. One that the store does not have yet is kept by
-/// the first search, and after that it is found by the index of the store. It is made from files, and can always be
-/// made again: no call depends on when that was.
+/// A corpus is named by its content, so a version never changes. The first search stores a corpus that the store does
+/// not have yet; after that it is found by the index of the store. It is made from files, and can always be made again:
+/// no call depends on the time of that.
 ///
 /// # Example
 ///
@@ -49,8 +49,8 @@ impl<'c> TextReader<'c> {
         Self { store }
     }
 
-    /// The chunks of a corpus that answer a question best, by score and then by id; those of one language where
-    /// one is named. At most `limit`, and never more than [`HITS_MAX`](ledger::HITS_MAX).
+    /// The chunks of a corpus that answer a question best, by score and then by id; only those of one language if one
+    /// is named. At most `limit`, and never more than [`HITS_MAX`](ledger::HITS_MAX).
     pub async fn search(
         &self,
         corpus: &Arc<Corpus>,
@@ -75,7 +75,7 @@ impl<'c> TextReader<'c> {
         })
     }
 
-    /// One chunk of a corpus as the store has it; none where the corpus has no such chunk.
+    /// One chunk of a corpus as the store has it; `None` if the corpus has no such chunk.
     pub async fn chunk(
         &self,
         corpus: &Arc<Corpus>,

@@ -1,9 +1,9 @@
-//! English words without their plural, `-ing` and `-ed`. What comes out is a key, not a word: it only has to be the
-//! same for all forms of one word, and another one for other words.
+//! English words without their plural, `-ing` and `-ed`. The result is a key, not a word: it only has to be the same
+//! for all forms of one word, and different for other words.
 
 use std::borrow::Cow;
 
-/// The key of a word in small letters. What is not plain English letters stays as it is.
+/// The key of a word in small letters. A word with other characters than English letters stays as it is.
 pub(super) fn stem(word: &str) -> Cow<'_, str> {
     if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);
@@ -33,7 +33,7 @@ fn singular(word: &str) -> Cow<'_, str> {
     Cow::Borrowed(rest.unwrap_or(word))
 }
 
-/// Without `-ing` or `-ed`, where something with a vowel is left.
+/// The word without `-ing` or `-ed`; `None` if it has neither, or if the rest would be too short or have no vowel.
 fn without_ending(word: &str) -> Option<String> {
     if let Some(rest) = word.strip_suffix("ied").filter(|rest| rest.len() >= 2) {
         return Some(format!("{rest}y"));

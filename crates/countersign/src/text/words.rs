@@ -3,10 +3,10 @@
 use super::fold::{Kind, fold, kind};
 use super::stem::stem;
 
-/// A word as it is indexed, and where it stands.
+/// A word as it is indexed, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// Folded, and without its ending; letters and digits only.
+    /// The folded word without its ending; letters and digits only.
     pub text: String,
     /// Its first byte in the text.
     pub start: usize,
@@ -15,7 +15,7 @@ pub struct Word {
     form: Form,
 }
 
-/// What a word is made of.
+/// Form of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// With spaces around it.
@@ -26,14 +26,14 @@ enum Form {
     Pair,
 }
 
-/// A longer word is cut: nobody searches for it, and an index has limits.
+/// Maximum length of a word. A longer one is cut: an index has limits.
 const WORD_CHARS_MAX: usize = 32;
 
-/// A question has so many words at most; what comes after them is not asked.
+/// Maximum number of words of a question; further words are ignored.
 pub const QUESTION_WORDS_MAX: usize = 64;
 
-/// Words that are in every English text, so that they tell nothing about one. They are indexed, and asked for
-/// where a question has no others.
+/// Words that are in every English text, so that they carry no information. They are indexed, and searched for only if
+/// a question has no others.
 const COMMON: &[&str] = &[
     "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "could",
     "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "is", "it",
@@ -43,7 +43,7 @@ const COMMON: &[&str] = &[
     "your",
 ];
 
-/// Everything that a text is found by, in its order.
+/// The words by which a text is found, in its order.
 ///
 /// # Example
 ///
@@ -78,7 +78,7 @@ pub fn indexed_words(texts: &[&str]) -> String {
     joined
 }
 
-/// What a question asks for, each word once: pairs of characters where a run has two or more, and no words that
+/// The words that a question searches for, each once: pairs of characters if a run has two or more, and no words that
 /// are in every text. At most 64.
 ///
 /// # Example
@@ -112,7 +112,7 @@ pub fn question_words(question: &str) -> Vec<String> {
     distinct
 }
 
-/// By what was written: the key of a word may be that of another one.
+/// True if a word is common, by its spelling in the question: the folded form may be that of another word.
 fn is_common(question: &str, word: &Word) -> bool {
     let written = question.get(word.start..word.end).unwrap_or_default();
     COMMON
@@ -120,14 +120,14 @@ fn is_common(question: &str, word: &Word) -> bool {
         .any(|common| written.eq_ignore_ascii_case(common))
 }
 
-/// Gathers letters to words and characters to runs; at most one of both is open.
+/// Collects letters into words and characters into runs; at most one of both is open.
 #[derive(Default)]
 struct Reader {
     words: Vec<Word>,
     word: String,
-    /// Where the open word begins and ends.
+    /// Start and end of the open word.
     place: (usize, usize),
-    /// An apostrophe was read; it belongs to the word if a letter follows.
+    /// True if an apostrophe was read; it belongs to the word if a letter follows.
     is_apostrophe: bool,
     run: Vec<(char, usize, usize)>,
 }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     proptest! {
-        /// What goes into an index has letters and digits only, and stands where it says.
+        /// Indexed words have letters and digits only, and are at the places that they name.
         #[test]
         fn words_are_plain_and_in_place(text in any::<String>()) {
             for word in words(&text) {

@@ -1,4 +1,4 @@
-//! Why a tool did not answer: one text for the caller, another for the log.
+//! Errors of a tool: one text for the caller, another for the log.
 
 use std::error::Error;
 use std::fmt;
@@ -10,10 +10,9 @@ use crate::words::Say;
 
 /// A tool's refusal or failure.
 ///
-/// The body goes to the caller, in the language of the caller's locale where its texts bring one (see
-/// [`Wording`]); the [`source`](Error::source) goes to the log only. There
-/// is no constructor for a code of the tool's own: the codes are closed (A11), and what an upstream
-/// said travels beside one of them (A12).
+/// The body goes to the caller, in the language of the caller's locale if its texts have one (see [`Wording`]); the
+/// [`source`](Error::source) goes to the log only. There is no constructor for a code of the tool's own: the codes are
+/// closed (A11), and an upstream's own code is added beside one of them (A12).
 ///
 /// # Example
 ///
@@ -48,7 +47,7 @@ impl ToolError {
         Self::new(ErrorCode::InvalidArgument, message).field(pointer)
     }
 
-    /// `NOT_FOUND`: what an argument names does not exist.
+    /// `NOT_FOUND`: the thing that an argument names does not exist.
     pub fn not_found(message: impl Into<Wording>) -> Self {
         Self::new(ErrorCode::NotFound, message)
     }
@@ -58,12 +57,12 @@ impl ToolError {
         Self::new(ErrorCode::Forbidden, message)
     }
 
-    /// `CONFLICT`, and why it is one.
+    /// `CONFLICT`, with its reason.
     pub fn conflict(reason: ConflictReason, message: impl Into<Wording>) -> Self {
         Self::from(ErrorBody::new(ErrorCode::Conflict, message).reason(reason))
     }
 
-    /// `RATE_LIMITED`: an upstream's limit is used up until then.
+    /// `RATE_LIMITED`: an upstream's limit is reached until then.
     pub fn rate_limited(retry_after_ms: u64, message: impl Into<Wording>) -> Self {
         Self::from(ErrorBody::new(ErrorCode::RateLimited, message).retry_after_ms(retry_after_ms))
     }
@@ -73,7 +72,7 @@ impl ToolError {
         Self::from(ErrorBody::new(ErrorCode::Timeout, message).source(FaultSource::Upstream))
     }
 
-    /// `UPSTREAM_ERROR`: what the tool called failed, with the upstream's own code (A12).
+    /// `UPSTREAM_ERROR`: an upstream of the tool failed, with the upstream's own code (A12).
     pub fn upstream(upstream_code: impl Into<String>, message: impl Into<Wording>) -> Self {
         let mut body =
             ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Upstream);
@@ -81,7 +80,7 @@ impl ToolError {
         Self::from(body)
     }
 
-    /// Says what to do.
+    /// Adds a hint: the next step for the caller.
     pub fn hint(mut self, hint: impl Into<Wording>) -> Self {
         self.0.body.details.hint = Some(hint.into());
         self
@@ -105,14 +104,14 @@ impl ToolError {
         self
     }
 
-    /// Keeps the cause for the log; the caller never sees it.
+    /// Adds the cause for the log; the caller never sees it.
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Says that nothing was changed elsewhere although the code would leave that open, so that the
-    /// key of the call may be used again (a refused connection, for instance).
+    /// Marks the error as one without an external effect, although the code would leave that open, so that the key of
+    /// the call may be used again (a refused connection, for instance).
     pub fn without_effect(mut self) -> Self {
         self.0.without_effect = true;
         self
@@ -123,20 +122,20 @@ impl ToolError {
         self.0.body.code
     }
 
-    /// What the caller is told.
+    /// The body for the caller.
     pub fn body(&self) -> &ErrorBody {
         &self.0.body
     }
 
-    /// The error as a reader of this language gets it. The executor does this for the caller's; a tool that
-    /// quotes another error has to.
+    /// The error in this language. The executor does this for the caller's language; a tool that quotes another error
+    /// has to call it.
     pub fn in_language(mut self, language: Language) -> Self {
         self.0.body = self.0.body.in_language(language);
         self
     }
 
-    /// Whether something elsewhere may have been changed: the answer was lost, not given.
-    pub(crate) fn leaves_doubt(&self) -> bool {
+    /// True if the tool may have had an external effect: the answer was lost, not given.
+    pub fn leaves_doubt(&self) -> bool {
         !self.0.without_effect
             && match self.code() {
                 ErrorCode::Timeout | ErrorCode::UpstreamError => true,
@@ -158,9 +157,9 @@ impl ToolError {
         self.0.body
     }
 
-    /// The type refuses what the declaration accepts: an argument outside what the type holds.
+    /// The error for an argument that the declaration accepts and the Rust type refuses.
     ///
-    /// What it says about it may quote the argument, so it is told only where nothing is sensitive.
+    /// The message of serde may quote the argument, so it is shown only if nothing is sensitive.
     pub(crate) fn unreadable_arguments(error: &serde_json::Error, is_quotable: bool) -> Self {
         let message = if is_quotable {
             Say::NotOfTheTool {

@@ -1,12 +1,12 @@
-//! A call in the words of its tool, for the person who has to confirm it.
+//! A call in the words of its tool, for the approver.
 
 use countersign_contract::Wording;
 
-/// What a person reads before they confirm a call: a title, lines, and what cannot be undone. Each text is a [`Wording`], so that everybody
-/// reads it in their own language.
+/// The tool's text for the approver of a call: a title, lines, and the effects that cannot be undone. Each text is a
+/// [`Wording`], so that every approver reads it in their own language.
 ///
-/// It is a help beside the bound arguments, which are always shown. At most [`LINES_MAX`](Question::LINES_MAX) lines and
-/// [`CHARS_MAX`](Question::CHARS_MAX) characters a text are kept; where something is left out, the last line says so.
+/// It is a help beside the bound arguments, which are always shown. At most [`LINES_MAX`](Question::LINES_MAX) lines
+/// and [`CHARS_MAX`](Question::CHARS_MAX) characters a text are kept; if something is left out, the last line says so.
 ///
 /// # Example
 ///
@@ -21,19 +21,19 @@ use countersign_contract::Wording;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// One line.
+    /// The title, one line.
     pub title: Wording,
-    /// Label and value. Amounts are written as people write them.
+    /// Labels and values. Amounts are written as people write them.
     pub lines: Vec<(Wording, Wording)>,
-    /// What cannot be undone.
+    /// Effects that cannot be undone.
     pub irreversible: Vec<Wording>,
 }
 
 impl Question {
-    /// The most lines that are kept, and the most sentences about what cannot be undone.
+    /// Maximum number of lines, and of sentences about effects that cannot be undone.
     pub const LINES_MAX: usize = 64;
 
-    /// The most characters of one text.
+    /// Maximum number of characters of one text.
     pub const CHARS_MAX: usize = 500;
 
     /// A question with a title only.
@@ -51,7 +51,7 @@ impl Question {
         self
     }
 
-    /// Says what cannot be undone.
+    /// Adds an effect that cannot be undone.
     pub fn irreversible(mut self, what: impl Into<Wording>) -> Self {
         self.irreversible.push(what.into());
         self

@@ -1,4 +1,4 @@
-//! What the executor says, in English.
+//! Messages of the executor, in English.
 
 countersign_contract::messages! {
     /// A message or a hint of a reply.
@@ -18,6 +18,7 @@ countersign_contract::messages! {
         UseOneScope { scopes } => "use a credential with one of the scopes {scopes}",
         NoScope => "no scope grants this tool; the policy has to name it first",
         OtherEffect { effects } => "this credential may call only tools with the effect {effects}",
+        OtherTools => "this caller is offered other tools: list or search the tools to see which",
         OtherActor => "the actor of the envelope is not that of the credential",
         OtherUser => "the user_id of the envelope is not that of the credential",
         ActForOthers => "leave it out, or use a credential that may act for others",
@@ -146,6 +147,11 @@ countersign_contract::messages! {
         ValidatedOnly => "the call would be accepted; the tool was not run",
 
         // The run, its answer and its record.
+        ToolNotRecorded { tool } => "the recording has no call of {tool}",
+        CallNotRecorded { tool } => "the recording has no call of {tool} with these arguments",
+        RecordedFewerTimes { tool, times } => "the recording has this call of {tool} {times} times, with different answers, and it was made once more",
+        NearestRecorded { order } => "call {order} of the recording is the nearest: details.recording.differences has each argument that differs; nothing was run",
+        RecordAgain => "record the call, or do not make it; nothing was run",
         Overdue { ms } => "the tool did not answer within {ms} ms",
         Cancelled => "the call was cancelled before the tool answered",
         ToolFailed => "the tool failed",
@@ -157,6 +163,8 @@ countersign_contract::messages! {
         FewerBytes { most } => "the tool has to answer with no more than {most} bytes",
         AnswerNotJson => "the tool's answer cannot be written as JSON",
         KeepsChanging { collection } => "what the call has read in {collection} keeps changing",
+        UserErased => "the user was erased while the call ran; nothing was done",
+        UserErasedHint => "what the user had is gone; send the call again only if the user is to start anew",
         EffectNotStored => "the effect happened, but its result could not be stored",
         GatewayFailed => "the gateway could not complete the call",
         LogUnsigned => "the log cannot be signed at present, so no call is answered",

@@ -1,4 +1,4 @@
-//! What the executor says, in Chinese.
+//! Messages of the executor, in Chinese.
 
 countersign_contract::translation! {
     super::Say {
@@ -17,6 +17,7 @@ countersign_contract::translation! {
         UseOneScope { scopes } => "请使用具有以下任一权限范围的凭证：{scopes}",
         NoScope => "没有任何权限范围包含此工具，须先在策略中列出它",
         OtherEffect { effects } => "此凭证只能调用效果为 {effects} 的工具",
+        OtherTools => "此调用方只能使用部分工具：请列出或搜索工具以查看可用的工具",
         OtherActor => "信封中的 actor 与凭证不一致",
         OtherUser => "信封中的 user_id 与凭证不一致",
         ActForOthers => "请省略该项，或使用可代他人操作的凭证",
@@ -145,6 +146,11 @@ countersign_contract::translation! {
         ValidatedOnly => "该调用会被接受；工具没有实际运行",
 
         // The run, its answer and its record.
+        ToolNotRecorded { tool } => "录制文件中没有 {tool} 的调用",
+        CallNotRecorded { tool } => "录制文件中没有参数相同的 {tool} 调用",
+        RecordedFewerTimes { tool, times } => "录制文件中这一 {tool} 调用共 {times} 次，答复各不相同，而现在又多调用了一次",
+        NearestRecorded { order } => "录制文件中第 {order} 个调用最接近：details.recording.differences 列出每个不同的参数；没有执行任何操作",
+        RecordAgain => "请录制这一调用，或不要调用它；没有执行任何操作",
         Overdue { ms } => "工具在 {ms} 毫秒内没有答复",
         Cancelled => "调用在工具答复之前已取消",
         ToolFailed => "工具运行失败",
@@ -156,6 +162,8 @@ countersign_contract::translation! {
         FewerBytes { most } => "工具的结果不得超过 {most} 字节",
         AnswerNotJson => "工具的结果无法写成 JSON",
         KeepsChanging { collection } => "调用所读取的 {collection} 中的数据不断变化",
+        UserErased => "调用期间该用户已被删除；未执行任何操作",
+        UserErasedHint => "该用户的数据已不存在；仅当需要让该用户重新开始时才重新发送",
         EffectNotStored => "操作已生效，但其结果未能保存",
         GatewayFailed => "网关未能完成调用",
         LogUnsigned => "日志目前无法签名，因此不受理任何调用",

@@ -1,4 +1,4 @@
-//! Acts that were denied: each leaves a record, and nobody can fill the log with them.
+//! Denied acts: each leaves a record, and no caller can fill the log with them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::shop::{Shop, nobody, operator};
 
-/// What the log has of denied acts, oldest first, with whose row each is.
+/// The denied acts in the log, oldest first, with the user of each row.
 async fn denied(shop: &Shop) -> String {
     let query = LogQuery {
         kind: Some(RecordKind::Denial),
@@ -49,7 +49,7 @@ fn agent(id: &str) -> Principal {
     Principal::new(actor, "u_9").proved_by(key)
 }
 
-/// U3: a denied open is a record: who, what and why, and the plaintext stays where it is.
+/// U3: a denied open is recorded with caller, target and reason, and nothing is decrypted.
 #[tokio::test]
 async fn a_denied_act_leaves_a_record() {
     let (shop, day) = Shop::busy().await;
@@ -93,8 +93,7 @@ async fn a_denied_act_leaves_a_record() {
     assert!(!told.contains("op_7") && !told.contains("u_9"), "{told}");
 }
 
-/// U3: the same again is counted within an interval; the count is one more record, and a name that somebody made up is in
-/// none.
+/// U3: repeats are counted within an interval; the count is one more record, and a made-up name is in none.
 #[tokio::test]
 async fn repeats_are_counted() {
     let (shop, day) = Shop::busy().await;
@@ -129,7 +128,7 @@ async fn repeats_are_counted() {
     assert_eq!(denied(&shop).await.lines().count(), 4);
 }
 
-/// Whoever tries many records gets a bounded number of records, and all of their tries are counted.
+/// A caller that tries many records gets a bounded number of records, and all its attempts are counted.
 #[tokio::test]
 async fn many_targets_of_one_actor_are_counted_together() {
     let (shop, _) = Shop::busy().await;

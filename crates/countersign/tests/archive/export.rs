@@ -1,4 +1,4 @@
-//! Bundles: what goes to somebody else is what they can check.
+//! Bundles: the receiver can check everything in them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Links of records: late calls are normal use, claims have to hold, and what is left open is listed.
+//! Links of records: late calls are normal use, claims have to be true, and unchecked ones are listed.
 
 use std::sync::Arc;
 
@@ -103,6 +103,7 @@ async fn append(shop: &Shop, record: &EvidenceRecord) -> Digest {
     let leaf = canonical::to_vec(&serde_json::to_value(record).unwrap()).unwrap();
     let hash = Digest(leaf_hash(&leaf));
     let entry = Entry {
+        sealed_under: None,
         id: record.id.clone(),
         user_id: String::new(),
         kind: record.kind,
@@ -132,7 +133,8 @@ fn rests_on(at: &str, until: &str) -> impl FnOnce(SnapshotId, Digest) -> Link {
     }
 }
 
-/// A8, A22: the rules about links are those of a bundle: what a record claims has to hold, and nothing else is judged.
+/// A8, A22: the rules about links are those of a bundle: the claims of a record have to be true, and nothing else is
+/// judged.
 #[tokio::test]
 async fn claims_are_checked_and_freshness_is_not_judged() {
     let check = async |shop: Shop, fault: &str, is_open: bool| {
@@ -204,7 +206,7 @@ async fn claims_are_checked_and_freshness_is_not_judged() {
     .await;
 }
 
-/// A22: a verdict counts for what was looked at; the rest is listed.
+/// A22: a verdict counts for the checked part; the rest is listed.
 #[tokio::test]
 async fn a_report_lists_what_it_did_not_check() {
     use NotChecked::{

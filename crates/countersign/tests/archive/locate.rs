@@ -31,7 +31,32 @@ async fn nobody_is_held_who_does_not_exist() {
     assert_eq!(shop.archive.holds(10).await.unwrap().len(), 1);
 }
 
-/// N2: the name of a record, of its call and the hash of its leaf lead to it, for its user and for nobody else.
+/// An id that a caller chose is looked for with a thousand users, and no further: each costs opening a key. Ids of the gateway are found at once.
+#[tokio::test]
+async fn a_chosen_id_is_not_looked_for_without_end() {
+    let (shop, day) = Shop::busy().await;
+    let row = shop.archive.row(&day.quote).await.unwrap();
+    let request_id = row.request_id.clone().unwrap();
+    for n in 0..1_000 {
+        shop.executor
+            .vault()
+            .key(&format!("v_{n:04}"))
+            .await
+            .unwrap();
+    }
+    let found = shop.archive.locate(request_id.as_str(), None, 10).await;
+    assert_eq!(found.unwrap(), [row]);
+    let refused = shop.archive.locate("chosen-1", None, 10).await;
+    assert!(
+        matches!(refused, Err(Error::NameTheUser { .. })),
+        "{refused:?}"
+    );
+    let theirs = shop.archive.locate("chosen-1", Some("u_1"), 10).await;
+    assert_eq!(theirs.unwrap(), []);
+}
+
+/// N2: the id of a record, the request id of its call and the hash of its leaf lead to it, for its user and for no
+/// other.
 #[tokio::test]
 async fn several_names_lead_to_a_record() {
     let (shop, day) = Shop::busy().await;

@@ -1,4 +1,4 @@
-//! What operators and auditors do with the log, and what happens where somebody was there before them.
+//! Operations of operators and auditors on the log, and on a log that was tampered with.
 
 #![expect(
     clippy::unwrap_used,

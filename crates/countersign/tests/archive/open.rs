@@ -21,8 +21,8 @@ fn accesses() -> LogQuery {
     }
 }
 
-/// A16, A22: what was sent and answered comes back, it is what the log commits to, and the log says who
-/// has looked.
+/// A16, A22: the sent and answered content comes back, it agrees with the log's commitments, and the log names the
+/// reader.
 #[tokio::test]
 async fn an_opened_record_is_what_was_said_and_leaves_a_trace() {
     let (shop, day) = Shop::busy().await;
@@ -73,7 +73,7 @@ async fn without_scope_or_reason_nothing_is_opened() {
     assert_eq!(shop.archive.list(&accesses()).await.unwrap(), []);
 }
 
-/// No record, no plaintext: also not where the store has failed for this one record only.
+/// No record, no plaintext: also not if the store has failed for this one record only.
 #[tokio::test]
 async fn nothing_is_opened_that_was_not_written_down_first() {
     let (shop, day) = Shop::busy().await;
@@ -166,7 +166,7 @@ async fn what_is_gone_is_answered_as_such() {
     assert_eq!((opened.content, opened.access), (Content::Nothing, None));
 }
 
-/// A master key can be replaced: what was sealed before stays readable, and the old one is of no use.
+/// A master key can be replaced: data that was sealed before stays readable, and the old key is of no use.
 #[tokio::test]
 async fn a_new_master_key_keeps_everything_readable() {
     let (shop, day) = Shop::busy().await;

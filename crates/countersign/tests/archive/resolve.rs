@@ -22,7 +22,7 @@ async fn in_doubt(shop: &Shop) -> ClaimRow {
     claim
 }
 
-/// A16, A18: what an operator found out is the answer of every repeat, and the log says who said it.
+/// A16, A18: the operator's resolution is the answer of every repeat, and the log names the operator.
 #[tokio::test]
 async fn what_happened_is_replayed_to_the_caller() {
     let (shop, _) = Shop::busy().await;

@@ -1,4 +1,4 @@
-//! Who signs: never two histories, never for a log that lost something.
+//! The sequencer never signs two histories, and never signs for a log that lost something.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ async fn what_was_committed_is_signed_once_and_every_reply_carries_it() {
     assert_eq!(second["evidence"]["checkpoint"]["size"], 1);
 }
 
-/// Whoever keeps the checkpoints learns of each before anybody else does.
+/// The callback gets each checkpoint before it is published.
 #[tokio::test]
 async fn a_checkpoint_that_is_not_kept_is_not_published() {
     let shop = Shop::new();
@@ -150,7 +150,7 @@ async fn a_checkpoint_of_another_log_is_not_taken_for_ours() {
     }
 }
 
-/// A start says in the log from where it goes on, and what may be missing.
+/// The record of a start names the place from which it goes on, and what may be missing.
 #[tokio::test]
 async fn a_start_leaves_its_records() {
     let (shop, _) = Shop::busy().await;
@@ -186,7 +186,7 @@ async fn a_start_leaves_its_records() {
     );
 }
 
-/// When it is told to stop, everything that was committed is signed first.
+/// A sequencer that is stopped signs everything that was committed first.
 #[tokio::test(start_paused = true)]
 async fn a_stop_in_order_signs_the_rest() {
     let shop = Shop::new();
@@ -265,7 +265,7 @@ async fn no_call_is_answered_while_nothing_can_be_signed() {
     running.await.unwrap().unwrap();
 }
 
-/// Whoever asks for a round does not wait for the next one that would come by itself, and finds what was committed signed.
+/// A caller that asks for a round does not wait for the next regular one, and finds everything committed signed.
 #[tokio::test(start_paused = true)]
 async fn a_round_that_is_asked_for_comes_at_once() {
     let shop = Shop::new();

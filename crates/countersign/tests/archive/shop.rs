@@ -30,7 +30,7 @@ pub(crate) struct Shop {
     pub(crate) newest: NewestCheckpoint,
 }
 
-/// The names of what [`Shop::busy`] has left in the log.
+/// The ids of the records that [`Shop::busy`] has left in the log.
 pub(crate) struct Day {
     pub(crate) quote: SnapshotId,
     pub(crate) order: SnapshotId,
@@ -149,7 +149,7 @@ pub(crate) fn signing_key() -> SigningKey {
     SigningKey::from_seed(ORIGIN, &[7; 32]).unwrap()
 }
 
-/// An operator who may do everything.
+/// An operator with all scopes.
 pub(crate) fn operator() -> Principal {
     [SCOPE_OPEN, SCOPE_ERASE, SCOPE_HOLD, SCOPE_RESOLVE]
         .into_iter()

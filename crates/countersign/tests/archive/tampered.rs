@@ -1,4 +1,4 @@
-//! A store that somebody was in: it answers with what they left there.
+//! A store that an attacker has changed.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
     IndexEntry, Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow,
-    Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
-    Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
-    TextQuery, Texts, Vitals, WrappedKey,
+    OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots, ReservationId,
+    Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoreVitals, StoredDocument,
+    StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -26,6 +26,7 @@ pub(crate) struct Tampered {
     tile: Lie<(TileId, Option<Vec<u8>>)>,
     head: Lie<Head>,
     checkpoint: Lie<Option<String>>,
+    unreadable: Option<SnapshotId>,
 }
 
 macro_rules! lies {
@@ -47,7 +48,14 @@ impl Tampered {
             tile: Box::new(|_| {}),
             head: Box::new(|_| {}),
             checkpoint: Box::new(|_| {}),
+            unreadable: None,
         }
+    }
+
+    /// The row of this record has an invalid value, such as an unknown code.
+    pub(crate) fn unreadable(mut self, id: &SnapshotId) -> Self {
+        self.unreadable = Some(id.clone());
+        self
     }
 
     lies! {
@@ -137,6 +145,10 @@ impl Log for Tampered {
         id: &'a SnapshotId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>> {
         Box::pin(async move {
+            if self.unreadable.as_ref() == Some(id) {
+                let what = "column record.code of a row".to_owned();
+                return Err(Error::Damaged { what });
+            }
             let mut stored = self.inner.record(id).await?;
             if let Some(stored) = &mut stored {
                 let mut leaf = Leaf {
@@ -312,6 +324,15 @@ impl Documents for Tampered {
         limit: usize,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         self.inner.count_open(collection, after, limit)
+    }
+
+    fn open_documents<'a>(
+        &'a self,
+        collection: &'a str,
+        after: &'a OpenPlace,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
+        self.inner.open_documents(collection, after, limit)
     }
 }
 

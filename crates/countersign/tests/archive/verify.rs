@@ -32,7 +32,7 @@ async fn faults(shop: &Shop, store: Tampered, held: Option<&str>) -> Vec<String>
     names.collect()
 }
 
-/// A16: a log that nobody touched verifies whole.
+/// A16: an untouched log verifies whole.
 #[tokio::test]
 async fn a_sound_log_verifies() {
     let (shop, _) = Shop::busy().await;
@@ -235,8 +235,8 @@ async fn leaves_that_were_moved_are_named() {
     .await;
 }
 
-/// A16: a log that was cut and looks whole is caught by whoever kept a checkpoint; so is an old one that
-/// is shown as the newest, and a log that was written anew.
+/// A16: a log that was cut and looks whole is detected with a kept checkpoint; so is an old checkpoint that is shown as
+/// the newest, and a log that was written anew.
 #[tokio::test]
 async fn cuts_and_forks_are_caught_against_a_kept_checkpoint() {
     let (shop, _) = Shop::busy().await;
@@ -271,7 +271,7 @@ async fn cuts_and_forks_are_caught_against_a_kept_checkpoint() {
     assert_eq!(found, ["root_differs"]);
 }
 
-/// A16: rows and links have to be what the record says.
+/// A16: rows and links have to agree with the record.
 #[tokio::test]
 async fn rows_and_links_that_were_changed_are_named() {
     let (shop, day) = Shop::busy().await;
@@ -313,13 +313,31 @@ async fn rows_and_links_that_were_changed_are_named() {
     ] {
         assert_eq!(faults(&shop, at_quote(lie), None).await, expected);
     }
+    // A row that cannot be read is named, and all the others are looked at.
+    let store = Tampered::new(shop.store.clone())
+        .unreadable(&day.quote)
+        .record({
+            let order = day.order.clone();
+            move |stored| {
+                if stored.row.id == order {
+                    stored.row.kind = RecordKind::Denial;
+                }
+            }
+        });
+    let found = faults(&shop, store, None).await;
+    assert_eq!(found[0], "row_unreadable 0");
+    assert!(
+        found[1..]
+            .iter()
+            .any(|found| found.starts_with("row_differs")),
+        "{found:?}"
+    );
     let store = at_quote(|stored| stored.row.user_id = "u_2".to_owned());
     let shown = shop.archive_of(Arc::new(store)).show(&day.quote).await;
     assert!(shown.unwrap_err().to_string().contains("another user"));
 }
 
-/// A log of several batches: a run that was broken off goes on where it was, and finds what it would
-/// have found.
+/// A log of several batches: an interrupted run goes on from its place, with the same findings.
 #[tokio::test]
 async fn a_verification_goes_on_where_it_stopped() {
     let shop = Shop::new();

@@ -1,4 +1,4 @@
-//! A13: a person's answer counts for one call, exactly, once; nobody else's does, and no agent can give it.
+//! A13: a person's answer counts for one call, exactly, once; no other person's does, and no agent can give it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,8 @@ async fn a_question_says_what_would_be_done() {
     assert_eq!(json!(answered), expected);
 }
 
-/// Each thing that an answer is bound to, changed alone: the call is asked about again, and told why.
+/// Each part of a call that an answer is bound to, changed alone: the user is asked again, and the reply gives the
+/// reason.
 #[tokio::test]
 async fn an_answer_counts_for_nothing_else() {
     let probes = || [Probe::write("pay.send"), Probe::write("pay.other")].map(Probe::confirmed);
@@ -146,7 +147,7 @@ async fn an_answer_counts_for_nothing_else() {
     }
 }
 
-/// What has happened to an answer, and that it then counts no more.
+/// An answer that was used or has expired counts no more, and a question that is over cannot be answered.
 #[tokio::test]
 async fn an_answer_ends() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -232,8 +233,8 @@ async fn a_policy_may_demand_a_confirmation() {
     check_ok(&send().await, "req_2", &json!({"run": 1}));
 }
 
-/// A no holds for every agent of the user, for as long as an answer does; an agent cannot ask until it
-/// gets a yes.
+/// A denial counts for every agent of the user, as long as an answer is valid; an agent cannot ask again and again
+/// until it gets an approval.
 #[tokio::test]
 async fn a_denial_is_enforced() {
     let probe = Probe::write("pay.send").confirmed();
@@ -263,7 +264,7 @@ async fn a_denial_is_enforced() {
     runs.check(0);
 }
 
-/// A no holds for what would be done; a yes holds for what would be done as it was asked.
+/// A denial counts for the matter; an approval counts for the matter in its circumstances.
 #[tokio::test]
 async fn a_denial_is_not_evaded_by_another_currency_or_time_zone() {
     let probe = Probe::write("pay.send").confirmed();
@@ -291,7 +292,7 @@ async fn a_denial_is_not_evaded_by_another_currency_or_time_zone() {
     runs.check(0);
 }
 
-/// Who acts for others has no user of its own, and so no questions; those of the users are no fault of it.
+/// A backend without a user of its own has no questions, and sees those of the users only with the scope.
 #[tokio::test]
 async fn nobody_has_no_questions() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -324,7 +325,7 @@ async fn nobody_has_no_questions() {
     assert!(matches!(seen, Err(Error::Unknown(_))));
 }
 
-/// Who answers sees who has proved to ask, where that is not who is said to, and what else is bound.
+/// The approver sees the proved caller, if it differs from the named one, and the other circumstances that are bound.
 #[tokio::test]
 async fn a_question_says_who_proved_to_ask_and_in_which_circumstances() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -355,7 +356,7 @@ async fn a_question_says_who_proved_to_ask_and_in_which_circumstances() {
     );
 }
 
-/// Who may answer: the user who is asked, and whoever holds the scope and is no agent.
+/// The user who is asked may answer, and a holder of the scope who is not an agent.
 #[tokio::test]
 async fn an_agent_can_never_answer() {
     let by_kind = |kind, id: &str, user: &str| {
@@ -412,7 +413,7 @@ async fn an_agent_can_never_answer() {
     }
 }
 
-/// Who sees what: the questions of one's user; all of them with the scope, and never an agent.
+/// A list shows the questions of the caller's user; all of them with the scope, but never to an agent.
 #[tokio::test]
 async fn a_list_shows_what_one_may_know() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -463,7 +464,7 @@ fn transfer() -> Probe {
         })
 }
 
-/// A13: nobody is asked about a call that cannot succeed, and so nobody is locked out by such calls.
+/// A13: the user is not asked about a call that cannot succeed, so such calls do not use up the open questions.
 #[tokio::test]
 async fn a_call_that_cannot_succeed_is_refused_before_anybody_is_asked() {
     let world = World::new(transfer());
@@ -480,8 +481,8 @@ async fn a_call_that_cannot_succeed_is_refused_before_anybody_is_asked() {
     check_ok(&send("ann").await, "req_24", &json!({"is_dry_run": false}));
 }
 
-/// A question is simulated once: not while it is open, nor when it was answered, nor where the tool does not
-/// simulate, nor where it only reads.
+/// A question is simulated once: not while it is open, nor when it was answered, nor if the tool does not simulate, nor
+/// if it only reads.
 #[tokio::test]
 async fn only_a_new_question_is_simulated() {
     for (probe, is_simulated) in [
@@ -528,7 +529,7 @@ fn order(total: &str, currency: &str) -> Value {
     json!({"shop": "s_1", "items": ["a"], "total": total, "currency": currency, "note": total})
 }
 
-/// A13: what was agreed to is the shop, the items, and the most that it may cost.
+/// A13: the user agrees to the shop, the items, and the maximum price.
 #[tokio::test]
 async fn an_answer_about_terms_holds_while_the_price_falls() {
     for (total, currency, because) in [
@@ -693,7 +694,7 @@ async fn a_retry_after_a_crash_needs_no_second_answer() {
     }
 }
 
-/// Where the use cannot be written the tool does not run, and the key is free for a retry.
+/// If the use of an approval cannot be written, the tool does not run, and the key is free for a retry.
 #[tokio::test]
 async fn nothing_runs_where_the_use_cannot_be_written() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -762,7 +763,7 @@ async fn of_two_calls_one_gets_the_answer() {
     }
 }
 
-/// How many questions a user may have open at once.
+/// The number of open questions of a user is bounded.
 #[tokio::test]
 async fn open_questions_are_bounded() {
     let limits = Limits {
@@ -796,7 +797,7 @@ async fn open_questions_are_bounded() {
     assert_eq!(ids, ["ap_4", "ap_2"]);
 }
 
-/// A13: long arguments are shown whole, and what a person cannot be shown is not asked about.
+/// A13: long arguments are shown whole, and arguments that are too long to be shown are not asked about.
 #[tokio::test]
 async fn long_arguments_are_shown_or_refused() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -912,7 +913,7 @@ async fn a_caller_does_not_wait_for_ever() {
     assert_eq!(world.asked().await[0].state, ApprovalState::Pending);
 }
 
-/// Whoever loses patience is told what one is told who does not wait, and the question stays open.
+/// A caller whose waiting ends early gets the same reply as one that does not wait, and the question stays open.
 #[tokio::test(start_paused = true)]
 async fn patience_ends() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -959,7 +960,7 @@ async fn not_everybody_can_wait() {
     }
 }
 
-/// No tool can read or write what is kept about approvals.
+/// No tool can read or write the collection of approvals.
 #[tokio::test]
 async fn a_tool_cannot_reach_approvals() {
     const STOLEN: Collection = Collection::of_user("$approvals").scanned();
@@ -1036,7 +1037,7 @@ async fn answers_are_evidence() {
     }
 }
 
-/// What is over goes, a day later; an erased user leaves nothing behind that names them.
+/// Expired questions are removed a day later; an erased user leaves nothing behind that names them.
 #[tokio::test]
 async fn old_questions_are_removed() {
     let world = World::logging([Probe::write("pay.send").confirmed()]);

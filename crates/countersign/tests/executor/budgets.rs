@@ -1,4 +1,4 @@
-//! Money: what a call spends is set aside before it runs, and spent or given back with its outcome.
+//! Budgets: the amount of a call is reserved before it runs, and spent or given back with its outcome.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ fn world(probes: impl IntoIterator<Item = Probe>, budget: Budget) -> World {
     World::of(probes, |builder| builder.budgets(budgets))
 }
 
-/// What all pots have reserved and spent.
+/// Checks the reserved and spent amounts of all pots.
 async fn check_pots(world: &World, expected: &[(i64, i64)]) {
     let pots = world.store.pots(None, 100).await.unwrap();
     let shown = pots.iter().map(|pot| (pot.reserved, pot.spent));
@@ -123,7 +123,7 @@ async fn a_total_that_is_spent_is_forbidden() {
     assert_eq!(buy(&json!(10)).await["ok"], true);
 }
 
-/// What no window has room for is forbidden too: it would be refused tomorrow as well.
+/// An amount that exceeds a whole window is forbidden too: it would be refused tomorrow as well.
 #[tokio::test]
 async fn more_than_a_whole_window_is_forbidden() {
     let world = world([Probe::write("shop.buy")], daily("10"));
@@ -205,7 +205,7 @@ async fn what_cannot_be_counted_is_refused() {
     assert_eq!(reply["ok"], true);
 }
 
-/// Whose money it is.
+/// Each scope has its own pots.
 #[tokio::test]
 async fn each_scope_has_its_own_pots() {
     for (scope, pots) in [
@@ -265,7 +265,7 @@ async fn a_dry_run_only_looks() {
     check_pots(&world, &[]).await;
 }
 
-/// A failure gives back what was set aside; where nobody knows, it stays.
+/// A failure gives the reservation back; if the outcome is not known, the money is not given back.
 #[tokio::test]
 async fn the_outcome_decides_what_becomes_of_the_money() {
     for (code, has_key, expected) in [
@@ -291,7 +291,7 @@ async fn the_outcome_decides_what_becomes_of_the_money() {
     }
 }
 
-/// What the answer says was spent counts, be it less or more than what was asked for.
+/// The spent amount in the answer counts, even if it is less or more than what was asked for.
 #[tokio::test]
 async fn the_real_amount_is_settled() {
     let probe = Probe::external("shop.buy")
@@ -351,8 +351,8 @@ async fn a_refund_is_credited_once() {
     }
 }
 
-/// A tool that only reads holds no key, so it can refund nothing. Whoever calls it is told that, and not to
-/// send a key.
+/// A tool that only reads holds no key, so it can refund nothing. The caller gets this reason, and not the hint to send
+/// a key.
 #[tokio::test]
 async fn a_tool_that_only_reads_refunds_nothing() {
     let mut budget = every(BudgetScope::User, "100");
@@ -370,7 +370,7 @@ async fn a_tool_that_only_reads_refunds_nothing() {
     }
 }
 
-/// The tool finds out what became of a lost call: what was set aside is spent or free, with the claim.
+/// The tool looks up a lost call: its reservation is spent or given back, with the claim.
 #[tokio::test]
 async fn a_reconciled_call_takes_its_money_with_it() {
     for happened in [true, false] {
@@ -411,7 +411,7 @@ async fn a_reconciled_call_takes_its_money_with_it() {
     }
 }
 
-/// The answer of the store is lost, before or after it has done something: what is spent is what was done.
+/// The store's answer is lost, before or after the store has acted: the spent amount is that of the effects.
 #[tokio::test]
 async fn a_lost_answer_of_the_store_spends_once() {
     for (op, when) in [
@@ -452,7 +452,7 @@ async fn a_lost_answer_of_the_store_spends_once() {
     }
 }
 
-/// The limit may change at any time; what was spent stays spent.
+/// The limit may change at any time; spent amounts stay spent.
 #[tokio::test]
 async fn another_limit_keeps_what_was_spent() {
     let budgets = Arc::new(Budgets::new(vec![every(BudgetScope::User, "10")]).unwrap());

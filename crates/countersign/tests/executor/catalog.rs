@@ -1,4 +1,4 @@
-//! Which tools there are, while they change (B1, B11, B14), and old handlers among them (B8, B13).
+//! The catalog of tools while it changes (B1, B11, B14), and old handlers in it (B8, B13).
 
 use std::sync::Arc;
 
@@ -175,6 +175,28 @@ fn tools_come_and_go() {
     assert_eq!(catalog.revision(), 6, "what failed changed nothing");
 }
 
+/// B14: a whole set replaces another at once; if one tool of it is refused, nothing changes.
+#[test]
+fn all_tools_change_at_once() {
+    let stays: Arc<dyn DynTool> = Arc::new(Probe::read("a.stays"));
+    let catalog = Catalog::builder()
+        .dyn_tool(stays.clone())
+        .dyn_tool(Arc::new(Probe::read("a.goes")))
+        .build()
+        .unwrap();
+    let entry = catalog.get("a.stays").unwrap();
+    let comes: Arc<dyn DynTool> = Arc::new(Probe::read("a.comes"));
+    catalog.renew([comes.clone(), stays.clone()]).unwrap();
+    assert_eq!(
+        (catalog.revision(), names(&catalog)),
+        (2, vec!["a.comes".into(), "a.stays".into()])
+    );
+    assert!(Arc::ptr_eq(&entry, &catalog.get("a_stays").unwrap()));
+    let twice = catalog.renew([comes.clone(), comes, stays]);
+    assert!(matches!(twice, Err(Error::Duplicate { .. })), "{twice:?}");
+    assert_eq!(catalog.revision(), 2, "what failed changed nothing");
+}
+
 /// B14: calls go on while a tool is taken out and put back; each either finds it or does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_and_changes_do_not_disturb_each_other() {
@@ -200,7 +222,7 @@ async fn calls_and_changes_do_not_disturb_each_other() {
     assert_eq!(world.executor.catalog().revision(), 601);
 }
 
-/// An old handler: it echoes what it was given.
+/// An old handler: it echoes its arguments.
 struct Old;
 
 impl Handler for Old {

@@ -1,4 +1,4 @@
-//! Many callers of one key, lost answers, and what a repeat gets (A5, A17 to A19).
+//! Many callers of one key, lost answers, and the replies to repeats (A5, A17 to A19).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -101,7 +101,7 @@ async fn one_key_of_two_users_is_two_keys() {
     assert_eq!(world.store.records().len(), 2);
 }
 
-/// A key that is used for other arguments names where they differ, and never what they are.
+/// A key that is used for other arguments: the error names the paths that differ, and never the values.
 #[tokio::test]
 async fn a_reused_key_names_the_places_that_differ() {
     let world = World::new(Probe::write("cart.create"));
@@ -162,8 +162,8 @@ fn nth(wanted: (Op, When), n: u32) -> impl Fn(Op, When) -> bool + Send + Sync + 
     move |op, when| (op, when) == wanted && seen.fetch_add(1, Ordering::SeqCst) + 1 == n
 }
 
-/// A5: the answer of the commit is lost. With a key the same call gets the one effect's answer; without
-/// one nobody may send it again blindly.
+/// A5: the answer of the commit is lost. With a key, the same call gets the answer of the one effect; without one, the
+/// call must not be sent again blindly.
 #[tokio::test]
 async fn a_lost_answer_of_the_commit_is_found_again() {
     for (when, replayed) in [(When::After, json!(true)), (When::Before, Value::Null)] {
@@ -189,8 +189,8 @@ async fn a_lost_answer_of_the_commit_is_found_again() {
     assert!(!lost.to_string().contains("/secret"), "{lost:#}");
 }
 
-/// The record of a call that has changed something elsewhere cannot be kept: without a key it must not be
-/// sent again; a read may. Where the intent cannot be kept, nothing was changed.
+/// The record of a call with an external effect cannot be stored: without a key the call must not be sent again; a read
+/// may. If the intent cannot be stored, nothing was changed.
 #[tokio::test]
 async fn a_call_without_a_key_is_not_repeated_blindly() {
     for (probe, failing, retryable, runs) in [

@@ -43,7 +43,7 @@ fn read() -> ToolCall {
     call("sample.read", &json!({}), &json!({}))
 }
 
-/// What a log says: the code and the act of each record.
+/// The kind, the code and the act of each record of a log.
 async fn said(world: &World) -> Value {
     let log = world.log().await;
     let said = log
@@ -85,7 +85,7 @@ async fn a_flood_of_rate_limited_calls_is_two_records() {
     );
 }
 
-/// The whole record: it names nobody but by digests, and has no payload.
+/// The whole record: it names people by digests only, and has no payload.
 #[tokio::test]
 async fn a_record_of_counts_names_its_caller_as_every_record_does() {
     let world = limited();
@@ -144,7 +144,7 @@ async fn each_interval_has_its_own_records() {
     assert_eq!(said[2][2]["last_at"], "2026-11-15T12:00:59Z");
 }
 
-/// Somebody else, another tool, another reason, a dry run: each has a first record.
+/// Another caller, another tool, another reason, a dry run: each has a first record.
 #[tokio::test]
 async fn what_differs_is_not_counted_together() {
     let world = World::logging_with(
@@ -177,7 +177,7 @@ async fn what_differs_is_not_counted_together() {
     assert_eq!(world.log().await.len(), 1 + 6 * 2);
 }
 
-/// U9: what the policy refuses is counted like what a limit refuses, and a model that repeats itself as well.
+/// U9: refusals of the policy are counted like those of a limit, and so are those of the breaker.
 #[tokio::test]
 async fn refusals_of_the_policy_and_of_the_breaker_are_counted() {
     let forbidding = World::logging_with([Probe::read("sample.read")], |builder| {
@@ -203,8 +203,8 @@ async fn refusals_of_the_policy_and_of_the_breaker_are_counted() {
     }
 }
 
-/// What comes after the limits comes no more often than they allow, so each has its record: an auditor finds by its id
-/// what was sent.
+/// Refusals after the limits come no more often than the limits allow, so each has its record: an auditor finds by its
+/// id what was sent.
 #[tokio::test]
 async fn what_the_limits_let_through_has_a_record_each() {
     let probe = Probe::write("sample.write").confirmed();
@@ -255,7 +255,7 @@ async fn counts_outlast_a_store_that_is_full() {
     assert_eq!(said[1][2].get("first"), None);
 }
 
-/// U9: callers that nobody has seen before do not fill the memory: the oldest counts are written.
+/// U9: new callers do not fill the memory: the oldest counts are written.
 #[tokio::test]
 async fn no_more_kinds_are_counted_than_there_is_room_for() {
     let world = World::logging_with([Probe::read("sample.read")], |builder| {
@@ -282,7 +282,7 @@ async fn no_more_kinds_are_counted_than_there_is_room_for() {
     assert_eq!(world.log().await.len(), 2 * 4_097);
 }
 
-/// A user who was erased gets no new key by what was counted before.
+/// A user who was erased gets no new key because of earlier counts.
 #[tokio::test]
 async fn counts_of_an_erased_user_name_nobody() {
     let world = limited();

@@ -51,7 +51,7 @@ async fn what_changes_something_is_not_run_unless_it_can_simulate() {
     }
 }
 
-/// A4: a dry run takes no key, needs none, and asks nobody.
+/// A4: a dry run takes no key, needs none, and asks no person.
 #[tokio::test]
 async fn a_dry_run_takes_no_key_and_asks_nobody() {
     let probe = Probe::write("pay.send")
@@ -97,7 +97,7 @@ async fn a_dry_run_says_that_it_would_be_a_replay() {
     );
 }
 
-/// A13: a read that needs a confirmation would show what it protects, so a dry run is no way around.
+/// A13: a dry run of a read that needs a confirmation does not run it: it would show the data to be protected.
 #[tokio::test]
 async fn a_dry_run_of_a_confirmed_read_needs_the_confirmation() {
     let probe = Probe::read("secrets.open").confirmed();

@@ -1,4 +1,4 @@
-//! What the log keeps of each call (A9, A15, A21, A22).
+//! The log's evidence of each call (A9, A15, A21, A22).
 
 use countersign::clock::ManualClock;
 use countersign::contract::evidence::Payload;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::world::{Probe, World, call_as};
 
-/// Opens the payload of a record, as somebody with the master key can.
+/// Opens the payload of a record with the master key.
 pub(crate) async fn open(world: &World, stored: &StoredRecord) -> (Payload, Value) {
     let clock = Arc::new(ManualClock::starting_at(stored.row.at));
     let master = Arc::new(MasterKey::from_bytes(&[7; 32]));
@@ -91,8 +91,7 @@ async fn every_call_leaves_one_record() {
     }
 }
 
-/// A payment with something personal in every place where there can be; its reply, and the version of the
-/// rules that it rests on.
+/// A payment with personal data in every possible place; its reply, and the version of the rules that it rests on.
 async fn paid() -> (World, Value, String) {
     let probe = Probe::write("pay.send")
         .with(|behaviour| {
@@ -174,8 +173,7 @@ async fn a_record_says_what_ran_on_what() {
     assert_eq!(reply["evidence"]["sources"][1]["hash"], version);
 }
 
-/// A22: what was really sent and answered is sealed beside the record, with the salts that open its
-/// commitments.
+/// A22: the sent and answered content is sealed beside the record, with the salts that open its commitments.
 #[tokio::test]
 async fn a_payload_opens_what_the_record_commits_to() {
     let (world, reply, _) = paid().await;

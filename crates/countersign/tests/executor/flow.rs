@@ -42,7 +42,7 @@ async fn a_models_call_becomes_a_history_entry() {
     assert_eq!(kept, entry);
 }
 
-/// B16: what the model has to do about an error is in what it reads.
+/// B16: the next step after an error is in the text for the model.
 #[tokio::test]
 async fn an_error_tells_the_model_what_to_do() {
     let entry = run("memory.search", r#"{"query": "!"}"#).await;
@@ -67,7 +67,7 @@ async fn diagnostics_report_the_call() {
     assert!(data["traceparent"].as_str().unwrap().starts_with("00-"));
 }
 
-/// The executor is a service that never fails, for those who put layers around it.
+/// The executor is a service that never fails, for callers that put layers around it.
 #[tokio::test]
 async fn the_executor_is_a_service() {
     let mut service = executor();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Probe, World, check_error};
 
-/// A handler that answers what it is made of.
+/// A handler with a fixed answer.
 struct Old(fn() -> Result<HandlerResult, HandlerError>);
 
 impl Handler for Old {
@@ -101,7 +101,7 @@ async fn a_handler_of_a_tool_says_everything_that_the_tool_said() {
     }
 }
 
-/// B13: a failure keeps its code, and what was said before it; as a result it has a status and metadata.
+/// B13: a failure keeps its code, and the warnings before it; as a result it has a status and metadata.
 #[tokio::test]
 async fn a_failure_of_a_tool_is_a_failure_of_its_handler() {
     let handler = handler_of(talkative(None));
@@ -140,7 +140,7 @@ async fn a_catalog_yields_its_handlers() {
     );
 }
 
-/// What an executor answers for a handler.
+/// The executor's reply for a handler.
 async fn reply_of(answer: fn() -> Result<HandlerResult, HandlerError>) -> Value {
     let catalog = Catalog::builder()
         .handler("old.answer", Old(answer))
@@ -149,7 +149,7 @@ async fn reply_of(answer: fn() -> Result<HandlerResult, HandlerError>) -> Value 
     world.send("old.answer", &json!({}), &json!({})).await
 }
 
-/// B13: what an old handler says beside its output reaches the caller of the executor.
+/// B13: the metadata and warnings of an old handler reach the caller of the executor.
 #[tokio::test]
 async fn an_executor_says_everything_that_a_handler_said() {
     let reply = reply_of(|| {
@@ -203,7 +203,7 @@ async fn a_failed_status_is_an_error() {
     );
 }
 
-/// B13: there and back again, a reply is what it was.
+/// B13: there and back again, a reply is the same.
 #[tokio::test]
 async fn both_ways_keep_a_reply() {
     let direct = World::new(talkative(Some(60)));

@@ -1,4 +1,4 @@
-//! What a careless caller and a broken tool try; the executor answers all of it with an envelope.
+//! Attempts of a careless caller and a broken tool; the executor answers all of them with an envelope.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call, check_error, check_ok};
 
-/// A member of the envelope that cannot be what it says is refused with its name (A1).
+/// A malformed member of the envelope is refused with its name (A1).
 #[tokio::test]
 async fn a_malformed_envelope_is_refused_by_its_field() {
     let probe = Probe::write("sample.write");
@@ -64,7 +64,7 @@ async fn a_malformed_envelope_is_refused_by_its_field() {
     }
 }
 
-/// A3: a credential that names nobody is no credential; state is kept by user.
+/// A3: a credential without a valid user id is refused; state is kept by user.
 #[tokio::test]
 async fn a_principal_without_a_name_is_unauthorized() {
     let world = World::new(Probe::read("sample.read"));
@@ -201,7 +201,7 @@ async fn the_shortest_and_the_longest_deadline() {
     check_ok(&world.execute(patient).await, "req_2", &json!({"run": 1}));
 }
 
-/// An answer has bounds like everything else: one that nobody could read back is the tool's failure.
+/// An answer has a maximum size: one that could not be read back is the tool's failure.
 #[tokio::test]
 async fn an_answer_beyond_the_bounds_is_the_tools_failure() {
     let deep = || (0..1_000).fold(json!(1), |inner, _| json!([inner]));
@@ -222,7 +222,7 @@ async fn an_answer_beyond_the_bounds_is_the_tools_failure() {
     }
 }
 
-/// A9: what cannot be proved is refused with what to do, and only where proof is asked for.
+/// A9: an answer without a canonical form is refused with a hint, and only if evidence is required.
 #[tokio::test]
 async fn large_integers_are_refused_where_evidence_is_required() {
     for number in [u64::MAX, (1 << 53) + 1] {
@@ -242,8 +242,8 @@ async fn large_integers_are_refused_where_evidence_is_required() {
     }
 }
 
-/// A21: whatever is wrong with a text, no value of a sensitive parameter stands in the reply or in
-/// the record; a repaired one neither.
+/// A21: whatever is wrong with a text, no value of a sensitive parameter is in the reply or in the record; a repaired
+/// one neither.
 #[tokio::test]
 async fn no_issue_quotes_a_sensitive_value() {
     let text = |name: &str| Parameter::new(name, ValueKind::String, "");
@@ -345,8 +345,7 @@ impl Tool for CheckPin {
     }
 }
 
-/// A21: what a type says about a value that it does not take stays inside where a parameter is
-/// sensitive.
+/// A21: the message of a type about a value that it refuses is not shown if a parameter is sensitive.
 #[tokio::test]
 async fn a_type_that_quotes_a_secret_is_not_quoted() {
     let catalog = Catalog::builder().tool(CheckPin).build().unwrap();

@@ -1,5 +1,5 @@
-//! A13: a person decides about what they see. The tool's own words and the simulated answer, an answer that is bound to what was rendered, two
-//! approvers, a pause after a no, and a record of every answer that does not count.
+//! A13: a person decides about what they see. The tool's own words and the simulated answer, an answer that is bound to
+//! its rendering, two approvers, a cool-down after a denial, and a record of every answer that does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn desk(id: &str) -> Principal {
     by_kind(ActorType::System, id, id).scope(SCOPE_ANSWER)
 }
 
-/// A transfer that says what it would do, and can simulate it.
+/// A transfer that describes itself in words, and can be simulated.
 fn transfer() -> Probe {
     Probe::write("pay.send")
         .confirmed()
@@ -61,7 +61,7 @@ async fn ask(world: &World, to: &str) -> Value {
     world.execute(call).await
 }
 
-/// U2: the approver reads the tool's words in their own language and what the call would answer; the agent reads neither.
+/// U2: the approver reads the tool's words in their own language and the simulated answer; the agent reads neither.
 #[tokio::test]
 async fn a_tool_says_what_it_would_do() {
     let world = World::new(transfer());
@@ -96,7 +96,7 @@ async fn a_tool_says_what_it_would_do() {
     assert_eq!(world.asked().await.len(), 1);
 }
 
-/// U2: an answer that names what was rendered counts for that rendering only, in either language, and its record holds both.
+/// U2: an answer that names a rendering counts for that rendering only, in either language, and its record holds both.
 #[tokio::test]
 async fn an_answer_is_bound_to_what_was_shown() {
     for language in Language::ALL {
@@ -135,7 +135,7 @@ async fn an_answer_is_bound_to_what_was_shown() {
     }
 }
 
-/// A policy with two approvers, or with another pause after a no.
+/// A policy with two approvers, or with another cool-down.
 struct Strict {
     four_eyes: bool,
     cool_down: Option<Duration>,
@@ -170,7 +170,7 @@ fn four_eyes() -> World {
     })
 }
 
-/// Two different approvers, in either order; one person is never both, whatever credential they bring, and a no ends it.
+/// Two different approvers, in either order; one person is never both, with any credential, and a denial ends it.
 #[tokio::test]
 async fn two_approvers_are_two_people() {
     let user = Principal::user("u_1");
@@ -235,7 +235,7 @@ async fn two_approvers_are_two_people() {
     check_error(&ask(&world, "ann").await, "FORBIDDEN", &json!({}));
 }
 
-/// Who makes the call is none of its two approvers, whatever scopes they hold; the user who is asked may be one.
+/// The caller cannot be one of the two approvers, whatever scopes they hold; the user who is asked may be one.
 #[tokio::test]
 async fn who_asks_is_none_of_the_two() {
     let world = four_eyes();
@@ -250,7 +250,8 @@ async fn who_asks_is_none_of_the_two() {
     }
 }
 
-/// U13: after a no nothing new is asked about the tool in the session, whatever the arguments are and whichever process is asked; then it is.
+/// U13: after a denial, the denied principal can ask nothing new about the tool in any session, and no other principal
+/// can in the same session, with any arguments and in any process; after the cool-down they can.
 #[tokio::test]
 async fn a_no_holds_new_questions_back() {
     let probes = || [Probe::write("pay.send"), Probe::write("pay.other")].map(Probe::confirmed);
@@ -273,19 +274,27 @@ async fn a_no_holds_new_questions_back() {
         "hint": "tell the user that the call was declined and go on without it; changed arguments do not help",
     });
     for world in [&world, &other] {
-        for (who, to) in [("a_7", "bob"), ("a_8", "bob"), ("a_7", "ann ")] {
-            let reply = send(world, who, "pay.send", to, chat()).await;
+        for (who, to, session) in [
+            ("a_7", "bob", chat()),
+            ("a_8", "bob", chat()),
+            ("a_7", "ann ", chat()),
+            // A name that the caller makes up is no way round it.
+            ("a_7", "bob", json!("s_2")),
+            ("a_7", "bob", json!("s_3")),
+            ("a_7", "bob", Value::Null),
+        ] {
+            let reply = send(world, who, "pay.send", to, session).await;
             check_error(&reply, "FORBIDDEN", &told);
         }
     }
     assert_eq!(world.asked().await.len(), 1);
-    // Another tool and another conversation are none of it; a dry run says what the call would be told.
-    for (tool, session) in [
-        ("pay.other", chat()),
-        ("pay.send", json!("s_2")),
-        ("pay.send", Value::Null),
+    // Another tool is none of it, nor is somebody else in another conversation; a dry run says what the call would be told.
+    for (who, tool, session) in [
+        ("a_7", "pay.other", chat()),
+        ("a_8", "pay.send", json!("s_2")),
+        ("a_8", "pay.send", Value::Null),
     ] {
-        let reply = send(&world, "a_7", tool, "bob", session).await;
+        let reply = send(&world, who, tool, "bob", session).await;
         check_error(&reply, NEEDS, &json!({}));
     }
     let dry = json!({"session_id": "s_1", "dry_run": true});
@@ -316,8 +325,8 @@ async fn a_policy_sets_the_pause() {
     }
 }
 
-/// Every answer that does not count leaves one record for an actor, an approval and a reason, however often it is tried; what is no answer at all
-/// leaves none.
+/// Every answer that does not count leaves one record for an actor, an approval and a reason, however often it is
+/// tried; a request that is not an answer leaves none.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one table of attempts")]
 async fn answers_that_do_not_count_have_a_record() {
@@ -413,7 +422,7 @@ async fn answers_that_do_not_count_have_a_record() {
     assert_eq!(world.approvals().list(&user, &all).await.unwrap().len(), 0);
 }
 
-/// Nobody can fill the log: one approval has so many records of attempts and no more.
+/// No caller can fill the log: the number of recorded attempts at one approval is bounded.
 #[tokio::test]
 async fn attempts_are_bounded() {
     let world = World::logging([Probe::write("pay.send").confirmed()]);

@@ -59,7 +59,7 @@ async fn a_stale_repeat_says_so() {
     assert_eq!(reply["warnings"][0]["code"], "STALE_REPLAY");
 }
 
-/// The order of members is no difference; a value is.
+/// Another order of members is not a difference; another value is.
 #[tokio::test]
 async fn a_key_used_for_other_arguments_conflicts() {
     let probe = Probe::write("cart.create");
@@ -177,7 +177,7 @@ async fn keys_are_kept_apart_by_user_and_tool() {
     );
 }
 
-/// A null key is no key: the call runs as often as it is sent. A read is always fresh.
+/// A null key counts as no key: the call runs as often as it is sent. A read is always fresh.
 #[tokio::test]
 async fn without_a_key_and_for_a_read_every_call_runs() {
     let world = World::of(
@@ -342,8 +342,8 @@ async fn corrected_calls_use_up_the_attempts() {
     }
 }
 
-/// A17: where the first call had its effect, may have had it or failed for good, other arguments are refused, and
-/// the hint names the way out.
+/// A17: if the first call had its effect, may have had it or failed for good, other arguments are refused, and the hint
+/// names the way out.
 #[tokio::test]
 async fn a_key_that_is_not_released_keeps_its_arguments() {
     let lost = |name: &str, recovery| {
@@ -383,8 +383,8 @@ async fn a_key_that_is_not_released_keeps_its_arguments() {
     }
 }
 
-/// A lost answer of a call that may be repeated lets the very same call run again, as long as the service below
-/// remembers its key; after that nobody knows.
+/// If the answer of a call that may be repeated is lost, the very same call may run again, as long as the upstream
+/// remembers its key; after that its outcome is not known.
 #[tokio::test]
 async fn a_lost_answer_is_repeated_within_the_window_only() {
     let recovery = Recovery::DownstreamKey {
@@ -488,8 +488,8 @@ async fn a_key_that_is_no_longer_kept_is_refused() {
     runs.check(1);
 }
 
-/// An owner that disappeared does not hold its key for ever: what was to be committed with the key is
-/// gone at once, an effect elsewhere is in doubt when the lease is over.
+/// A lost owner does not hold its key for ever: a write is gone at once, because it was to be committed with the key;
+/// an external effect is in doubt when the lease is over.
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_claim_ends_with_its_lease() {
     let stuck = |probe: Probe| {

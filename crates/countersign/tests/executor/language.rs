@@ -26,7 +26,7 @@ fn chinese(more: &Value) -> Value {
     envelope
 }
 
-/// What people read of a reply: the error, then the warnings.
+/// The texts of a reply for people: the error, then the warnings.
 fn said(reply: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let error = &reply["error"];
@@ -54,7 +54,7 @@ fn said(reply: &Value) -> String {
     lines.join("\n")
 }
 
-/// What a caller reads whose envelope has locale `zh-CN`.
+/// The texts for a caller whose envelope has locale `zh-CN`.
 async fn told(world: &World, tool: &str, arguments: Value, envelope: Value) -> String {
     said(&world.send(tool, &arguments, &chinese(&envelope)).await)
 }
@@ -64,7 +64,7 @@ fn limited(name: &str) -> Probe {
     Probe::write(name).input(Input::parameters([limit]))
 }
 
-/// B9: what the binder refuses, or has changed, and what is missing beside the arguments.
+/// B9: the issues for which the binder refuses, its changes, and missing members beside the arguments.
 #[tokio::test]
 async fn arguments() {
     let world = World::new(limited("notes.add").key(KeyRule::Required));
@@ -126,7 +126,7 @@ async fn refusals() {
     ");
 }
 
-/// A13: the caller is told to let the user confirm; who answers is told why an answer does not count.
+/// A13: the caller gets the hint to let the user confirm; the approver gets the reason why an answer does not count.
 #[tokio::test]
 async fn confirmation() {
     let world = World::new(Probe::write("pay.send").confirmed());
@@ -155,7 +155,7 @@ async fn confirmation() {
     "#);
 }
 
-/// A17, A18: a conflict is told in the caller's language; a stored answer keeps the language that it was given in.
+/// A17, A18: a conflict is in the caller's language; a stored answer keeps its first language.
 #[tokio::test]
 async fn keys() {
     let world = World::new(
@@ -188,7 +188,7 @@ async fn keys() {
     ");
 }
 
-/// What a tool says in both languages is told in the caller's; what it says in one is told as it is.
+/// A tool's text in both languages is shown in the caller's; a text in one language is shown as it is.
 #[tokio::test(start_paused = true)]
 async fn tools() {
     let probe = Probe::read("shop.ask").body(|_, arguments| {
@@ -217,8 +217,8 @@ async fn tools() {
     ");
 }
 
-/// A14, A15: what the log keeps of a call is the same in every language: codes, and no sentence. The sealed
-/// payload has the reply as it was given, so its commitment is another one.
+/// A14, A15: the log of a call is the same in every language: codes, and no sentence. The sealed payload has the reply
+/// as it was given, so its commitment differs.
 #[tokio::test]
 async fn records_have_no_language() {
     let leaf = async |locale: &str| {

@@ -70,7 +70,7 @@ fn tool_limit(rate: Rate) -> LimitRules {
     }
 }
 
-/// What is shared is counted over all processes; what is not, by each.
+/// Shared limits are counted over all processes; others by each process.
 #[tokio::test]
 async fn replicas_share_the_count_where_they_are_told_to() {
     let rate = Rate::new(3, Duration::from_mins(1));
@@ -136,8 +136,8 @@ async fn two_shared_limits_of_the_same_tools_are_both_kept() {
     assert_eq!([send().await, send().await], [true, false]);
 }
 
-/// A store that cannot count lets nobody in, whether or not it has counted; what was used up here is put
-/// back.
+/// If the store cannot count, no call is admitted, whether or not the store has counted it; the allowance in this
+/// process is given back.
 #[tokio::test]
 async fn a_store_that_cannot_count_lets_nobody_in() {
     for when in [When::Before, When::After] {
@@ -204,7 +204,7 @@ async fn an_agent_is_limited_whomever_it_works_for() {
     );
 }
 
-/// Attack: whoever may act for others names another agent with each call. The one who was proved is counted.
+/// Attack: a backend that may act for others names another agent with each call. The proved actor is counted.
 #[tokio::test]
 async fn an_agent_that_names_others_is_limited_all_the_same() {
     let rate = Rate::new(1, Duration::from_mins(1));
@@ -244,7 +244,7 @@ fn breaker(except: &[&str], is_shared: bool) -> Arc<Breaker> {
     }))
 }
 
-/// The model is told that it repeats itself, whether or not the call worked.
+/// The model gets the message that it repeats itself, whether or not the call worked.
 #[tokio::test]
 async fn the_very_same_call_is_stopped_after_so_many_times() {
     for (works, is_shared) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -291,7 +291,7 @@ async fn the_very_same_call_is_stopped_after_so_many_times() {
     }
 }
 
-/// A retry under the same key is what a caller was told to do; it is answered, not counted.
+/// A retry under the same key is what the caller should do; it is answered, not counted.
 #[tokio::test]
 async fn a_retry_under_its_key_is_no_repetition() {
     let probe = Probe::write("pay.send");
@@ -311,7 +311,7 @@ async fn a_retry_under_its_key_is_no_repetition() {
     runs.check(2);
 }
 
-/// Without a session, user and actor are what a loop is told by.
+/// Without a session, a loop is recognized by user and actor.
 #[tokio::test]
 async fn without_a_session_each_actor_is_counted_alone() {
     for is_shared in [false, true] {

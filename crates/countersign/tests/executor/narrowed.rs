@@ -1,4 +1,4 @@
-//! A13: an approver may make a call smaller where its tool declares it, and never larger.
+//! A13: an approver may make a call smaller if its tool declares it, and never larger.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn narrow(changes: &[(&str, Value)]) -> Response {
     }
 }
 
-/// The call as it was sent runs with what the approver has left of it, says so, and is found again under its key.
+/// The call runs with the narrowed arguments, the reply says so, and it is found again under its key.
 #[tokio::test]
 async fn a_call_runs_with_what_was_left_of_it() {
     let probe = declare(Probe::write("pay.send"));
@@ -93,7 +93,32 @@ async fn a_call_runs_with_what_was_left_of_it() {
     }
 }
 
-/// What would widen, what nobody declares, what the declaration refuses, and a no.
+/// A4, A13: a dry run of a narrowed call simulates the narrowed call, and uses nothing up.
+#[tokio::test]
+async fn a_dry_run_simulates_what_was_left() {
+    let probe = declare(Probe::write("pay.send").simulating());
+    let world = World::logging([probe]);
+    let dry = json!({"dry_run": true});
+    let all = world.send("pay.send", &arguments(), &dry).await;
+    assert_eq!(all["data"], arguments(), "{all}");
+    let sent = world.send("pay.send", &arguments(), &key("k1")).await;
+    check_error(&sent, NEEDS, &json!({"approval_id": "ap_1"}));
+    let user = Principal::user("u_1");
+    let yes = narrow(&[("/amount", json!(100)), ("/to", json!(["bob"]))]);
+    world.approvals().decide("ap_1", &user, &yes).await.unwrap();
+    let ran = json!({"amount": 100, "to": ["bob"], "pin": "0451"});
+    for _ in 0..2 {
+        let dry_reply = world.send("pay.send", &arguments(), &dry).await;
+        assert_eq!(dry_reply["data"], ran, "{dry_reply}");
+        let codes = dry_reply["warnings"].as_array().unwrap().iter();
+        let codes: Vec<_> = codes.map(|warning| warning["code"].clone()).collect();
+        assert_eq!(codes, ["NARROWED", "NEEDS_USER_CONFIRMATION"]);
+    }
+    let reply = world.send("pay.send", &arguments(), &key("k1")).await;
+    assert_eq!(reply["data"], ran, "{reply}");
+}
+
+/// Refused: values that widen, undeclared parameters, values that the declaration refuses, and narrowing with a denial.
 #[tokio::test]
 async fn nothing_else_can_be_changed() {
     let world = World::new(declare(Probe::write("pay.send")));
@@ -161,7 +186,7 @@ async fn nothing_else_can_be_changed() {
     assert_eq!(reply["warnings"], json!([]));
 }
 
-/// What has failed without an effect is tried again with the same key, and again with less.
+/// A call that failed without an effect is retried with the same key, and is narrowed again.
 #[tokio::test]
 async fn a_retry_is_as_narrow_as_the_first_try() {
     let probe = declare(Probe::external("pay.send")).body(|ctx, arguments| {
@@ -206,7 +231,8 @@ impl Authorizer for FourEyes {
     }
 }
 
-/// The second approver sees what the first has left, answers to that, and can only go on in the same way.
+/// The second approver sees the arguments that the first has narrowed, answers to those, and can only narrow them
+/// further.
 #[tokio::test]
 async fn the_second_approver_sees_what_the_first_has_left() {
     let world = World::of([declare(Probe::write("pay.send"))], |builder| {
@@ -246,7 +272,7 @@ async fn the_second_approver_sees_what_the_first_has_left() {
     assert_eq!(reply["data"], ran, "{reply}");
 }
 
-/// What cannot be kept is refused when the tool is registered.
+/// An invalid declaration of narrowings is refused when the tool is registered.
 #[test]
 fn a_declaration_is_checked() {
     let narrowing = |pointers: &[&str]| {

@@ -1,4 +1,4 @@
-//! What an observer is told: every call once, as its caller was told.
+//! Notifications of an observer: every call once, with the code that its caller got.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn probes() -> [Probe; 5] {
     ]
 }
 
-/// With a log, a store that fails where the plan says so, and an observer.
+/// With a log, a store that fails as the plan says, and an observer.
 fn watched(watch: &Arc<Watch>, plan: impl Fn(Op, When) -> bool + Send + Sync + 'static) -> World {
     World::made(probes(), MemoryStore::keeping_log, |builder, store| {
         let plan = move |op, when| -> BoxFuture<'static, bool> {
@@ -63,8 +63,7 @@ fn watched(watch: &Arc<Watch>, plan: impl Fn(Op, When) -> bool + Send + Sync + '
     })
 }
 
-/// Whatever becomes of a call, the observer is told of it once, with the code that the caller got: by every
-/// way out of the executor.
+/// The observer is notified once of every call, with the code that the caller got: by every way out of the executor.
 #[tokio::test]
 async fn every_call_is_told_once_with_the_code_that_its_caller_got() {
     let watch = Arc::new(Watch::default());
@@ -132,7 +131,7 @@ async fn every_call_is_told_once_with_the_code_that_its_caller_got() {
     }
 }
 
-/// A reply that became a failure because its record could not be kept is told as one.
+/// A reply that became a failure because its record could not be stored is observed as a failure.
 #[tokio::test]
 async fn a_store_that_fails_is_told_as_the_caller_is_told() {
     for (failing, tool) in [
@@ -152,7 +151,7 @@ async fn a_store_that_fails_is_told_as_the_caller_is_told() {
     }
 }
 
-/// What the commit takes is settling, which the record that it commits cannot tell.
+/// The duration of settling includes the commit, which the committed record itself cannot contain.
 #[tokio::test]
 async fn settling_includes_the_commit() {
     let watch = Arc::new(Watch::default());
@@ -172,8 +171,8 @@ async fn settling_includes_the_commit() {
     assert_eq!(told.ended().to_string(), "2026-11-15T12:00:00.005Z");
 }
 
-/// A6: a new trace is recorded where the observer says so, a caller's where the caller does; and the way by
-/// which a call came is told.
+/// A6: a new trace is recorded if the observer decides so, a caller's if the caller does; and the observer gets the
+/// surface.
 #[tokio::test]
 async fn the_caller_decides_about_its_trace_and_the_observer_about_new_ones() {
     for samples in [false, true] {

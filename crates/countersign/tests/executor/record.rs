@@ -1,4 +1,4 @@
-//! What stays behind of a call.
+//! The record that a call leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn a_call_leaves_one_record() {
     assert_eq!(world.store.records_of(&request_id).len(), 1);
 }
 
-/// B7, B19: what the binder changed is in the reply, in the tool's context and, counted, in the record.
+/// B7, B19: the binder's changes are in the reply, in the tool's context and, counted, in the record.
 #[tokio::test]
 async fn repairs_are_told_and_counted() {
     let limit = Parameter::new("limit", ValueKind::Integer, "").default_value(3);
@@ -120,7 +120,7 @@ async fn phases_are_told_apart() {
     );
 }
 
-/// A21: what the declaration calls sensitive is in no record; its digest is.
+/// A21: values that the declaration marks as sensitive are in no record; their digest is.
 #[tokio::test]
 async fn sensitive_arguments_are_redacted() {
     let street = Parameter::new("street", ValueKind::String, "").sensitivity(Sensitivity::Personal);
@@ -159,7 +159,7 @@ fn broken() -> Arc<FaultyStore> {
     Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), plan))
 }
 
-/// An answer without its record is no answer, and a write without its claim does not run.
+/// A call without its record is not answered, and a write without its claim does not run.
 #[tokio::test]
 async fn nothing_is_answered_that_is_not_recorded() {
     let probe = Probe::write("sample.write");

@@ -1,4 +1,4 @@
-//! An effect elsewhere whose owner was lost: what each tool has declared is what is done.
+//! A lost owner of an external effect: the tool's declared recovery is applied.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -119,7 +119,7 @@ async fn a_downstream_key_is_the_same_for_every_attempt() {
     check_error(&reply, "TIMEOUT", &json!({"retryable": false}));
 }
 
-/// What the tool finds out decides; "not there" counts only when no request can be on its way any more.
+/// The tool's look-up decides; "not found" counts only when no request can be on its way any more.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_can_look_is_asked() {
     type Found = fn() -> Result<Reconciled<countersign::Reply>, ToolError>;
@@ -181,7 +181,7 @@ async fn a_tool_that_can_look_is_asked() {
     }
 }
 
-/// An owner that was only thought lost learns what counts, and what it did stays in the log.
+/// An owner that was wrongly taken for lost gets the result that counts, and its own result stays in the log.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_was_overtaken_gets_the_answer_that_counts() {
     let gate = Arc::new(Semaphore::new(0));
@@ -255,8 +255,8 @@ async fn state_that_fails_after_an_effect_leaves_doubt() {
     runs.check(1);
 }
 
-/// An effect elsewhere whose state has moved is in doubt at once, with its answer in the record; where
-/// running it again does no harm, it is run again.
+/// An external effect whose state changed meanwhile is in doubt at once, with its answer in the record; if running it
+/// again does no harm, it is run again.
 #[tokio::test]
 async fn an_effect_elsewhere_whose_state_moved_is_not_repeated_blindly() {
     for (recovery, ok) in [(Recovery::Operator, false), (Recovery::Retry, true)] {

@@ -1,4 +1,4 @@
-//! What stops a call before its tool runs: one test a step.
+//! Refusals of a call before its tool runs: one test a step.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ async fn an_unknown_tool_is_not_found() {
     assert_eq!(record.get("tool_version"), None);
 }
 
-/// A3: who the envelope claims to be must be who was proved; the record names the proved one.
+/// A3: the identity in the envelope must be the proved one; the record names the proved one.
 #[tokio::test]
 async fn a_forged_actor_or_user_is_forbidden() {
     let world = World::new(Probe::read("sample.read"));
@@ -88,7 +88,7 @@ async fn a_principal_may_act_for_others_where_it_was_given_the_right() {
     );
 }
 
-/// What is listed is what may be called.
+/// A tool that is listed may be called, and no other.
 #[tokio::test]
 async fn a_list_and_a_call_get_the_same_decision() {
     let names = ["a.open", "b.closed", "c.open"];

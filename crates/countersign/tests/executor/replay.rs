@@ -70,7 +70,7 @@ fn catalog(probe: Probe) -> Catalog {
         .unwrap()
 }
 
-/// A world with so many recorded prices, each at its own time, and somebody who may replay them.
+/// A world with this number of recorded prices, each at its own time, and a replayer.
 async fn recorded(calls: u64) -> (World, Replayer) {
     let probes = [pricing("a.price"), Probe::read("b.world")];
     let world = World::made(probes, MemoryStore::keeping_log, |builder, _| {
@@ -161,8 +161,8 @@ async fn recorded_calls_compute_to_what_was_recorded() {
     assert_eq!(access["act"]["reason"], "replay");
 }
 
-/// Against a candidate's rules exactly those answers differ that rest on the value that was changed, and
-/// the report says where.
+/// Against a candidate's rules, exactly those answers differ that rest on the changed value, and the report names the
+/// place.
 #[tokio::test]
 async fn a_changed_value_changes_exactly_what_rests_on_it() {
     let (world, replayer) = recorded(40).await;
@@ -203,7 +203,7 @@ async fn a_changed_value_changes_exactly_what_rests_on_it() {
     }
 }
 
-/// Another code is told as such, whichever way it changed.
+/// Another code is reported as such, in both directions.
 #[tokio::test]
 async fn a_changed_code_is_told() {
     let (_world, replayer) = recorded(4).await;
@@ -215,7 +215,7 @@ async fn a_changed_code_is_told() {
     assert_eq!(report.tools["a.price"].codes, codes.into());
 }
 
-/// What cannot be computed says why.
+/// A call that cannot be computed again says why.
 #[tokio::test]
 async fn what_cannot_be_computed_says_why() {
     let (world, replayer) = recorded(2).await;
@@ -422,7 +422,7 @@ async fn a_record_is_verified() {
     assert_eq!(verified.breaches, []);
 }
 
-/// A store that was tampered with is found out, by what was changed.
+/// A store that was tampered with is detected, for each kind of change.
 #[tokio::test]
 async fn a_record_that_was_changed_is_found() {
     type Change = fn(&mut countersign::ledger::StoredRecord);

@@ -1,4 +1,4 @@
-//! What surrounds a running tool: deadline, cancellation, panics, trace, environment, notes.
+//! The environment of a running tool: deadline, cancellation, panics, trace, notes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ async fn cancellation_ends_a_call() {
     runs.check(2);
 }
 
-/// A panic is the tool's failure; what it said stays inside.
+/// A panic is the tool's failure; its message is not shown.
 #[tokio::test]
 async fn a_panic_is_contained() {
     for probe in [
@@ -149,7 +149,7 @@ async fn an_answer_that_is_no_json_is_the_tools_failure() {
     check_error(&reply, "UPSTREAM_ERROR", &json!({"source": "tool"}));
 }
 
-/// A6: the caller's trace goes on; this call is a span of its own, and the parent of what is below.
+/// A6: the caller's trace goes on; this call is a span of its own, and the parent of the spans below.
 #[tokio::test]
 async fn the_trace_goes_on_downstream() {
     let world = World::new(Probe::read("sample.read").body(|ctx, _| {
@@ -199,7 +199,7 @@ async fn a_trace_without_an_id_gets_one() {
     assert_eq!(warned, ["TRACE_UNUSABLE", "TRACE_UNUSABLE"], "{reply:#}");
 }
 
-/// B12: what the embedding program hands in reaches the tool, by type.
+/// B12: a value of the embedding program reaches the tool, by type.
 #[tokio::test]
 async fn extensions_reach_the_tool() {
     struct Tenant(&'static str);
@@ -360,8 +360,8 @@ impl Tool for Order {
     }
 }
 
-/// B2: defaults inside objects, lists of objects and defaults are filled in; what is absent as a
-/// whole stays absent.
+/// B2: defaults inside objects, lists of objects and defaults are filled in; an object that is absent as a whole stays
+/// absent.
 #[tokio::test]
 async fn nested_defaults_are_filled_in() {
     let executor = Executor::new(Catalog::builder().tool(Order).build().unwrap());
@@ -443,7 +443,7 @@ async fn a_reply_carries_what_the_tool_said_besides_its_data() {
     assert_eq!(world.record()["snapshot_id"], "ev_1");
 }
 
-/// A9: where evidence is required, an answer that cannot be hashed is none.
+/// A9: if evidence is required, an answer that cannot be hashed is refused.
 #[tokio::test]
 async fn an_answer_without_a_canonical_form_cannot_be_proved() {
     let big = || {

@@ -1,4 +1,4 @@
-//! The unit of work: what a tool keeps is committed with its call, as if the call had been alone.
+//! The unit of work: a tool's state is committed with its call, as if the call had been alone.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -37,7 +37,7 @@ async fn count(world: &World) -> Value {
     world.send("n.get", &json!({}), &json!({})).await["data"].clone()
 }
 
-/// Names of what a tool keeps differ also where ids are counted, however many there are.
+/// Ids of a tool's documents differ even if ids are counted, however many there are.
 #[tokio::test]
 async fn counted_names_differ() {
     let probe = Probe::read("n.names").body(|ctx, _| {
@@ -86,7 +86,7 @@ async fn twenty_adds_of_one_make_twenty() {
     }
 }
 
-/// A tool whose state is moved by somebody else, in its first `times` runs.
+/// A tool whose state is changed by another call, in its first `times` runs.
 fn moved(times: u32) -> (World, crate::world::Runs) {
     let other = Arc::new(OnceLock::<World>::new());
     let meddler = other.clone();
@@ -110,7 +110,7 @@ fn moved(times: u32) -> (World, crate::world::Runs) {
     (world, runs)
 }
 
-/// What was read has moved: the tool runs again with what is there now, and only that run counts.
+/// A document that was read has changed: the tool runs again with the new one, and only that run counts.
 #[tokio::test]
 async fn a_call_whose_state_moved_runs_again() {
     let (world, runs) = moved(2);
@@ -161,7 +161,7 @@ async fn a_call_whose_state_keeps_moving_conflicts() {
     assert_eq!(world.send("n.slow", &json!({}), &key).await["data"], 34);
 }
 
-/// A4: a dry run that simulates shows the digest of what would be, and leaves nothing but its record.
+/// A4: a dry run that simulates shows the digest of its result, and leaves nothing but its record.
 #[tokio::test]
 async fn a_dry_run_leaves_nothing_but_its_record() {
     let world = World::logging([adding().simulating(), getting()]);
@@ -188,7 +188,7 @@ async fn a_dry_run_leaves_nothing_but_its_record() {
     );
 }
 
-/// A call sees what it has written itself: in gets, scans and indexes; a deleted one is gone.
+/// A call sees its own writes: in gets, scans and indexes; a deleted document is gone.
 #[tokio::test]
 async fn a_call_sees_its_own_writes() {
     let probe = Probe::write("notes.edit").body(|ctx, _| {
@@ -254,7 +254,7 @@ async fn a_phantom_makes_a_call_run_again() {
     assert_eq!(answers, ["\"full\"", "\"made\""]);
 }
 
-/// What a tool may not do with its state fails, and is not worth a retry.
+/// Forbidden uses of the state fail, and are not worth a retry.
 #[tokio::test]
 async fn state_has_limits() {
     let long = "x".repeat(ID_BYTES_MAX + 1);

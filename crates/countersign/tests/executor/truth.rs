@@ -1,10 +1,11 @@
-//! What a record says of a call is so: links, the raw text, ids, credentials, dry runs.
+//! The truth of a call's record: links, the raw text, ids, credentials, dry runs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::ManualClock;
-use countersign::contract::evidence::Payload;
+use countersign::contract::evidence::{Exact, Payload};
+use countersign::contract::parameter::Sensitivity;
 use countersign::contract::tool::KeyRule;
 use countersign::contract::{Input, Parameter, RequestId, SnapshotId, ValueKind};
 use countersign::ids::SequentialIds;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call_as, check_error};
 
-/// The payload of a record, as somebody with the master key can open it.
+/// The payload of a record, opened with the master key.
 async fn opened(world: &World, stored: &StoredRecord) -> Payload {
     let clock = Arc::new(ManualClock::starting_at(stored.row.at));
     let master = Arc::new(MasterKey::from_bytes(&[7; 32]));
@@ -42,7 +43,7 @@ fn quote() -> Probe {
     Probe::read("a.quote").with(|behaviour| behaviour.ttl_seconds = Some(60))
 }
 
-/// A tool that looks at a quote, rests on it where it is asked to, and fails where it is asked to.
+/// A tool that looks at a quote, and rests on it or fails if its arguments say so.
 fn order() -> Probe {
     Probe::write("b.order").body(|ctx, arguments| {
         Box::pin(async move {
@@ -60,8 +61,8 @@ fn order() -> Probe {
     })
 }
 
-/// A8, A16: a link says what it is. A call that rests on an answer says that it was fresh, by the gateway's clock, and
-/// until when; one that only looks, fails or comes late rests on nothing.
+/// A8, A16: the type of a link is true. A call that rests on an answer says that it was fresh, by the gateway's clock,
+/// and until when; one that only looks, fails or comes late rests on nothing.
 #[tokio::test]
 async fn a_link_says_what_it_is() {
     let world = World::logging([quote(), order()]);
@@ -130,7 +131,8 @@ async fn rule_sets_are_inherited() {
     assert_eq!(leaf.get("inherited_rules"), None, "{leaf:#}");
 }
 
-/// B7, A15: what was sent is kept byte for byte, also of a call that was refused; once, where it is what was bound.
+/// B7, A15: the sent text is stored byte for byte, also of a refused call; once, if it is the same as the bound
+/// arguments.
 #[tokio::test]
 async fn the_raw_text_is_sealed() {
     let limit = Parameter::new("limit", ValueKind::Integer, "").optional();
@@ -143,10 +145,7 @@ async fn the_raw_text_is_sealed() {
             assert_eq!(reply["error"]["code"].as_str(), code, "{reply:#}");
             let (leaf, stored) = world.log().await.pop().unwrap();
             let payload = opened(&world, &stored).await;
-            let bound = payload
-                .arguments
-                .as_ref()
-                .map(countersign::contract::evidence::Exact::text);
+            let bound = payload.arguments.as_ref().map(Exact::text);
             assert_eq!((bound, payload.raw.as_deref()), (arguments, kept), "{raw}");
             assert_eq!(
                 leaf["arguments"]["raw"].is_string(),
@@ -302,7 +301,7 @@ async fn a_dry_run_takes_the_decisions_of_the_call() {
 
 const TAKEN: countersign::state::Collection = countersign::state::Collection::of_user("taken");
 
-/// A21: what was asked for and does not exist is the caller's text, so only the payload has it.
+/// A21: the name of an unknown tool is the caller's text, so only the payload has it.
 #[tokio::test]
 async fn an_unknown_tool_is_named_in_the_payload_only() {
     let world = World::logging([Probe::read("a.read")]);
@@ -316,4 +315,36 @@ async fn an_unknown_tool_is_named_in_the_payload_only() {
     // What could be parsed of it is what was sent, so it is kept once.
     assert_eq!(payload.arguments.unwrap().text(), r#"{"x":"hunter2"}"#);
     assert!(RequestId::new(leaf["request_id"].as_str().unwrap()).is_ok());
+}
+
+/// A21: a secret is in no payload, neither among the arguments nor in the text that was sent, whether the call ran or was refused.
+#[tokio::test]
+async fn a_secret_is_not_sealed() {
+    let token = Parameter::new("token", ValueKind::String, "").sensitivity(Sensitivity::Secret);
+    let count = Parameter::new("count", ValueKind::Integer, "");
+    let tool = Probe::write("a.keep").input(Input::parameters([token, count]));
+    let world = World::logging([tool]);
+    for (raw, kept) in [
+        (
+            r#"{"token":"hunter2","count":1}"#,
+            Some(r#"{"count":1,"token":"[secret]"}"#),
+        ),
+        (
+            "{token: 'hunter2', count: '1',}",
+            Some(r#"{"count":1,"token":"[secret]"}"#),
+        ),
+        (r#"{"token":"hunter2","count":"many"}"#, None),
+        (r#"{"token":"hunter2""#, None),
+    ] {
+        let call = ToolCall::new("a.keep", raw, Principal::user("u_1"));
+        let reply = world.execute(call).await;
+        assert_eq!(reply["ok"], kept.is_some(), "{reply:#}");
+        let (_, stored) = world.log().await.pop().unwrap();
+        let payload = opened(&world, &stored).await;
+        let arguments = payload.arguments.as_ref().map(Exact::text);
+        assert_eq!(arguments, kept, "{raw}");
+        assert_eq!(payload.raw, None, "{raw}");
+        let whole = serde_json::to_string(&payload).unwrap();
+        assert!(!whole.contains("hunter2"), "{whole}");
+    }
 }

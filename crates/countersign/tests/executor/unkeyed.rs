@@ -1,4 +1,5 @@
-//! A5, A17: writes without a key. What a model sends twice is done once, and what it means twice is done twice.
+//! A5, A17: writes without a key. A call that a model sends twice is done once, and a call that it means twice is done
+//! twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Probe, Runs, World};
 
-/// Says the same for everybody.
+/// A policy with the same rule for all callers.
 struct Fixed(Rule);
 
 /// A rule, and its window.
@@ -42,7 +43,7 @@ impl Authorizer for Fixed {
     }
 }
 
-/// A call over a surface, and what is left out of it.
+/// A call over a surface, and the members that it leaves out.
 #[derive(Clone)]
 struct Sent {
     surface: Surface,
@@ -85,7 +86,7 @@ async fn send(world: &World, tool: &str, sent: Sent) -> Value {
     world.execute(call.envelope(envelope).origin(origin)).await
 }
 
-/// How often a tool has run when one call follows another.
+/// Checks the number of runs of a tool when one call follows another.
 async fn check(rule: Rule, first: Sent, wait: u64, second: Sent, runs: u32) {
     // Keys begin anew every window: a first call near the end of one is found from the next.
     for (begin, (world, tools)) in [0, 77].map(|begin| (begin, world(rule))) {

@@ -1,4 +1,4 @@
-//! A tool that asked to be told of optional parameters that cannot be read (B9).
+//! A tool that declares that it wants to know of unreadable optional parameters (B9).
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::world::{Probe, World, check_error};
 
 type Seen = Arc<Mutex<Vec<(Value, Vec<Unreadable>)>>>;
 
-/// Keeps what it was given and what it was told.
+/// Keeps its arguments and the unreadable parameters.
 fn listening(probe: Probe, on_optional_error: OnOptionalError) -> (Probe, Seen) {
     let seen: Seen = Arc::default();
     let heard = seen.clone();
@@ -104,7 +104,7 @@ async fn a_tool_that_asks_is_told() {
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/sku"}));
 }
 
-/// A9, A17: record and key see the arguments as they were bound, without what could not be read.
+/// A9, A17: record and key have the arguments as they were bound, without the unreadable ones.
 #[tokio::test]
 async fn evidence_and_key_see_what_was_bound() {
     let (probe, seen) = listening(Probe::write("shop.note"), OnOptionalError::Tell);
@@ -139,7 +139,7 @@ async fn evidence_and_key_see_what_was_bound() {
     assert!(!leaf.to_string().contains("many"), "{leaf:#}");
 }
 
-/// B9, B13: an old executor brings a context of its own, in which the tool cannot be told: it refuses.
+/// B9, B13: an old executor brings a context of its own, which cannot carry unreadable parameters: the tool refuses.
 #[tokio::test]
 async fn a_handler_of_the_tool_refuses() {
     let (probe, seen) = listening(Probe::read("shop.find"), OnOptionalError::Tell);

@@ -1,4 +1,4 @@
-//! What every test here stands on: tools made on the spot, and an executor that is exact.
+//! The basis of every test here: tools made on the spot, and an executor with a manual clock and counted ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ type Body = Box<dyn for<'a> Fn(&'a CallContext, Value) -> Answer<'a, Reply> + Se
 type Asker = Box<dyn Fn(&CallContext, Value) -> Result<Question, ToolError> + Send + Sync>;
 type Finder = Box<dyn Fn(&CallContext) -> Result<Reconciled<Reply>, ToolError> + Send + Sync>;
 
-/// A tool that counts its runs; unless told otherwise it answers the number of the run.
+/// A tool that counts its runs; by default it answers the number of the run.
 pub(crate) struct Probe {
     spec: ToolSpec,
     dry_run: DryRun,
@@ -96,7 +96,7 @@ impl Probe {
         self
     }
 
-    /// What it finds out about a call that was lost.
+    /// Sets the result of reconciling a call that was lost.
     pub(crate) fn finds(
         mut self,
         finder: impl Fn(&CallContext) -> Result<Reconciled<Reply>, ToolError> + Send + Sync + 'static,
@@ -105,7 +105,7 @@ impl Probe {
         self
     }
 
-    /// What it says about a call before a person is asked.
+    /// Sets the tool's text about a call before a person is asked.
     pub(crate) fn asks(
         mut self,
         asker: impl Fn(&CallContext, Value) -> Result<Question, ToolError> + Send + Sync + 'static,
@@ -114,7 +114,7 @@ impl Probe {
         self
     }
 
-    /// How often the tool has run, from outside.
+    /// The tool's run counter, for use outside of it.
     pub(crate) fn runs(&self) -> Runs {
         Runs(self.runs.clone())
     }
@@ -204,7 +204,7 @@ impl World {
         })
     }
 
-    /// With a log, and a store in front that fails where the plan says so.
+    /// With a log, and a store in front that fails as the plan says.
     pub(crate) fn failing(
         probes: impl IntoIterator<Item = Probe>,
         plan: impl Fn(Op, When) -> bool + Send + Sync + 'static,
@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// Everything in the log, oldest first: each record with what is kept beside it.
+    /// Everything in the log, oldest first: each record with its payload.
     pub(crate) async fn log(&self) -> Vec<(Value, StoredRecord)> {
         let query = LogQuery {
             limit: 10_000,
@@ -319,7 +319,7 @@ impl World {
         answered.await.unwrap();
     }
 
-    /// What the user of the call is asked, newest first.
+    /// The questions that the user of the call is asked, newest first.
     pub(crate) async fn asked(&self) -> Vec<Approval> {
         let by = Principal::user("u_1");
         self.approvals()

@@ -1,8 +1,8 @@
-//! What a call leaves in the log and in the record: names, ids and codes, never a value; nothing that tells of
-//! a person even where an error or a text of the caller is kept (A21).
+//! Contents of the log and the record of a call: names, ids and codes, never a value; nothing personal even if an error
+//! or a text of the caller is kept (A21).
 //!
-//! Alone in its binary: whether a line is logged at all is decided once for the whole process, so
-//! other tests beside it would decide it by chance.
+//! Alone in its binary: the log level is decided once for the whole process, so other tests beside it would decide it
+//! by chance.
 
 #![expect(
     clippy::unwrap_used,
@@ -145,8 +145,8 @@ async fn kept(store: &MemoryStore) -> String {
     text
 }
 
-/// A21: personal data and credentials of every kind, in values, names of members, the envelope, the tool's name
-/// and what tools say of their failures. No declaration calls any of it sensitive.
+/// A21: personal data and credentials of every kind, in values, names of members, the envelope, the tool's name and the
+/// tools' error messages. No declaration marks any of it as sensitive.
 #[tokio::test]
 async fn nothing_about_a_person_reaches_the_log_or_the_record() {
     let sink = Sink::default();

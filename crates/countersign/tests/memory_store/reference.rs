@@ -156,7 +156,7 @@ impl End {
     }
 }
 
-/// What the model answers to the step.
+/// The reference model's answer to a step.
 async fn answer(
     store: &MemoryStore,
     clock: &ManualClock,
@@ -189,6 +189,7 @@ async fn answer(
                 ClaimAnswer::Held(_) => "held",
                 ClaimAnswer::Exhausted { .. } => "exhausted",
                 ClaimAnswer::Over(_) => "over",
+                ClaimAnswer::Erased => "erased",
             };
         }
         Step::Settle { behind, end } => {
@@ -209,6 +210,7 @@ async fn answer(
         CommitAnswer::Fenced => "fenced",
         CommitAnswer::Moved { .. } => "moved",
         CommitAnswer::Lapsed => "lapsed",
+        CommitAnswer::Erased => "erased",
     }
 }
 

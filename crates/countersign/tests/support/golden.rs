@@ -1,4 +1,4 @@
-//! Golden files, one directory a dialect. `UPDATE_GOLDEN=1` rewrites what is expected.
+//! Golden files, one directory a dialect. `UPDATE_GOLDEN=1` rewrites the expected files.
 
 use std::path::PathBuf;
 

@@ -91,7 +91,7 @@ fn draft_order() -> ToolSpec {
     spec
 }
 
-/// As a manifest brings it: JSON Schema of somebody else's.
+/// A tool from a manifest, with a foreign JSON Schema.
 fn filter() -> ToolSpec {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-//! What goes back: reply envelopes, other JSON, and refusals, each written once into one buffer.
+//! Answers: reply envelopes, other JSON, and refusals, each written once into one buffer.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -15,36 +15,35 @@ use crate::words::Say;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The caller's name for a request, and ours for the answer.
+/// Header with the caller's request id, and with the gateway's in the answer.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Says that the answer is the stored one of an earlier call with the same key.
+/// Header that marks the stored answer of an earlier call with the same idempotency key.
 pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The code of JSON-RPC for a request that was refused before it was a message.
+/// JSON-RPC error code for a request that was refused before it was a message.
 const RPC_REFUSED: i32 = -32001;
 
-/// Room for a usual reply.
+/// Buffer size of a usual reply, in bytes.
 const REPLY_BYTES: usize = 1024;
 
-/// Why a request is not answered as it was asked. The edge writes it as a reply envelope, because it
-/// knows the request's id.
+/// Reason why a request is refused. The edge writes it as a reply envelope, because it knows the request's id.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     status: StatusCode,
     body: Box<ErrorBody>,
     header: Option<(HeaderName, HeaderValue)>,
-    /// The code that a standard of agent commerce has for it, where that is more precise than ours.
+    /// Code of an agent commerce standard, if it is more precise than the closed code.
     foreign: Option<&'static str>,
 }
 
 impl Refusal {
-    /// A refusal with the status of its code.
+    /// Creates a refusal with the status of its code.
     pub fn new(code: ErrorCode, message: impl Into<Wording>) -> Self {
         ErrorBody::new(code, message).into()
     }
 
-    /// Where HTTP has a more precise status than the code.
+    /// Sets another HTTP status, if one is more precise than that of the code.
     pub(crate) fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
@@ -60,14 +59,14 @@ impl Refusal {
         self
     }
 
-    /// The same about something that stands deeper in the body.
+    /// Moves the refusal's field to a pointer deeper in the body.
     pub(super) fn under(mut self, pointer: &str) -> Self {
         let field = &mut self.body.details.field;
         *field = field.take().map(|field| format!("{pointer}{field}"));
         self
     }
 
-    /// Which of the known names was probably meant: in words, and for programs.
+    /// Adds the known name that was probably meant: as a hint, and for programs.
     pub(crate) fn did_you_mean(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
         let mut refusal = self.hint(Say::DidYouMean {
@@ -78,51 +77,52 @@ impl Refusal {
         refusal
     }
 
-    /// With a header.
+    /// Adds a header.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some((name, value));
         self
     }
 
-    /// With the code of a standard, for the paths that speak its words.
+    /// Adds the code of a standard, for the paths of that standard.
     pub(super) fn foreign(mut self, code: &'static str) -> Self {
         self.foreign = Some(code);
         self
     }
 
-    /// The code of a standard, where it has one of its own for this.
+    /// Returns the code of a standard, if it has one of its own for this.
     pub(super) fn foreign_code(&self) -> Option<&'static str> {
         self.foreign
     }
 
-    /// As a reader of this language gets it.
+    /// Translates the refusal to a language.
     pub(super) fn in_language(mut self, language: Language) -> Self {
         self.body = Box::new(self.body.in_language(language));
         self
     }
 
-    /// Why, as a reply envelope says it.
+    /// Returns the error body of the reply envelope.
     pub(crate) fn body(&self) -> &ErrorBody {
         &self.body
     }
 
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub(super) fn status_code(&self) -> StatusCode {
         self.status
     }
 
-    /// The header that it goes with.
+    /// Returns the additional header.
     pub(super) fn extra_header(&self) -> Option<&(HeaderName, HeaderValue)> {
         self.header.as_ref()
     }
 
-    /// What the client is sent.
+    /// Builds the response to the client.
     pub(super) fn answer(self, request_id: RequestId, headers: &HeaderMap) -> Response {
         let response = reply(&ReplyEnvelope::failure(request_id, (*self.body).clone()));
         self.head(response, headers)
     }
 
-    /// What an MCP client is sent: an error of JSON-RPC, because most of them show nothing else to people.
+    /// Builds the response to an MCP client: a JSON-RPC error, because most of these clients show nothing else
+    /// to people.
     pub(super) fn rpc_answer(self, request_id: &RequestId, headers: &HeaderMap) -> Response {
         let body = &self.body;
         let message = match &body.details.hint {
@@ -150,7 +150,7 @@ impl Refusal {
 
     fn head(self, mut response: Response, headers: &HeaderMap) -> Response {
         *response.status_mut() = self.status;
-        // axum knows which methods a path has.
+        // axum sets the methods that a path has.
         if let Some(allow) = headers.get(ALLOW) {
             response.headers_mut().insert(ALLOW, allow.clone());
         }
@@ -181,7 +181,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A reply with the status of its code.
+/// Builds the response of a reply, with the status of its code.
 pub(crate) fn reply(reply: &ReplyEnvelope) -> Response {
     let mut bytes = Vec::with_capacity(REPLY_BYTES);
     let Ok(()) = serde_json::to_writer(&mut bytes, reply) else {
@@ -203,13 +203,13 @@ pub(crate) fn reply(reply: &ReplyEnvelope) -> Response {
     response
 }
 
-/// When to come back: whole seconds, and never earlier than the error says.
+/// Returns the value of `Retry-After`: whole seconds, and never earlier than the error says.
 pub(super) fn retry_after_seconds(error: &ErrorBody) -> Option<u64> {
     let ms = error.details.retry_after_ms?;
     Some(ms.div_ceil(1000))
 }
 
-/// Data that is no reply of a tool.
+/// Builds a JSON response that is not a reply of a tool.
 pub(crate) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => typed(bytes, JSON),
@@ -217,19 +217,20 @@ pub(crate) fn json(value: &impl Serialize) -> Response {
     }
 }
 
-/// Bytes of a type.
+/// Builds a response of a content type.
 pub(crate) fn typed(bytes: impl Into<Body>, content_type: HeaderValue) -> Response {
     let mut response = Response::new(bytes.into());
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
 
-/// Plain text.
+/// Builds a response of plain text.
 pub(crate) fn text(text: String) -> Response {
     typed(text, HeaderValue::from_static("text/plain; charset=utf-8"))
 }
 
-/// There is no such thing, or none that this caller may see: nobody can tell which.
+/// Refuses an unknown name. A name that the caller may not see is answered in the same way, so that the two
+/// cannot be told apart.
 pub(crate) fn not_found(what: &str, name: &str) -> Refusal {
     let shown: String = name.chars().take(80).collect();
     Refusal::new(
@@ -238,7 +239,7 @@ pub(crate) fn not_found(what: &str, name: &str) -> Refusal {
     )
 }
 
-/// Something behind the request failed; the log has the cause, the caller does not.
+/// Refuses because the gateway failed; the cause goes to the log, not to the caller.
 pub(crate) fn gateway_failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     let error = countersign::redact::error_text(error);
     tracing::error!(error, "a request could not be answered");
@@ -251,7 +252,7 @@ pub(crate) fn gateway_failed(error: &(dyn std::error::Error + 'static)) -> Refus
     .into()
 }
 
-/// What the archive said, in the closed codes.
+/// Maps errors of the archive to the closed codes.
 impl From<archive::Error> for Refusal {
     fn from(error: archive::Error) -> Self {
         use archive::Error;
@@ -264,11 +265,14 @@ impl From<archive::Error> for Refusal {
             Error::NoRecord { id } => not_found("record", id.as_str()),
             Error::UnknownUser { .. } => Self::new(ErrorCode::NotFound, error.to_string())
                 .hint("name a user who has made a call, or a record"),
+            Error::NameTheUser { .. } => {
+                Self::new(ErrorCode::InvalidArgument, error.to_string()).hint("name the user")
+            }
             Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())
             }
             Error::NoCheckpoint | Error::NotSignedYet { .. } => {
-                // There is no proof yet, and soon there will be.
+                // There is no proof yet, but there will be soon.
                 let body = ErrorBody::new(ErrorCode::NotFound, error.to_string());
                 body.retry_after_ms(SIGNED_SOON_MS)
                     .hint("wait for retry_after_ms, then ask again")
@@ -286,7 +290,7 @@ impl From<archive::Error> for Refusal {
     }
 }
 
-/// A checkpoint is signed at least once a second while something waits for it.
+/// Time until the next checkpoint: one is signed at least once a second while records wait for it.
 const SIGNED_SOON_MS: u64 = 1_000;
 
 fn unwritable() -> Refusal {

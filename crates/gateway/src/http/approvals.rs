@@ -1,6 +1,6 @@
-//! `/v1/approvals`: what users are asked to confirm, and their answers (A13).
+//! `/v1/approvals`: questions for users to confirm, and their answers (A13).
 //!
-//! Who answers is who the credential proves to be. Nothing in a request can make an agent a person.
+//! The credential proves the identity of the approver. Nothing in a request can turn an agent into a person.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
 
-/// The most that one list holds.
+/// Maximum number of approvals in a list.
 const LISTED_MAX: usize = 1_000;
 
 /// A list, newest first.
@@ -33,7 +33,7 @@ struct Listed {
     approvals: Vec<Approval>,
 }
 
-/// An answer as it arrives.
+/// The body of an answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Given {
@@ -46,7 +46,7 @@ struct Given {
     narrowed: BTreeMap<String, Value>,
 }
 
-/// `GET /v1/approvals`: the questions of the caller's user; of everybody with the scope for it.
+/// `GET /v1/approvals`: the questions of the caller's user; with the scope for it, of all users.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -116,7 +116,7 @@ pub(super) async fn answer(
     Ok(answer::json(&approval))
 }
 
-/// The language of whoever looks or answers.
+/// Returns the language of the reader or approver.
 fn language(headers: &HeaderMap) -> Language {
     Language::of(headers::language(headers).as_deref())
 }
@@ -127,7 +127,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What was sent is not repeated: a reason may be personal.
+/// Refuses a malformed body. It is not quoted, because a reason may be personal.
 fn malformed() -> Refusal {
     Refusal::new(
         ErrorCode::InvalidArgument,

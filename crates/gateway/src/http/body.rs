@@ -1,4 +1,4 @@
-//! A request's body as it arrives: bounded in length and in time.
+//! A request's body while it arrives: limited in length and in time.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -18,31 +18,31 @@ use super::answer::Refusal;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 
-/// A body that ends with an error where it is too long or too slow.
+/// A body that ends with an error if it is too long or too slow.
 pub(super) struct Bounded {
     inner: Body,
     bytes_left: usize,
-    /// What is in memory of this body, and of all that still arrive.
+    /// Bytes in memory of this body; `held_by_all` counts those of all bodies that still arrive.
     held: usize,
     held_by_all: Arc<AtomicUsize>,
     held_max: usize,
     pace: Pace,
-    /// There once something had to be waited for, with the moment since when; most bodies arrive with their head.
+    /// Timer with its start, created at the first wait; most bodies arrive together with their head.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-/// How fast a body has to arrive.
+/// Minimum speed of a body.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    /// All of it.
+    /// Time limit for the whole body.
     within: Duration,
-    /// For how long it may be slower than that.
+    /// Time for which it may be slower than the minimum speed.
     grace: Duration,
     bytes_per_second_min: usize,
 }
 
 impl Pace {
-    /// For how long a body of which so much has arrived may be waited for, counted from the first wait.
+    /// Returns the time limit for a body of which this many bytes have arrived, counted from the first wait.
     fn until(self, bytes: usize) -> (Duration, Unread) {
         let earned = bytes as u64 * 1_000 / (self.bytes_per_second_min.max(1) as u64);
         let slow = self.grace.saturating_add(Duration::from_millis(earned));
@@ -54,10 +54,10 @@ impl Pace {
     }
 }
 
-/// When a caller for whose body there was no room should come back.
+/// Retry interval for a caller whose body found no room, in milliseconds.
 const NO_ROOM_RETRY_MS: u64 = 1_000;
 
-/// Why a body was not read to its end.
+/// Reason why a body was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
     #[error("the body is too long")]
@@ -73,7 +73,7 @@ pub(super) enum Unread {
 }
 
 impl Bounded {
-    /// The same body, bounded; one that is already there needs no bound.
+    /// Wraps a body in the limits; a body that has already arrived needs none.
     pub(super) fn wrap(body: Body, gateway: &Gateway, bytes_max: usize) -> Body {
         let settings = gateway.settings();
         if body.is_end_stream() {
@@ -96,7 +96,7 @@ impl Bounded {
 }
 
 impl Bounded {
-    /// Ready when the rest of the body need not be waited for any more.
+    /// Ready if the rest of the body has taken too long.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Unread> {
         let (until, late) = self.pace.until(self.held);
         let start = || {
@@ -104,7 +104,7 @@ impl Bounded {
             (now, Box::pin(sleep_until(now + until)))
         };
         let (since, timer) = self.waiting.get_or_insert_with(start);
-        // What has arrived since the last wait has earned time.
+        // Bytes that have arrived since the last wait extend the time limit.
         if timer.deadline() != *since + until {
             timer.as_mut().reset(*since + until);
         }
@@ -121,7 +121,7 @@ impl HttpBody for Bounded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Unread>>> {
         let this = self.get_mut();
-        // What is announced to be too long is not even begun.
+        // A body whose announced length is too long is not read at all.
         if this.inner.size_hint().lower() > this.bytes_left as u64 {
             return Poll::Ready(Some(Err(Unread::TooLong)));
         }
@@ -161,7 +161,7 @@ impl Drop for Bounded {
     }
 }
 
-/// The whole body.
+/// Reads the whole body.
 pub(crate) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refusal> {
     match body.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
@@ -170,7 +170,7 @@ pub(crate) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refus
 }
 
 fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
-    // The body of every layer in between has wrapped it once.
+    // Every layer in between has wrapped the error once.
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(outer) = cause.filter(|cause| !cause.is::<Unread>()) {
         cause = outer.source();

@@ -1,5 +1,8 @@
 //! `POST /v1/tools/{name}`: one call.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
@@ -19,13 +22,14 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::metrics::OfCall;
 use crate::nearest::nearest;
+use crate::offer::{Meant, Own, OwnCall, meant};
 use crate::words::Say;
 
 pub(super) async fn call(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     name: Result<Path<String>, PathRejection>,
-    // The whole request: its headers by themselves would be a copy.
+    // The whole request, because extracting its headers would copy them.
     request: Request,
 ) -> Result<Response, Refusal> {
     let name = query::segment(name)?;
@@ -33,18 +37,63 @@ pub(super) async fn call(
     let kind = headers::kind(&headers)?;
     let body = body::read(body, gateway.settings()).await?;
     let asked = asked(&headers, kind, &body)?;
+    let (name, asked) = match behind(&gateway, &caller, name, asked).await {
+        Ok(call) => call,
+        Err(reply) => return Ok(answered(&reply)),
+    };
     let call = made(&name, asked, &headers, &caller);
     let language = call.language();
     let mut reply = gateway.call(call).await;
     point_to_near_tool(&gateway, &caller, (&name, language), &mut reply).await;
-    let mut response = answer::reply(&reply);
+    Ok(answered(&reply))
+}
+
+fn answered(reply: &ReplyEnvelope) -> Response {
+    let mut response = answer::reply(reply);
     if !reply.ok {
         response.extensions_mut().insert(OfCall);
     }
-    Ok(response)
+    response
 }
 
-/// What a request asks for: what its body says, and its headers.
+/// The call behind a call of `call_tool`, or the call itself; the reply, where it is one of the facade's own tools.
+async fn behind<'b>(
+    gateway: &Gateway,
+    caller: &Caller,
+    name: String,
+    asked: Asked<'b>,
+) -> Result<(String, Asked<'b>), Box<ReplyEnvelope>> {
+    if Own::named(&name).is_none() {
+        return Ok((name, asked));
+    }
+    let offer = gateway.offer(&caller.principal, None);
+    let arguments = Arc::from(&*asked.arguments);
+    match meant(&offer, &name, &arguments, &asked.envelope) {
+        Meant::Direct => Ok((name, asked)),
+        Meant::Behind(behind) => {
+            let arguments = Cow::Owned(behind.arguments.to_string());
+            Ok((behind.name, Asked { arguments, ..asked }))
+        }
+        Meant::Own(own, arguments) => {
+            let call = OwnCall {
+                own,
+                arguments: &arguments,
+                envelope: &asked.envelope,
+                principal: &caller.principal,
+            };
+            Err(Box::new(gateway.own(&call).await))
+        }
+        Meant::Nothing(error) => {
+            let language = Language::of(asked.envelope.locale.as_deref());
+            let request_id = asked.envelope.request_id;
+            let request_id = request_id.unwrap_or_else(|| gateway.ids().request_id());
+            let error = error.in_language(language);
+            Err(Box::new(ReplyEnvelope::failure(request_id, error)))
+        }
+    }
+}
+
+/// Parses a request: its body, and its headers.
 pub(super) fn asked<'b>(
     headers: &HeaderMap,
     kind: Kind,
@@ -59,7 +108,7 @@ pub(super) fn asked<'b>(
     Ok(asked)
 }
 
-/// The call that a request makes.
+/// Builds the call of a request.
 pub(super) fn made(name: &str, asked: Asked<'_>, headers: &HeaderMap, caller: &Caller) -> ToolCall {
     let call = ToolCall::new(name, &*asked.arguments, caller.principal.clone());
     let origin = Origin {
@@ -79,7 +128,7 @@ pub(super) fn made(name: &str, asked: Asked<'_>, headers: &HeaderMap, caller: &C
     call
 }
 
-/// Whoever misspells a tool is told the one that was probably meant, among those that may be called.
+/// Adds a hint with the tool that was probably meant, among those that the caller may call.
 async fn point_to_near_tool(
     gateway: &Gateway,
     caller: &Caller,

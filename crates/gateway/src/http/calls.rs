@@ -1,4 +1,4 @@
-//! `GET /v1/calls`: the calls that there were, newest first, page by page.
+//! `GET /v1/calls`: past calls, newest first, page by page.
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -16,23 +16,23 @@ use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
-/// How many calls a page has where nobody says.
+/// Default number of calls on a page.
 const LIMIT: usize = 20;
 
-/// How many it may have.
+/// Maximum number of calls on a page.
 const LIMIT_MAX: usize = 200;
 
-/// How many records are looked through for one page: some are of no call.
+/// Maximum number of records that are read for one page: some belong to no call.
 const SCANNED_MAX: usize = 2_000;
 
-/// How many records of one call are shown.
+/// Maximum number of records of one call that are shown.
 const RECORDS_MAX: usize = 100;
 
 /// A page of calls.
 #[derive(Serialize)]
 struct Page {
     calls: Vec<ShownCall>,
-    /// Where the next page begins; none after the last.
+    /// Cursor of the next page; `None` after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -44,11 +44,13 @@ struct ShownCall {
     user_id: String,
     tool: Option<String>,
     code: &'static str,
+    /// `call`, `dry_run` or `replay`.
+    manner: &'static str,
     evidence: SnapshotId,
     request_id: RequestId,
 }
 
-/// What is recorded of one call.
+/// Records of one call.
 #[derive(Serialize)]
 struct Records {
     records: Vec<ShownRecord>,
@@ -87,9 +89,9 @@ pub(super) async fn list(
     Ok(answer::json(&page(&gateway, query, wanted).await?))
 }
 
-/// A record is of a call where it has the call's id; the store cannot be asked for that.
+/// Reads a page. A record belongs to a call if it has the call's id, which the store cannot filter by.
 async fn page(gateway: &Gateway, mut query: LogQuery, wanted: usize) -> Result<Page, Refusal> {
-    let mut calls = Vec::new();
+    let mut calls: Vec<LogRow> = Vec::new();
     let mut scanned = 0;
     loop {
         query.limit = wanted.max(LIMIT);
@@ -98,36 +100,43 @@ async fn page(gateway: &Gateway, mut query: LogQuery, wanted: usize) -> Result<P
         scanned += rows.len();
         for row in rows {
             query.before = Some((row.at, row.id.clone()));
-            calls.extend(shown(row));
+            calls.extend(Some(row).filter(|row| row.request_id.is_some()));
             if calls.len() == wanted {
                 break;
             }
         }
         if calls.len() == wanted || scanned >= SCANNED_MAX {
             let next_cursor = query.before.map(|(at, id)| cursor(at, &id));
+            let calls = shown(gateway, calls).await?;
             return Ok(Page { calls, next_cursor });
         }
         if is_last {
             return Ok(Page {
-                calls,
+                calls: shown(gateway, calls).await?,
                 next_cursor: None,
             });
         }
     }
 }
 
-fn shown(row: LogRow) -> Option<ShownCall> {
-    Some(ShownCall {
-        at: row.at.to_string(),
-        user_id: row.user_id,
-        tool: row.tool,
-        code: row.code.map_or("OK", ErrorCode::as_str),
-        evidence: row.id,
-        request_id: row.request_id?,
-    })
+async fn shown(gateway: &Gateway, rows: Vec<LogRow>) -> Result<Vec<ShownCall>, Refusal> {
+    let manners = gateway.archive().manners(&rows).await?;
+    let calls = rows.into_iter().zip(manners);
+    let calls = calls.filter_map(|(row, manner)| {
+        Some(ShownCall {
+            at: row.at.to_string(),
+            user_id: row.user_id,
+            tool: row.tool,
+            code: row.code.map_or("OK", ErrorCode::as_str),
+            manner: manner.as_str(),
+            evidence: row.id,
+            request_id: row.request_id?,
+        })
+    });
+    Ok(calls.collect())
 }
 
-/// Where a page ended. Callers get it as it is and give it back as it is.
+/// Builds the cursor at the end of a page. It is opaque to callers.
 fn cursor(at: Timestamp, id: &SnapshotId) -> String {
     format!("{}.{id}", at.as_microsecond())
 }
@@ -142,8 +151,8 @@ fn wrong_cursor() -> Refusal {
     query::wrong("cursor", "the next_cursor of an earlier page")
 }
 
-/// Everything that is recorded of one call, by the id of its reply or of its record; a repeat under the same id has
-/// a record of its own.
+/// `GET /v1/calls/{id}`: all records of one call, by the id of its reply or of its record; a repeat under the
+/// same id has a record of its own.
 pub(super) async fn one(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

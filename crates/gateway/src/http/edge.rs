@@ -1,4 +1,4 @@
-//! What happens to every request before its route and to every answer after it.
+//! The edge: the middleware around all routes.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -15,10 +15,10 @@ use super::origin;
 use crate::gateway::Gateway;
 use crate::operator::AtSocket;
 
-/// The longest body of the operator, who also sends files of rules.
+/// Maximum body size for the operator, who also sends policy files.
 const OPERATOR_BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Bounds the request, keeps other people's web pages out, and gives every refusal its one form.
+/// Limits the request, refuses foreign web pages, and gives every refusal the same form.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let profile = Profile::of_path(request.uri().path());
     let request_id = interop::request_id(profile, request.headers()).cloned();
@@ -68,7 +68,7 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
             .hint("send fewer or shorter headers; arguments go into the body"));
     }
     let hosts = request.headers().get_all(HOST).iter().count();
-    // As RFC 9112 demands: whoever passed the request on may have gone by the other one.
+    // As RFC 9112 requires: a proxy in between may have used the other one.
     if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
         let message = "the request does not name its host once";
         return Err(
@@ -79,7 +79,7 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
     origin::check(request.headers(), request.uri().path(), public_url)
 }
 
-/// What a route did not answer by itself: a part of the path that is no text, for one.
+/// Returns the refusal for an error that the framework answered, such as a path segment that is not text.
 fn bare(response: &Response) -> Option<Refusal> {
     let status = response.status();
     if response
@@ -112,14 +112,14 @@ fn head_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(line).sum()
 }
 
-/// A path that is none of ours.
+/// Refuses an unknown path.
 pub async fn no_such_path(request: Request) -> Refusal {
     let path: String = request.uri().path().chars().take(80).collect();
     Refusal::new(ErrorCode::NotFound, format!("there is no {path:?} here"))
         .hint("GET /openapi.json lists what there is")
 }
 
-/// A path of ours, asked for in a way that it does not have.
+/// Refuses a method that the path does not have.
 pub async fn no_such_method(request: Request) -> Refusal {
     let message = format!("{} is not possible here", request.method());
     Refusal::new(ErrorCode::InvalidArgument, message)

@@ -1,4 +1,4 @@
-//! `/v1/evidence/{id}`: a record, what proves it, and, with a scope and a reason, what is sealed in it.
+//! `/v1/evidence/{id}`: a record, its proof, and, with a scope and a reason, its sealed content.
 
 use axum::Extension;
 use axum::body::Body;
@@ -20,28 +20,28 @@ use crate::strict;
 
 type Id = Result<Path<String>, PathRejection>;
 
-/// A record as it is kept, without what is sealed.
+/// A record without its sealed content.
 #[derive(Serialize)]
 pub(super) struct ShownRecord {
     record: EvidenceRecord,
-    /// Its place in the tree; null while it waits for it.
+    /// Index in the tree; null while the record waits for it.
     index: Option<u64>,
-    /// Whether what was sent and answered is still kept.
+    /// True if the sealed content is still kept.
     has_payload: bool,
     proof: ShownStanding,
 }
 
-/// What proves a record.
+/// State of a record's proof.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 enum ShownStanding {
-    /// It waits for the tree.
+    /// The record waits for the tree.
     Waiting,
-    /// It waits for a signature.
+    /// The record waits for a signature.
     Unsigned,
-    /// A signed checkpoint of this size covers it.
+    /// A signed checkpoint of this size covers the record.
     Signed { size: u64 },
-    /// It is not what the signed tree has in its place.
+    /// The signed tree has another leaf in the record's place.
     NotIncluded,
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn show(
     Ok(answer::json(&ShownRecord::from(shown)))
 }
 
-/// That the record is in the log, as C2SP writes it.
+/// Returns the inclusion proof of the record, in the form of C2SP.
 pub(super) async fn proof(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -88,7 +88,7 @@ pub(super) async fn proof(
     Ok(answer::text(proof.to_string()))
 }
 
-/// The record, what it rests on and the proofs, for somebody who has nothing but this file.
+/// Returns the record, the records it links and the proofs, for a verifier that has only this file.
 pub(super) async fn bundle(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -101,21 +101,21 @@ pub(super) async fn bundle(
     Ok(answer::typed(bundle.to_json(), json))
 }
 
-/// Why somebody opens a record.
+/// Body of a request to open a record: its reason.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reason {
     reason: String,
 }
 
-/// What was opened.
+/// Opened content.
 #[derive(Serialize)]
 struct ShownContent {
     evidence: SnapshotId,
     content: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Box<Payload>>,
-    /// The record of this very access; null where there was nothing left to open.
+    /// Record of this access; null if there was nothing left to open.
     access: Option<SnapshotId>,
 }
 
@@ -136,7 +136,7 @@ impl From<Opened> for ShownContent {
     }
 }
 
-/// What was sent and answered. That it was opened, by whom and why, is in the log before it is shown.
+/// Opens the sealed content. The access, its actor and its reason are in the log before the content is shown.
 pub(super) async fn open(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -167,7 +167,7 @@ pub(super) async fn find(
     sight::find(gateway, &caller.principal, &id).await
 }
 
-/// The same for what needs more than sight: that somebody was denied it is recorded.
+/// Same as `find`, for operations that need more than read access: a denial is recorded.
 pub(super) async fn find_for(
     event: &'static str,
     gateway: &Gateway,

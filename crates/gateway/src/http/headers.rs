@@ -1,4 +1,4 @@
-//! What the headers of a call say: its key, its name, its trace, and what its body is.
+//! Headers of a call: its idempotency key, its request id, its trace, and the type of its body.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// What a body is.
+/// Type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An object with the members of the envelope and the arguments.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Text,
 }
 
-/// The language that the client likes best.
+/// Returns the language that the client prefers.
 pub(super) fn language(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(ACCEPT_LANGUAGE)?.to_str().ok()?;
     let first = text.split([',', ';']).next()?.trim();
@@ -33,7 +33,7 @@ pub(super) fn language(headers: &HeaderMap) -> Option<String> {
     is_tag.then(|| first.to_owned())
 }
 
-/// What the body is; one without a type is JSON.
+/// Returns the type of the body; without a content type it is JSON.
 pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
     if !is_plain(headers) {
         let message = "the body is packed";
@@ -60,7 +60,7 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
         let tail = tail.and_then(|at| essence.get(at..));
         tail.is_some_and(|tail| tail.eq_ignore_ascii_case("+json"))
     };
-    // What `curl -d` says of everything.
+    // `curl -d` sends this type for everything.
     let is_form = is("application/x-www-form-urlencoded");
     if is("application/json") || has_suffix() || is_form {
         return Ok(Kind::Json);
@@ -74,13 +74,13 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
         .hint("send JSON, or the bare argument text as text/plain"))
 }
 
-/// True if the body is what it says, and not packed.
+/// True if the body is not compressed.
 fn is_plain(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(CONTENT_ENCODING).iter();
     codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// The body as text.
+/// Decodes the body as UTF-8.
 pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(body).map_err(|error| {
         let message = format!("the body is not UTF-8 from byte {} on", error.valid_up_to());
@@ -88,7 +88,8 @@ pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
     })
 }
 
-/// Adds what the headers say to what the body says. A request's name in the body goes before that in the header, which proxies set by themselves.
+/// Adds the headers to the envelope of the body. A request id in the body takes precedence over the header,
+/// which proxies may set.
 pub(super) fn join(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Result<(), Refusal> {
     join_key(headers, envelope)?;
     if envelope.request_id.is_none()
@@ -104,7 +105,7 @@ pub(super) fn join(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Resul
     Ok(())
 }
 
-/// Adds the key that the headers say. It may be said twice, not in two ways.
+/// Adds the idempotency key of the headers. It may be given twice, but only with the same value.
 pub(crate) fn join_key(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Result<(), Refusal> {
     let Some(key) = key(headers)? else {
         return Ok(());
@@ -124,13 +125,13 @@ pub(crate) fn join_key(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> R
     }
 }
 
-/// The caller's trace. One that is malformed counts as none, as W3C demands.
+/// Returns the caller's trace. A malformed one is ignored, as W3C requires.
 pub(super) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
 }
 
-/// How long the caller waits for a person's answer: `Prefer: wait=30` (RFC 7240). What else it prefers is
-/// its own matter, as the standard says of everything that a server does not know.
+/// Returns the time that the caller waits for a person's answer: `Prefer: wait=30` (RFC 7240). Other
+/// preferences are ignored, as the standard says of unknown ones.
 pub(super) fn wait(headers: &HeaderMap) -> Duration {
     let values = headers.get_all(PREFER).into_iter();
     let seconds = values
@@ -145,12 +146,12 @@ pub(super) fn wait(headers: &HeaderMap) -> Duration {
     Duration::from_secs(seconds.unwrap_or_default())
 }
 
-/// What vendors add to the trace; malformed or too long, it is left behind.
+/// Returns the vendors' trace state; a malformed or too long one is ignored.
 pub(super) fn trace_state(headers: &HeaderMap) -> Option<TraceState> {
     headers.get(TRACESTATE)?.to_str().ok()?.parse().ok()
 }
 
-/// The key in the header: its text, or the quoted form of a structured field (RFC 8941).
+/// Reads the idempotency key: plain text, or the quoted form of a structured field (RFC 8941).
 fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).into_iter();
     let Some(value) = values.next() else {
@@ -171,7 +172,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     Ok(Some(key))
 }
 
-/// The string of a structured field; nothing may follow it.
+/// Parses the string of a structured field; nothing may follow it.
 fn unquoted(text: &str) -> Option<String> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut key = String::with_capacity(inner.len());

@@ -1,19 +1,19 @@
-//! The same calls in the words of two standards of agent commerce: ACP 2026-04-17 and UCP 2026-04-08. The
-//! contract for callers is in `docs/interop.md`.
+//! The same calls in the terms of two agent commerce standards: ACP 2026-04-17 and UCP 2026-04-08. The contract
+//! for callers is in `docs/interop.md`.
 //!
-//! A profile changes nothing about a call: the executor decides, runs and records it as ever. It changes which
-//! keys are accepted, and in which words and with which status the answer goes back. A refusal that never
-//! becomes a call is written by the edge, in the words of the profile whose path was asked for.
+//! A profile changes nothing about a call: the executor decides, runs and records it as always. It changes the
+//! accepted idempotency keys, and the form and status of the answer. The edge writes a refusal that never
+//! becomes a call, in the form of the profile whose path was requested.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |---|---|
-//! | `profile` | which standard a path speaks |
-//! | `key` | which idempotency keys it accepts |
-//! | `outcome` | an error in a standard: a status, or messages |
+//! | `profile` | the standard that a path follows |
+//! | `key` | the idempotency keys that it accepts |
+//! | `outcome` | errors in the form of a standard: a status, or messages |
 //! | `codes` | the table of our codes in both standards |
-//! | `acp`, `ucp` | how answers are written |
+//! | `acp`, `ucp` | answers in the form of each standard |
 //! | `call` | `POST /acp/tools/{name}`, `POST /ucp/tools/{name}` |
-//! | `view` | `GET /acp/checkout_sessions/{id}` and the like: pages made from a tool's answer |
+//! | `view` | `GET /acp/checkout_sessions/{id}` and the like: pages built from a tool's answer |
 //! | `discovery` | `/.well-known/acp.json`, `/.well-known/ucp` |
 
 use axum::Router;
@@ -36,7 +36,7 @@ pub use view::{Page, PageError, View};
 
 pub(super) use outcome::{refused, request_id};
 
-/// The routes that need a caller.
+/// Routes that need a caller.
 pub(super) fn for_callers() -> Router<Gateway> {
     Router::new()
         .route("/acp/tools/{name}", post(call::acp))
@@ -45,7 +45,7 @@ pub(super) fn for_callers() -> Router<Gateway> {
         .route("/ucp/{resource}/{id}", get(view::ucp))
 }
 
-/// The routes that anybody may ask.
+/// Routes that need no credential.
 pub(super) fn for_anybody() -> Router<Gateway> {
     Router::new()
         .route("/.well-known/acp.json", get(discovery::acp))

@@ -1,5 +1,4 @@
-//! `/v1/log`: the signed checkpoint and the tiles under it, as mirrors and auditors fetch them (C2SP
-//! tlog-tiles).
+//! `/v1/log`: the signed checkpoint and its tiles, as mirrors and auditors fetch them (C2SP tlog-tiles).
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -17,7 +16,7 @@ use super::{query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
-/// The newest checkpoint; another one may come any moment.
+/// Returns the newest checkpoint; a newer one may come at any moment.
 pub(super) async fn checkpoint(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
     let signed = gateway.archive().signed().await?;
     let (_, note) = signed.ok_or(archive::Error::NoCheckpoint)?;
@@ -27,7 +26,8 @@ pub(super) async fn checkpoint(State(gateway): State<Gateway>) -> Result<Respons
     Ok(response)
 }
 
-/// A tile. Hashes tell nothing of anybody; the records themselves are for those who may see all of them.
+/// Returns a tile. Hashes reveal nothing about anyone; the records themselves need the right to see all of
+/// them.
 pub(super) async fn tile(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

@@ -1,7 +1,7 @@
-//! What the body of a call may say: the members of the envelope, and the arguments as they were written.
+//! Body of a call: the members of the envelope, and the arguments as they were written.
 //!
-//! The arguments are never parsed here. Their text reaches the binder byte for byte, so that numbers,
-//! doubled members and everything else that a parser would tidy up are still there.
+//! The arguments are never parsed here. Their text reaches the binder byte for byte, so that numbers, duplicate
+//! members and everything else that a parser would normalize are still there.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,13 +15,13 @@ use super::answer::Refusal;
 use crate::nearest::nearest;
 use crate::strict;
 
-/// A call as its body says it.
+/// A call as its body describes it.
 pub(super) struct Asked<'b> {
     pub(super) envelope: RequestEnvelope,
     pub(super) arguments: Cow<'b, str>,
 }
 
-/// The members, each with what it has to be.
+/// Members, each with its required form.
 const MEMBERS: [(&str, &str); 12] = [
     ("arguments", "an object, or a string that holds its text"),
     (
@@ -40,16 +40,16 @@ const MEMBERS: [(&str, &str); 12] = [
     ("trace", "an object of trace_id, span_id and parent_span_id"),
 ];
 
-/// Whether a call has such a member besides its arguments.
+/// True if a call has such a member besides its arguments.
 pub(super) fn is_of_envelope(name: &str) -> bool {
     name != "arguments" && MEMBERS.iter().any(|(known, _)| *known == name)
 }
 
-/// What a call without arguments gives its tool.
+/// Arguments of a call that sends none.
 const NO_ARGUMENTS: &str = "{}";
 
 impl<'b> Asked<'b> {
-    /// A bare call: the body is the argument text.
+    /// Reads a bare call: the body is the argument text.
     pub(super) fn bare(text: &'b str) -> Self {
         let is_blank = text.trim_ascii().is_empty();
         Self {
@@ -58,7 +58,7 @@ impl<'b> Asked<'b> {
         }
     }
 
-    /// A call with members; nothing at all is a call without any.
+    /// Reads a call with members; an empty body is a call without any.
     pub(super) fn read(text: &'b str) -> Result<Self, Refusal> {
         if text.trim_ascii().is_empty() {
             return Ok(Self::bare(NO_ARGUMENTS));
@@ -81,7 +81,7 @@ impl<'b> Asked<'b> {
     }
 }
 
-/// The envelope in an object that holds nothing else.
+/// Reads the envelope from an object that has no other members.
 pub(super) fn envelope(text: &str) -> Result<RequestEnvelope, Refusal> {
     let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
     members.check()?;
@@ -92,7 +92,7 @@ pub(super) fn envelope(text: &str) -> Result<RequestEnvelope, Refusal> {
     members.envelope()
 }
 
-/// The raw text of each member.
+/// Raw text of each member.
 #[derive(Default)]
 struct Members<'b> {
     found: [Option<&'b RawValue>; MEMBERS.len()],
@@ -101,14 +101,14 @@ struct Members<'b> {
 }
 
 impl<'b> Members<'b> {
-    /// The text of a member that is there and not null.
+    /// Returns the text of a member that is present and not null.
     fn get(&self, name: &str) -> Option<&'b str> {
         let at = MEMBERS.iter().position(|(known, _)| *known == name)?;
         let raw = self.found.get(at).copied().flatten()?.get();
         (raw != "null").then_some(raw)
     }
 
-    /// Refuses what nobody asked for: a member that is silently dropped is a mistake that nobody finds.
+    /// Refuses unknown and duplicate members: dropping one silently would hide a mistake.
     fn check(&self) -> Result<(), Refusal> {
         if let Some(name) = self.twice {
             let message = format!("{name} is there twice");
@@ -149,7 +149,7 @@ impl<'b> Members<'b> {
         let Some(raw) = self.get(name) else {
             return Ok(None);
         };
-        // What was found there is not repeated: it may be personal.
+        // The value is not quoted: it may be personal.
         strict::from_str(raw).map(Some).map_err(|_| {
             let form = MEMBERS.iter().find(|(known, _)| *known == name);
             let form = form.map_or("of its type", |(_, form)| form);
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// The name of a member: one of ours needs no text of its own.
+/// Name of a member; a known one needs no string of its own.
 enum Key {
     Known(usize),
     Unknown(String),

@@ -1,7 +1,7 @@
-//! `/openapi.json`: what there is to call, made from the catalog (`OpenAPI` 3.1).
+//! `/openapi.json`: the description of all calls, built from the catalog (`OpenAPI` 3.1).
 //!
-//! One path a tool, with the schema of its arguments and of its answer. What is the same for every server
-//! stands in `openapi/paths.json`, and the envelopes come from the files in `contracts/`.
+//! There is one path for each tool, with the schemas of its arguments and of its answer. Parts that are the
+//! same for every server are in `openapi/paths.json`, and the envelopes come from the files in `contracts/`.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use super::answer::{self, Refusal};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
-/// The paths that every server has.
+/// Paths that every server has.
 const PATHS: &str = include_str!("openapi/paths.json");
 
-/// The schemas of answers in the words of other standards.
+/// Schemas of answers in the form of other standards.
 const INTEROP: &str = include_str!("openapi/interop.json");
 
-/// The schemas that every answer refers to, by their names here.
+/// Schemas that every answer refers to, by their names here.
 const SCHEMAS: [(&str, &str); 7] = [
     (
         "Approval",
@@ -63,7 +63,7 @@ pub(super) async fn serve(
     Ok(answer::json(&document(&specs, url)))
 }
 
-/// The document for these tools; relative to where it was fetched from where there is no address.
+/// Builds the document for these tools. Without a public URL its addresses are relative to its own.
 pub fn document(specs: &[&ToolSpec], public_url: Option<&str>) -> Value {
     // The files are checked in, and a test reads the whole document.
     let mut schemas: Map<String, Value> = serde_json::from_str(INTEROP).unwrap_or_default();
@@ -112,7 +112,7 @@ pub fn document(specs: &[&ToolSpec], public_url: Option<&str>) -> Value {
     })
 }
 
-/// One tool as an operation.
+/// Builds the operation of one tool.
 fn operation(spec: &ToolSpec, arguments: &str, answer: Option<&str>) -> Value {
     let mut properties: Map<String, Value> = ENVELOPE_MEMBERS
         .iter()
@@ -184,7 +184,7 @@ fn operation(spec: &ToolSpec, arguments: &str, answer: Option<&str>) -> Value {
     })
 }
 
-/// The members that a body has besides `arguments`.
+/// Members that a body has besides `arguments`.
 const ENVELOPE_MEMBERS: [&str; 11] = [
     "request_id",
     "actor",
@@ -203,7 +203,7 @@ fn reference(schema: &str) -> String {
     format!("#/components/schemas/{schema}")
 }
 
-/// A schema inside of this document: what it says about itself is found under its new place.
+/// Embeds a schema in this document: its internal references are moved to its new place.
 fn embedded(mut schema: Value, name: &str) -> Value {
     if let Value::Object(members) = &mut schema {
         members.remove("$schema");
@@ -232,7 +232,7 @@ fn rebase(schema: &mut Value, name: &str) {
     }
 }
 
-/// The codes that come with each status.
+/// Returns the codes of each status.
 fn by_status() -> BTreeMap<u16, Vec<ErrorCode>> {
     let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
     for code in ErrorCode::ALL {

@@ -1,5 +1,5 @@
-//! Keeps other people's web pages out: a browser on this machine sends what any page tells it to send, to
-//! any address, with nothing but the `Origin` and `Host` headers to show for it.
+//! Refuses foreign web pages: a browser on this machine sends whatever any page tells it to, to any address,
+//! and only the `Origin` and `Host` headers show it.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use super::answer::Refusal;
 use crate::mcp::PATH;
 
-/// Refuses a page of another site, and a name that somebody else has pointed at this machine.
+/// Refuses a page of another site, and a foreign host name that resolves to this machine.
 ///
-/// A request is for us where its host is an address, `localhost`, or the name in the public URL. One with a
-/// credential may call us by any name where the credential is looked at: a page whose own name somebody has pointed
-/// here can send any header, but no credential that is good. It may come from no page, from a page of this machine,
-/// or from one under the public URL.
+/// A request is accepted if its host is an address, `localhost`, or the name in the public URL. A request with
+/// a credential may use any name if the credential is checked: a page whose own name resolves to this machine
+/// can send any header, but no valid credential. The request may come from no page, from a page of this
+/// machine, or from one under the public URL.
 pub(crate) fn check(
     headers: &HeaderMap,
     path: &str,
@@ -47,7 +47,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// True if a path stands behind the identity layer.
+/// True if a path is behind the identity layer.
 fn needs_caller(path: &str) -> bool {
     let areas = ["/v1/", "/acp/", "/ucp/"];
     areas.iter().any(|area| path.starts_with(area)) || [PATH, "/openapi.json"].contains(&path)
@@ -62,13 +62,13 @@ fn is_local_name(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
 }
 
-/// The host of `https://host:port/path`.
+/// Returns the host of `https://host:port/path`.
 fn host_of_url(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     host_of(rest.split('/').next().unwrap_or_default())
 }
 
-/// The host of `host:port`, with the brackets of an IPv6 address.
+/// Returns the host of `host:port`, with the brackets of an IPv6 address.
 fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !host.is_empty() => host,
@@ -118,7 +118,7 @@ mod tests {
         assert!(is_let_in("tools.example.com:443", None, public));
     }
 
-    /// Behind a proxy, or in a network of containers, a server has names of its own.
+    /// Behind a proxy, or in a network of containers, a server has other names.
     #[test]
     fn whoever_has_a_credential_may_call_us_by_any_name() {
         let mut headers = HeaderMap::new();
@@ -126,7 +126,7 @@ mod tests {
         assert!(check(&headers, "/v1/calls", None).is_err());
         headers.insert(AUTHORIZATION, "Bearer x".parse().unwrap());
         assert!(check(&headers, "/v1/calls", None).is_ok());
-        // Where nobody looks at the credential, it says nothing about the name.
+        // If the credential is not checked, it proves nothing about the name.
         assert!(check(&headers, "/metrics", None).is_err());
         headers.insert(ORIGIN, "http://evil.example".parse().unwrap());
         assert!(check(&headers, "/v1/calls", None).is_err());

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: for those who start, stop and route to servers.
+//! `/healthz` and `/readyz`: for orchestrators and load balancers.
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -8,13 +8,13 @@ use http::StatusCode;
 use super::answer::{self, Refusal};
 use crate::gateway::Gateway;
 
-/// The process is alive.
+/// `/healthz`: the process is alive.
 pub(super) async fn alive() -> Response {
     answer::text("ok\n".to_owned())
 }
 
-/// Calls can be taken: nobody has told the server to stop, the store answers, and what is committed
-/// gets signed.
+/// `/readyz`: calls can be accepted. The server is not draining, the store answers, and committed records are
+/// signed.
 pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     let health = gateway.health();
     if health.is_draining() {
@@ -30,7 +30,7 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     let Some(fault) = policy.fault() else {
         return answer::text("ready\n".to_owned());
     };
-    // Where it is wrong, not what: everybody may read this.
+    // The place of the mistake, not its text: everyone may read this.
     let revision = policy.current().revision().clone();
     let (line, column) = (fault.line, fault.column);
     answer::text(format!(

@@ -1,18 +1,20 @@
-//! `POST /v1/providers/{provider}/calls`: a model's message goes in as the provider's API returned it, and
-//! the tool messages come out as that API wants them back.
+//! `POST /v1/providers/{provider}/calls`: takes a model's message as the provider's API returned it, and
+//! returns the tool messages in the form that the API expects.
 //!
-//! The body is the message alone, or `{"message": …, "envelope": {…}}`. No provider has a message with a
-//! member `envelope`, or one whose only member is `message`, so the two cannot be taken for each other.
+//! The body is the message alone, or `{"message": …, "envelope": {…}}`. No provider has a message with a member
+//! `envelope`, or one whose only member is `message`, so the two forms cannot be confused.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use countersign::ToolCall;
 use countersign::contract::{
-    Effect, ErrorBody, ErrorCode, ReplyEnvelope, RequestEnvelope, RequestId,
+    Effect, ErrorBody, ErrorCode, Language, ReplyEnvelope, RequestEnvelope, RequestId,
 };
 use countersign::dialect::{DecodeError, Dialect, ProviderCall};
 use countersign::session::Session;
@@ -27,8 +29,9 @@ use super::{body, headers, members, query};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::nearest::nearest;
+use crate::offer::{Meant, Offer, OwnCall, meant};
 
-/// The providers whose messages are read.
+/// Providers whose messages are supported.
 const PROVIDERS: [Dialect; 4] = [
     Dialect::OpenAi,
     Dialect::OpenAiResponses,
@@ -36,7 +39,7 @@ const PROVIDERS: [Dialect; 4] = [
     Dialect::Gemini,
 ];
 
-/// How many reads of one message run at a time.
+/// Maximum number of concurrent reads of one message.
 const READS_AT_ONCE: usize = 8;
 
 pub(super) async fn calls(
@@ -58,7 +61,7 @@ pub(super) async fn calls(
     let answered = run(&gateway, &caller, &headers, envelope, calls).await?;
     let answered: Vec<_> = answered
         .into_iter()
-        .map(|(call, reply)| (call, gateway.for_model(reply)))
+        .map(|(call, reply)| (call.written, gateway.for_model(reply)))
         .collect();
     Ok(answer::json(&dialect.results(&answered)))
 }
@@ -79,15 +82,22 @@ fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
     }
 }
 
-/// Runs the calls of a message, in its order: a write waits for what stands before it, because a model may
-/// mean it so. Calls that only read wait for nothing.
+/// Runs the calls of a message in its order: a write waits for the calls before it, because a model may rely on
+/// them. Calls that only read do not wait.
 async fn run(
     gateway: &Gateway,
     caller: &Caller,
     headers: &HeaderMap,
     envelope: RequestEnvelope,
     calls: Vec<ProviderCall>,
-) -> Result<Vec<(ProviderCall, ReplyEnvelope)>, Refusal> {
+) -> Result<Vec<(Called, ReplyEnvelope)>, Refusal> {
+    let offer = gateway.offer(&caller.principal, None);
+    let language = Language::of(envelope.locale.as_deref());
+    let calls = calls
+        .into_iter()
+        .map(|call| Called::read(&offer, call, &envelope));
+    let calls: Vec<Called> = calls.collect();
+    let own_envelope = envelope.clone();
     let request_id = envelope.request_id.clone();
     let prefix = envelope.idempotency_key.clone();
     let session = Session::new(gateway.executor().clone(), caller.principal.clone());
@@ -97,8 +107,8 @@ async fn run(
         None => session,
     };
     let (trace, state) = (headers::trace(headers), headers::trace_state(headers));
-    let is_read = |call: &ProviderCall| {
-        let entry = gateway.executor().catalog().get(&call.name);
+    let is_read = |call: &Called| {
+        let entry = gateway.executor().catalog().get(&call.tool().name);
         entry.is_none_or(|entry| entry.spec().behaviour.effect == Effect::Read)
     };
     let at_once = if calls.iter().all(is_read) {
@@ -108,22 +118,105 @@ async fn run(
     };
     let mut running = Vec::new();
     for call in calls {
-        let mut made = session.call(&call);
+        let mut made = session.call(call.tool());
         if let Some(trace) = trace {
             made = made.trace(trace);
         }
         if let Some(state) = &state {
             made = made.trace_state(state.clone());
         }
+        let mut own_envelope = own_envelope.clone();
         if let Some(request_id) = &request_id {
-            made = made.requested_as(numbered(request_id, call.index)?);
+            let numbered = numbered(request_id, call.written.index)?;
+            own_envelope.request_id = Some(numbered.clone());
+            made = made.requested_as(numbered);
         }
-        running.push(async move { (call, gateway.call(made).await) });
+        let offer = &offer;
+        running.push(async move {
+            let envelope = (&own_envelope, language);
+            let reply = answered(gateway, caller, offer, envelope, &call, made).await;
+            (call, reply)
+        });
     }
     Ok(stream::iter(running).buffered(at_once).collect().await)
 }
 
-/// A name belongs to one call: those of a message are `r_1.1`, `r_1.2` and so on.
+/// A call as a model wrote it, and the call that it means.
+struct Called {
+    written: ProviderCall,
+    meant: Meant,
+    /// The call behind one of `call_tool`.
+    behind: Option<ProviderCall>,
+}
+
+impl Called {
+    fn read(offer: &Offer, written: ProviderCall, envelope: &RequestEnvelope) -> Self {
+        // A call that was cut off is refused as what it is, and never read.
+        let meant = if written.truncated {
+            Meant::Direct
+        } else {
+            let arguments = Arc::from(written.arguments.text.as_str());
+            meant(offer, &written.name, &arguments, envelope)
+        };
+        let behind = match &meant {
+            Meant::Behind(behind) => {
+                let mut call = written.clone();
+                call.name.clone_from(&behind.name);
+                call.arguments.text = behind.arguments.to_string();
+                Some(call)
+            }
+            Meant::Direct | Meant::Own(..) | Meant::Nothing(_) => None,
+        };
+        Self {
+            written,
+            meant,
+            behind,
+        }
+    }
+
+    /// The call of a tool.
+    fn tool(&self) -> &ProviderCall {
+        self.behind.as_ref().unwrap_or(&self.written)
+    }
+}
+
+async fn answered(
+    gateway: &Gateway,
+    caller: &Caller,
+    offer: &Offer,
+    (envelope, language): (&RequestEnvelope, Language),
+    call: &Called,
+    made: ToolCall,
+) -> ReplyEnvelope {
+    match &call.meant {
+        Meant::Own(own, arguments) => {
+            let call = OwnCall {
+                own: *own,
+                arguments,
+                envelope,
+                principal: &caller.principal,
+            };
+            gateway.own(&call).await
+        }
+        Meant::Nothing(error) => {
+            let id = envelope.request_id.clone();
+            let id = id.unwrap_or_else(|| gateway.ids().request_id());
+            ReplyEnvelope::failure(id, ErrorBody::clone(error).in_language(language))
+        }
+        Meant::Direct | Meant::Behind(_) => {
+            let mut reply = gateway.call(made).await;
+            let name = &call.tool().name;
+            if call.behind.is_some() {
+                let named = (name.as_str(), &*caller.principal);
+                gateway.point_to_search(named, language, &mut reply).await;
+            }
+            let short = gateway.shortened(offer, name, &reply, language);
+            short.unwrap_or(reply)
+        }
+    }
+}
+
+/// Returns the request id of one call: those of a message are `r_1.1`, `r_1.2` and so on.
 fn numbered(request_id: &RequestId, index: usize) -> Result<RequestId, Refusal> {
     RequestId::new(format!("{request_id}.{}", index + 1)).map_err(|_| {
         let message = "request_id is too long for a message: its calls get a number behind it";
@@ -149,12 +242,12 @@ fn dialect(name: &str) -> Result<Dialect, Refusal> {
         })
 }
 
-/// The message and what was said about it.
+/// Splits the body into the message and the envelope.
 fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
     if !text.trim_ascii_start().starts_with('{') {
         return Ok((text, RequestEnvelope::default()));
     }
-    // What is no JSON is told by the dialect, like everything else that is wrong with a message.
+    // The dialect reports invalid JSON, like every other fault of a message.
     let Ok(outer) = serde_json::from_str::<Outer<'_>>(text) else {
         return Ok((text, RequestEnvelope::default()));
     };
@@ -203,7 +296,7 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
     }
 }
 
-/// The outermost members of a body.
+/// Outermost members of a body.
 #[derive(Default)]
 struct Outer<'b> {
     message: Option<&'b RawValue>,

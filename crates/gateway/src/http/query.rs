@@ -1,4 +1,4 @@
-//! What the path and the query of an address say.
+//! Path and query of an address.
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
@@ -7,7 +7,7 @@ use countersign::contract::ErrorCode;
 use super::answer::Refusal;
 use crate::nearest::nearest;
 
-/// A part of the path, or more of them, decoded.
+/// Decodes one or more parts of the path.
 pub(super) fn segment<T>(part: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match part {
         Ok(Path(text)) => Ok(text),
@@ -18,14 +18,14 @@ pub(super) fn segment<T>(part: Result<Path<T>, PathRejection>) -> Result<T, Refu
     }
 }
 
-/// The options behind the question mark, each once, none that is not known.
+/// Options of the query, each at most once and all of them known.
 pub(super) struct Options<'k, const N: usize> {
     known: [&'k str; N],
     given: [Option<String>; N],
 }
 
 impl<'k, const N: usize> Options<'k, N> {
-    /// Reads `a=1&b=2`; one that nobody knows is refused, because it would be ignored.
+    /// Reads `a=1&b=2`. An unknown option is refused, because it would be ignored.
     pub(super) fn read(query: Option<&str>, known: [&'k str; N]) -> Result<Self, Refusal> {
         let mut given = [const { None }; N];
         for (name, value) in form_urlencoded(query.unwrap_or_default()) {
@@ -51,7 +51,7 @@ impl<'k, const N: usize> Options<'k, N> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// An option in its own type.
+    /// Parses an option to its type.
     pub(super) fn parsed<T: std::str::FromStr>(
         &self,
         name: &str,
@@ -67,14 +67,14 @@ impl<'k, const N: usize> Options<'k, N> {
     }
 }
 
-/// An option that is not what it has to be.
+/// Refuses an option with a wrong value.
 pub(super) fn wrong(name: &str, form: &str) -> Refusal {
     Refusal::new(ErrorCode::InvalidArgument, format!("{name} is not {form}"))
         .field(format!("/{name}"))
         .hint("correct it, or leave it out")
 }
 
-/// Names and values, decoded. Bytes that are no text become the sign for that, which no option has.
+/// Decodes names and values. Bytes that are not UTF-8 become the replacement character, which no option has.
 fn form_urlencoded(query: &str) -> impl Iterator<Item = (String, String)> {
     query
         .split('&')

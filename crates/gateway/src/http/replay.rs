@@ -1,4 +1,4 @@
-//! `POST /v1/evidence/{id}/replay`: a recorded call, checked, or computed again and compared.
+//! `POST /v1/evidence/{id}/replay`: verifies a recorded call, or computes it again and compares.
 
 use axum::Extension;
 use axum::body::Body;
@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
 
-/// What is done with a record.
+/// Request of a replay.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Wanted {
@@ -27,16 +27,16 @@ struct Wanted {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    /// Whether what is stored is what was recorded.
+    /// Checks that the stored content is what was recorded.
     Verify,
-    /// Whether the answer can be computed again, with the rules of the record.
+    /// Computes the answer again, with the rules of the record.
     #[default]
     Recompute,
-    /// What the rules in force would have answered.
+    /// Computes the answer by the rules in force.
     InForce,
 }
 
-/// What came of it.
+/// Result of a replay.
 #[derive(Serialize)]
 struct Outcome {
     evidence: SnapshotId,

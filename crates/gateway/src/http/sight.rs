@@ -1,5 +1,6 @@
-//! Whose records a caller may see: their own. A person or a program with [`SCOPE_CALLS`] sees everybody's, and a backend that
-//! acts for others those of the users that it may name. No other scope shows anybody more records.
+//! Read access to records: a caller sees their own. A person or a program with [`SCOPE_CALLS`] sees all
+//! records, and a backend that acts for others sees those of the users that it may name. No other scope gives
+//! access to more records.
 
 use countersign::Principal;
 use countersign::contract::{ActorType, Digest, ErrorCode, SnapshotId};
@@ -11,17 +12,17 @@ use super::answer::{self, Refusal};
 use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
 
-/// Whether the caller may see the records of everybody.
+/// True if the caller may see all records.
 pub(super) fn sees_all(principal: &Principal) -> bool {
     let is_granted = match principal.actor.kind {
         ActorType::User | ActorType::System => principal.holds(SCOPE_CALLS),
-        // It acts for one user, whatever it holds.
+        // An agent acts for one user, whatever its scopes.
         ActorType::Agent => false,
     };
     is_granted || principal.may_act_for_others && principal.realm == Realm::Any
 }
 
-/// True if the caller runs the server, or may see what those who do see.
+/// True if the caller runs the server, or may see what its operators see.
 pub(super) fn is_operator(caller: &Caller) -> bool {
     match (caller.proof, caller.principal.actor.kind) {
         // Programs on the machine of an open server may do everything there.
@@ -33,15 +34,15 @@ pub(super) fn is_operator(caller: &Caller) -> bool {
     }
 }
 
-/// Whether the caller may see this record.
+/// True if the caller may see this record.
 pub(super) fn sees(principal: &Principal, row: &LogRow) -> bool {
     let may_name = principal.may_act_for_others && principal.realm.has(&row.user_id);
-    // What belongs to nobody is nobody's, also for a caller without a name.
+    // A record without a user belongs to no caller, not even to one without a user.
     let is_theirs = !row.user_id.is_empty() && (row.user_id == principal.user_id || may_name);
     sees_all(principal) || is_theirs
 }
 
-/// Whose records a question is about: everybody's where there is no name.
+/// Returns the user whose records a query is about; `None` for all users.
 pub(super) fn whose(principal: &Principal, asked: Option<&str>) -> Result<Option<String>, Refusal> {
     match asked {
         asked if sees_all(principal) => Ok(asked.map(str::to_owned)),
@@ -60,26 +61,26 @@ pub(super) fn whose(principal: &Principal, asked: Option<&str>) -> Result<Option
     }
 }
 
-/// What the name of a record leads to, for one caller.
+/// Result of looking up a record's name for one caller.
 pub(super) enum Sight {
-    /// A record that they may see.
+    /// A record that the caller may see.
     Seen(SnapshotId),
-    /// A record that there is, and that is not theirs to see.
+    /// A record that exists, but that the caller may not see.
     NotTheirs(SnapshotId),
-    /// Several records of one call, which they may see, newest first.
+    /// Several records of one call, which the caller may see, newest first.
     Several(Vec<SnapshotId>),
     /// No record.
     Nothing,
 }
 
-/// How many records of one call are looked at.
+/// Maximum number of records of one call that are read.
 const RECORDS_MAX: usize = 100;
 
-/// How many records a hint names.
+/// Maximum number of records that a hint names.
 const NAMED_MAX: usize = 5;
 
-/// Looks for records by a name: the id of one, the request id of its call, the id of what the call made, and for
-/// whoever sees all records the hash of a leaf.
+/// Looks up records by a name: the id of one, the request id of its call, the id of what the call made, and,
+/// for callers that see all records, the hash of a leaf.
 pub(super) async fn look(
     gateway: &Gateway,
     principal: &Principal,
@@ -90,7 +91,8 @@ pub(super) async fn look(
     let rows = match name.parse::<Digest>() {
         Ok(hash) if sees_all => archive.of_leaf(hash).await?.into_iter().collect(),
         Ok(_) => Vec::new(),
-        // The own name of a record finds it whosever it is, so that it can be told whether somebody else's was asked for.
+        // A record's own id finds it whoever its user is, so that an attempt to read another user's record can
+        // be recognized.
         Err(_) if sees_all || name.starts_with("ev_") => {
             archive.locate(name, None, RECORDS_MAX).await?
         }
@@ -110,7 +112,8 @@ pub(super) async fn look(
     })
 }
 
-/// The name of a record that the caller may see. One that they may not see is like one that there is not.
+/// Returns the id of a record that the caller may see. A record that they may not see is answered exactly like
+/// a missing one.
 pub(super) async fn find(
     gateway: &Gateway,
     principal: &Principal,
@@ -119,7 +122,7 @@ pub(super) async fn find(
     seen(look(gateway, principal, name).await?, name)
 }
 
-/// The same for what needs more than sight: that somebody was denied it is recorded.
+/// Same as `find`, for operations that need more than read access: a denial is recorded.
 pub(super) async fn find_for(
     event: &'static str,
     gateway: &Gateway,

@@ -1,4 +1,4 @@
-//! `GET /v1/status`: what there is, and what is wrong.
+//! `GET /v1/status`: the state of the server, and its problems.
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -11,7 +11,8 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::status::View;
 
-/// An ordinary caller sees their own; an operator sees everything, and a user's limits and budgets where one is named.
+/// Shows the status. An ordinary caller sees their own; an operator sees everything, and a user's limits and
+/// budgets if one is named.
 pub(super) async fn show(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

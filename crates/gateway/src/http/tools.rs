@@ -1,4 +1,4 @@
-//! `GET /v1/tools`: what the caller may call, in the words of whoever asks.
+//! `GET /v1/tools`: the tools that the caller may call, in the format that the client asks for.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -19,16 +19,17 @@ use super::query::{self, Options};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::nearest::nearest;
+use crate::offer::Facade;
 
-/// About how many tokens a list in a provider's words takes.
+/// Header with the approximate number of tokens of a list in a provider's format.
 const TOKENS: HeaderName = HeaderName::from_static("x-countersign-tokens");
 
-/// How tools are written.
+/// Format of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// The whole declarations.
+    /// The complete declarations.
     Json,
-    /// A page for each.
+    /// A Markdown page for each tool.
     Markdown,
     /// The JSON Schema of the arguments, by tool.
     JsonSchema,
@@ -52,7 +53,7 @@ impl FromStr for Format {
     }
 }
 
-/// What a list should look like.
+/// Options of a list.
 struct Wanted {
     format: Format,
     options: ToolListOptions,
@@ -81,20 +82,34 @@ impl Wanted {
     }
 }
 
-/// All that may be called, or those of them that `names` asks for.
+/// Lists all tools that the caller may call, or those of them that `names` selects.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let known = ["format", "strict", "max_tokens", "names"];
+    let known = ["format", "strict", "max_tokens", "names", "facade"];
     let options = Options::read(query.as_deref(), known)?;
     let wanted = Wanted::read(&options)?;
+    let facade = facade(&options, wanted.format)?;
     let mut entries = gateway.executor().list(&caller.principal).await?;
+    let mut own = Vec::new();
     if let Some(names) = options.get("names") {
         entries = chosen(&entries, names)?;
+    } else if let Some(facade) = facade {
+        let offer = gateway.offer(&caller.principal, None);
+        let offer = match facade {
+            Some(facade) => offer.with_facade(facade),
+            None => offer,
+        };
+        let catalog = gateway.executor().catalog();
+        let listed = gateway.catalog_view().listed(catalog, &offer, entries);
+        (entries, own) = (listed.entries, listed.own);
     }
-    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    let own = own.iter().map(|own| own.spec());
+    let specs = entries.iter().map(|entry| entry.spec()).chain(own);
+    let mut specs: Vec<&ToolSpec> = specs.collect();
+    specs.sort_by(|a, b| a.name.cmp(&b.name));
     match wanted.format {
         Format::Json => Ok(answer::json(&specs)),
         Format::Markdown => Ok(pages(&specs)),
@@ -107,7 +122,24 @@ pub(super) async fn list(
     }
 }
 
-/// One of them, by its name or provider alias.
+/// The use of the facade in a list: none in a list for programs, as the rules say in a list for models, or as the request asks.
+#[expect(
+    clippy::option_option,
+    reason = "no facade, and one as the rules say, are two answers"
+)]
+fn facade<const N: usize>(
+    options: &Options<'_, N>,
+    format: Format,
+) -> Result<Option<Option<Facade>>, Refusal> {
+    match (options.get("facade"), format) {
+        (None, Format::Json | Format::Markdown | Format::JsonSchema) | (Some("off"), _) => Ok(None),
+        (None | Some("auto"), _) => Ok(Some(None)),
+        (Some("on"), _) => Ok(Some(Some(Facade::On))),
+        (Some(_), _) => Err(query::wrong("facade", "auto, on or off")),
+    }
+}
+
+/// Returns one tool, by its name or provider alias.
 pub(super) async fn one(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -127,7 +159,7 @@ pub(super) async fn one(
     }
 }
 
-/// The entries that a list of names and patterns asks for, among those that the caller may call.
+/// Returns the entries that a list of names and patterns selects, among those that the caller may call.
 fn chosen(entries: &[Arc<Entry>], names: &str) -> Result<Vec<Arc<Entry>>, Refusal> {
     select(entries, names.split(',').map(str::trim)).map_err(|error| {
         let known = error.alternatives(entries);

@@ -1,7 +1,7 @@
-//! One API key: what it says of its holder, and the secret that proves it.
+//! One API key: its holder's identity and rights, and the secret that proves it.
 //!
-//! A key reads `csk_<id>_<secret>`. The id is public and stands in lists and records. The secret is 256
-//! bits of randomness, shown once and never stored: what is kept is a digest of it.
+//! A key reads `csk_<id>_<secret>`. The id is public and stands in lists and records. The secret is 256 bits of
+//! randomness, shown once and never stored: only a digest of it is kept.
 
 use std::fmt;
 
@@ -22,89 +22,89 @@ use super::api_keys::SCOPE_KEYS;
 use super::keys_error::KeysError;
 use crate::policy::ScopeName;
 
-/// What every key starts with, so that a leaked one is recognised.
+/// Prefix of every key, so that a leaked one is recognized.
 pub(crate) const PREFIX: &str = "csk_";
 
-/// What is hashed before the secret, so that the digest is of use nowhere else.
+/// Domain separator, hashed before the secret, so that the digest is useless elsewhere.
 const DOMAIN: &[u8] = b"countersign/api-key/v1\0";
 
-/// How many hexadecimal digits an id has.
+/// Number of hexadecimal digits in an id.
 const ID_DIGITS: usize = 16;
 
-/// 32 bytes in base64url without padding.
+/// Length of a secret: 32 bytes in base64url without padding.
 const SECRET_CHARS: usize = 43;
 
-/// The longest label, in characters.
+/// Maximum length of a label, in characters.
 const LABEL_CHARS_MAX: usize = 128;
 
-/// How many scopes a key may have.
+/// Maximum number of scopes of a key.
 const SCOPES_MAX: usize = 64;
 
-/// What is known of a key. The secret is not.
+/// Stored properties of a key. The secret is not among them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
-    /// Its public name.
+    /// Public id.
     pub id: String,
-    /// What people call it.
+    /// Label for people.
     pub label: String,
-    /// Who its holder is.
+    /// Holder of the key.
     pub actor: Actor,
-    /// On whose behalf the holder acts.
+    /// User for whom the holder acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// Whether each call may name another user and actor.
+    /// True if each call may name another user and actor.
     #[serde(default)]
     pub acts_for_others: bool,
-    /// What it grants.
+    /// Scopes that it grants.
     pub scopes: Vec<String>,
-    /// The effects that its calls may have; any where it does not say.
+    /// Effects that its calls may have; `None` allows any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Time of expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was ended.
+    /// Time of revocation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// The key that it takes the place of.
+    /// Id of the key that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_from: Option<String>,
 }
 
-/// A key to be made.
+/// A key to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
-    /// What people call it.
+    /// Label for people.
     #[serde(default)]
     pub label: String,
-    /// Who its holder is.
+    /// Holder of the key.
     pub actor: Actor,
-    /// On whose behalf the holder acts. A person's own key needs none.
+    /// User for whom the holder acts. A person's own key needs none.
     #[serde(default)]
     pub user_id: Option<String>,
-    /// Whether each call may name another user and actor: for a trusted backend.
+    /// True if each call may name another user and actor: for a trusted backend.
     #[serde(default)]
     pub acts_for_others: bool,
-    /// What it grants.
+    /// Scopes that it grants.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// The effects that its calls may have; any where it does not say.
+    /// Effects that its calls may have; `None` allows any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
-    /// When it ends by itself.
+    /// Time of expiry.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key that was just made, with its secret. There is no second time.
+/// A key that was just created, with its secret. The secret is never shown again.
 pub struct IssuedKey {
-    /// What is known of it.
+    /// Properties of the key.
     pub key: ApiKey,
-    /// What the holder sends: `csk_<id>_<secret>`.
+    /// Token that the holder sends: `csk_<id>_<secret>`.
     pub token: Zeroizing<String>,
 }
 
@@ -114,20 +114,20 @@ impl fmt::Debug for IssuedKey {
     }
 }
 
-/// How a key stands.
+/// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyState {
-    /// It is accepted.
+    /// The key is accepted.
     Active,
-    /// Its time is over.
+    /// The key has expired.
     Expired,
-    /// Somebody ended it.
+    /// The key was revoked.
     Revoked,
 }
 
 impl ApiKey {
-    /// How it stands at this moment.
+    /// Returns the state at this time.
     pub fn state_at(&self, now: Timestamp) -> KeyState {
         if self.revoked_at.is_some() {
             KeyState::Revoked
@@ -138,7 +138,7 @@ impl ApiKey {
         }
     }
 
-    /// Whom it proves.
+    /// Returns the principal that the key proves.
     pub fn principal(&self) -> Principal {
         let actor = self.actor.clone();
         let principal = match (&self.user_id, self.acts_for_others) {
@@ -165,7 +165,7 @@ impl ApiKey {
 }
 
 impl NewKey {
-    /// The key, where it can be one.
+    /// Validates the request and returns the key.
     pub(super) fn checked(self, id: String, now: Timestamp) -> Result<ApiKey, KeysError> {
         if self.label.chars().count() > LABEL_CHARS_MAX || self.label.contains(char::is_control) {
             let form = "at most 128 characters, none of them a control character";
@@ -216,7 +216,7 @@ impl NewKey {
             acts_for_others: self.acts_for_others,
             scopes: self.scopes,
             effects: self.effects,
-            // Nobody reads more digits than that.
+            // Higher precision is never read.
             created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now),
             expires_at: self.expires_at,
             revoked_at: None,
@@ -225,7 +225,8 @@ impl NewKey {
     }
 }
 
-/// True if a credential of this actor may hold a scope: an agent decides neither for people nor about credentials.
+/// True if a credential of this actor may hold a scope: an agent may neither answer for people nor manage
+/// credentials.
 pub(super) fn may_hold(actor: &Actor, scope: &str) -> bool {
     let is_for_people = [SCOPE_KEYS, SCOPE_ANSWER].contains(&scope);
     match actor.kind {
@@ -234,8 +235,8 @@ pub(super) fn may_hold(actor: &Actor, scope: &str) -> bool {
     }
 }
 
-/// Whether a text can be the id of a person. Programs that act for nobody keep their state under such
-/// names ([`Principal::without_user`]), so no person may have one.
+/// True if a text can be the id of a person. Programs that act for no user keep their state under such names
+/// ([`Principal::without_user`]), so no person may have one.
 pub(super) fn is_user_name(text: &str) -> bool {
     let is_program = ["agent/", "system/", "user/"]
         .iter()
@@ -243,14 +244,14 @@ pub(super) fn is_user_name(text: &str) -> bool {
     normalized(text).as_deref() == Some(text) && !is_program
 }
 
-/// A new public name.
+/// Generates a public id.
 pub(super) fn draw_id(ids: &dyn IdSource) -> String {
     let mut bytes = [0; ID_DIGITS / 2];
     ids.fill(&mut bytes);
     hex::encode(&bytes)
 }
 
-/// A new secret, as the holder sends it, and its digest.
+/// Generates a secret, in the form that the holder sends, and its digest.
 pub(super) fn draw_token(id: &str, ids: &dyn IdSource) -> (Zeroizing<String>, [u8; 32]) {
     let mut bytes = Zeroizing::new([0; 32]);
     ids.fill(&mut *bytes);
@@ -259,14 +260,14 @@ pub(super) fn draw_token(id: &str, ids: &dyn IdSource) -> (Zeroizing<String>, [u
     (token, digest_of(id, &secret))
 }
 
-/// Id and secret of what somebody sent; none where it cannot be a key.
+/// Splits a token into id and secret; `None` if it cannot be a key.
 pub(super) fn split(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
     let is_id = id.len() == ID_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     (is_id && secret.len() == SECRET_CHARS).then_some((id, secret))
 }
 
-/// What is kept of a secret.
+/// Computes the digest of a secret, which is stored.
 pub(super) fn digest_of(id: &str, secret: &str) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     for part in [DOMAIN, id.as_bytes(), b"\0", secret.as_bytes()] {
@@ -277,7 +278,7 @@ pub(super) fn digest_of(id: &str, secret: &str) -> [u8; 32] {
     bytes
 }
 
-/// Takes equally long for any two digests.
+/// Compares two digests in constant time.
 pub(super) fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     constant_time::verify_slices_are_equal(a, b).is_ok()
 }

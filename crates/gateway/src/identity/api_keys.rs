@@ -1,8 +1,8 @@
 //! The API keys of an installation.
 //!
-//! Requests are checked against a copy in memory, so that a check costs a hash and a look-up. The copy is
-//! never older than five seconds: a key that another process revokes is refused after that at the latest,
-//! and at once by the process that revokes it.
+//! Requests are checked against a copy in memory, so that a check costs a hash and a look-up. The copy is never
+//! older than five seconds: a key that another process revokes is refused after five seconds at the latest, and
+//! at once by the process that revokes it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,28 +29,28 @@ use super::key_store::{Held, KEYS_MAX, KeyStore, Keys, Write, document_key};
 use super::keys_error::KeysError;
 use crate::recorder::Recorder;
 
-/// Grants making, listing, changing and ending keys: whoever holds it can make a key for everything.
+/// Scope for creating, listing, changing and revoking keys: its holder can create a key for everything.
 pub const SCOPE_KEYS: &str = "keys:manage";
 
-/// From this age on the copy is renewed on the side.
+/// Age from which the copy is renewed in the background.
 const RENEW_AFTER: Duration = Duration::from_secs(2);
 
-/// From this age on nobody is let in by it.
+/// Age from which the copy is no longer used to accept a key.
 const STALE_AFTER: Duration = Duration::from_secs(5);
 
-/// How soon the store is asked again for keys that are not in the copy.
+/// Minimum interval between reads of the store for keys that are not in the copy.
 const UNKNOWN_AFTER: Duration = Duration::from_secs(1);
 
-/// For how long an ended key is listed.
+/// Time for which an ended key is listed.
 const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// How many ended keys are forgotten with each new one.
+/// Maximum number of ended keys that are deleted with each new one.
 const FORGET_MAX: usize = 16;
 
-/// How often a change is tried that others get in the way of.
+/// Maximum attempts of a change under contention.
 const TRIES: usize = 5;
 
-/// Checks, makes and ends keys. Clones share everything.
+/// Checks, creates and revokes keys. Clones share everything.
 #[derive(Clone)]
 pub struct ApiKeys {
     inner: Arc<Inner>,
@@ -65,17 +65,17 @@ struct Inner {
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// What was in the store.
+/// Copy of the stored keys.
 struct Copy {
     keys: Keys,
     /// True if the store says that credentials are required.
     is_flagged: bool,
-    /// When it was read, in the clock's monotonic time; none before the first time.
+    /// Monotonic time at which it was read; `None` before the first time.
     at: Option<Duration>,
 }
 
 impl ApiKeys {
-    /// The keys in a store.
+    /// Creates the view of the keys in a store.
     pub fn new(
         store: Arc<dyn Store>,
         vault: Arc<Vault>,
@@ -106,7 +106,8 @@ impl ApiKeys {
         }
     }
 
-    /// Whom a key proves; none where it is none of ours, was changed, or has ended.
+    /// Returns the principal that a key proves; `None` if it is not a key of this installation, was changed, or
+    /// has ended.
     pub async fn verify(&self, token: &str) -> Result<Option<Arc<Principal>>, ledger::Error> {
         let Some((id, secret)) = split(token) else {
             return Ok(None);
@@ -114,7 +115,7 @@ impl ApiKeys {
         let copy = self.fresh(STALE_AFTER).await?;
         let held = match copy.keys.get(id) {
             Some(held) => Some(held.clone()),
-            // It may be newer than the copy. Whoever guesses ids makes us look once a second, no more.
+            // It may be newer than the copy. Guessing ids causes at most one read a second.
             None => self.fresh(UNKNOWN_AFTER).await?.keys.get(id).cloned(),
         };
         let digest = digest_of(id, secret);
@@ -125,13 +126,20 @@ impl ApiKeys {
         Ok(proved.map(|held| held.principal.clone()))
     }
 
-    /// True if there was ever a key: whoever has made one wants credentials to count, also after its holder was erased.
+    /// The label of a key, as the copy in memory has it.
+    pub(crate) fn label(&self, id: &str) -> Option<String> {
+        let copy = self.inner.copy.load();
+        copy.keys.get(id).map(|held| held.key.label.clone())
+    }
+
+    /// True if there was ever a key: an installation that has created one requires credentials, even after the
+    /// key's holder was erased.
     pub async fn are_used(&self) -> Result<bool, ledger::Error> {
         let copy = self.fresh(STALE_AFTER).await?;
         Ok(copy.is_flagged || !copy.keys.is_empty())
     }
 
-    /// Keeps, for good, that nobody is let in without a credential: for a server whose policy names an issuer.
+    /// Stores permanently that credentials are required: for a server whose policy names an issuer.
     pub async fn require_credentials(&self, by: &Actor) -> Result<(), KeysError> {
         if self.inner.copy.load().is_flagged {
             return Ok(());
@@ -149,7 +157,7 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    /// Whether there is a key that is accepted.
+    /// True if there is an active key.
     pub async fn has_active(&self) -> Result<bool, ledger::Error> {
         let now = self.inner.clock.now();
         let copy = self.fresh(Duration::ZERO).await?;
@@ -157,7 +165,8 @@ impl ApiKeys {
         Ok(keys.any(|held| held.key.state_at(now) == KeyState::Active))
     }
 
-    /// How many keys are accepted, and how many have ended and are still listed. The copy in memory says so.
+    /// Returns the number of active keys, and of ended keys that are still listed. It is read from the copy in
+    /// memory.
     pub async fn counts(&self) -> Result<(usize, usize), ledger::Error> {
         let now = self.inner.clock.now();
         let copy = self.fresh(STALE_AFTER).await?;
@@ -166,7 +175,7 @@ impl ApiKeys {
         Ok((active, copy.keys.len() - active))
     }
 
-    /// The keys of the caller's realm, oldest first.
+    /// Lists the keys of the caller's realm, oldest first.
     pub async fn list(&self, by: &Principal) -> Result<Vec<ApiKey>, KeysError> {
         self.needs(by, "key_list").await?;
         let copy = self.fresh(Duration::ZERO).await?;
@@ -176,12 +185,12 @@ impl ApiKeys {
         Ok(keys)
     }
 
-    /// How a key stands now.
+    /// Returns the state of a key now.
     pub fn state_of(&self, key: &ApiKey) -> KeyState {
         key.state_at(self.inner.clock.now())
     }
 
-    /// Makes a key. Its record is durable when this answers.
+    /// Creates a key. Its record is durable when this returns.
     pub async fn create(&self, new: NewKey, by: &Principal) -> Result<IssuedKey, KeysError> {
         self.needs(by, "key_create").await?;
         for _ in 0..TRIES {
@@ -210,8 +219,8 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    /// Makes a key in the place of another, which ends after `grace`. It ends no later than the key that it is made with: nobody
-    /// makes their own key last.
+    /// Creates a key that replaces another, which ends after `grace`. The new key ends no later than the key
+    /// that it is created with: a key cannot prolong itself.
     pub async fn rotate(
         &self,
         id: &str,
@@ -259,7 +268,7 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    /// Ends a key. One that has ended stays as it is.
+    /// Revokes a key. A key that has ended stays as it is.
     pub async fn revoke(&self, id: &str, by: &Principal) -> Result<ApiKey, KeysError> {
         self.needs(by, "key_revoke").await?;
         for _ in 0..TRIES {
@@ -282,12 +291,13 @@ impl ApiKeys {
         Err(KeysError::Busy)
     }
 
-    /// The record of what callers were denied about keys.
+    /// Returns the counter of denied operations on keys.
     pub fn denials(&self) -> &Denials {
         &self.inner.denials
     }
 
-    /// A key that the caller may know of. A denial is recorded alike whether there is such a key or not.
+    /// Returns a key that the caller may know of. A denial is recorded in the same way whether or not the key
+    /// exists.
     async fn held(
         &self,
         id: &str,
@@ -302,7 +312,7 @@ impl ApiKeys {
                     .await;
             }
             None if by.realm != Realm::Any => self.deny(Denial::new(event, by, "no_key")).await,
-            // Whoever may know of every key was denied nothing.
+            // A caller that may know of every key was denied nothing.
             None => {}
         }
         Err(KeysError::NoKey { id: id.to_owned() })
@@ -330,7 +340,7 @@ impl ApiKeys {
         self.inner.keys.record(event, key, by, more).await
     }
 
-    /// Writes, and reads back what is there now: here it counts at once.
+    /// Writes, and reads the keys back, so that the change takes effect here at once.
     async fn write(&self, writes: &[Write<'_>], record: ledger::Entry) -> Result<bool, KeysError> {
         let is_flagged = self.inner.copy.load().is_flagged;
         let is_written = self.inner.keys.write(writes, record, is_flagged).await?;
@@ -338,7 +348,7 @@ impl ApiKeys {
         Ok(is_written)
     }
 
-    /// A copy that is younger than this.
+    /// Returns a copy that is younger than this.
     async fn fresh(&self, age_max: Duration) -> Result<Arc<Copy>, ledger::Error> {
         let copy = self.inner.copy.load_full();
         let asked = self.inner.clock.monotonic();
@@ -353,7 +363,7 @@ impl ApiKeys {
             Some(_) | None => {
                 let guard = self.inner.renewing.lock().await;
                 let copy = self.inner.copy.load_full();
-                // Somebody may have read it while we waited for our turn.
+                // Another task may have read it while this one waited for the lock.
                 if copy.at.is_some_and(|at| at > asked) {
                     return Ok(copy);
                 }
@@ -364,7 +374,7 @@ impl ApiKeys {
         }
     }
 
-    /// Renews the copy, unless somebody does.
+    /// Renews the copy in the background, unless another task does.
     fn renew_aside(&self) {
         let inner = self.inner.clone();
         tokio::spawn(async move {
@@ -377,7 +387,7 @@ impl ApiKeys {
     }
 }
 
-/// The keys of a user go with the user, so that no moment has the one and not the other.
+/// The keys of a user are erased in the same commit as the user.
 impl Belongings for ApiKeys {
     fn name(&self) -> &'static str {
         "api_keys"
@@ -404,10 +414,10 @@ impl Belongings for ApiKeys {
 
 impl Inner {
     async fn renew(&self) -> Result<Arc<Copy>, ledger::Error> {
-        // From before it is read: what is written meanwhile may be missing in it.
+        // The time before the read: writes meanwhile may be missing in the copy.
         let at = self.clock.monotonic();
         let before = self.copy.load_full();
-        // It is never taken back, so it is looked for until it is found.
+        // The flag is never removed, so it is read only until it is found.
         let is_flagged = before.is_flagged || self.keys.credentials_required().await?;
         let keys = self.keys.load(&before.keys).await?;
         let copy = Arc::new(Copy {
@@ -426,13 +436,15 @@ impl fmt::Debug for ApiKeys {
     }
 }
 
-/// Refuses a key that can do more than its maker. The operator, whose right is the data folder itself, has no bounds.
+/// Refuses a key that has more rights than its creator. The operator, whose right is the data folder itself, is
+/// not limited.
 fn within(key: &ApiKey, by: &Principal) -> Result<(), KeysError> {
     if by.credential.is_none() {
         return Ok(());
     }
     let beyond = |field, form| Err(KeysError::Beyond { field, form });
-    // A key is of no realm: it may name everybody, and a program that acts for nobody has a name of its own.
+    // A key belongs to no realm: it may name every user, and a program that acts for no user has a name of its
+    // own.
     let is_unbounded = by.may_act_for_others && by.realm == Realm::Any;
     if key.acts_for_others && !is_unbounded {
         return beyond("/acts_for_others", "false");
@@ -463,7 +475,7 @@ fn within(key: &ApiKey, by: &Principal) -> Result<(), KeysError> {
     Ok(())
 }
 
-/// True if somebody may know of a key: it is of their realm. A key for everybody is of none.
+/// True if the caller may know of a key: it belongs to their realm. A key that acts for others belongs to none.
 fn is_of_realm(key: &ApiKey, by: &Principal) -> bool {
     let is_for_everybody = key.acts_for_others && by.realm != Realm::Any;
     by.realm
@@ -471,7 +483,7 @@ fn is_of_realm(key: &ApiKey, by: &Principal) -> bool {
         && !is_for_everybody
 }
 
-/// The end of the key that somebody makes keys with.
+/// Returns the expiry of the key that the caller uses.
 fn end_of_maker(by: &Principal, copy: &Copy) -> Option<Timestamp> {
     let maker = match &by.credential {
         Some(Credential::ApiKey { id }) => copy.keys.get(id),
@@ -480,7 +492,7 @@ fn end_of_maker(by: &Principal, copy: &Copy) -> Option<Timestamp> {
     maker.and_then(|maker| maker.key.expires_at)
 }
 
-/// Refuses a key that ends later than the key that it is made with.
+/// Refuses a key that ends later than the key that it is created with.
 fn ends_in_time(key: &ApiKey, by: &Principal, copy: &Copy) -> Result<(), KeysError> {
     match end_of_maker(by, copy) {
         Some(end) if key.expires_at.is_none_or(|own| own > end) => Err(KeysError::Beyond {
@@ -491,9 +503,9 @@ fn ends_in_time(key: &ApiKey, by: &Principal, copy: &Copy) -> Result<(), KeysErr
     }
 }
 
-/// The same key again, under a new name and for the same time.
+/// Builds the successor of a key: the same rights under a new id, for the same duration.
 fn successor(old: &ApiKey, id: String, now: Timestamp) -> ApiKey {
-    // Beyond the end of time the old end stands: a key that ends never becomes one that does not.
+    // If the new end would overflow, the old end stays: a key that expires never becomes one that does not.
     let end_of = |end: Timestamp| {
         let later = now.checked_add(end.duration_since(old.created_at));
         later.unwrap_or(end)
@@ -523,7 +535,7 @@ fn forget(held: &Held) -> Write<'_> {
     }
 }
 
-/// Keys that ended long ago.
+/// Returns the keys that ended long ago.
 fn forgettable(copy: &Copy, now: Timestamp) -> Vec<Arc<Held>> {
     let is_old = |held: &&Arc<Held>| {
         let end = held.key.revoked_at.or(held.key.expires_at);

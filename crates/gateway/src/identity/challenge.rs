@@ -1,4 +1,4 @@
-//! The `WWW-Authenticate` header: how a client gets a credential that is enough (RFC 6750, RFC 9728).
+//! The `WWW-Authenticate` header: tells a client how to get a sufficient credential (RFC 6750, RFC 9728).
 
 use countersign::Principal;
 use http::uri::Authority;
@@ -8,16 +8,16 @@ use super::refusal::Reason;
 use crate::policy::Policy;
 use crate::settings::Settings;
 
-/// Where the metadata of the whole server is; that of a path is below it.
+/// Path of the whole server's metadata; that of a path is below it.
 pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// The address under which this client knows us, without a slash at the end.
+/// Returns the address by which this client knows the server, without a slash at the end.
 pub(crate) fn base_url(settings: &Settings, headers: &HeaderMap) -> Option<String> {
     if let Some(url) = &settings.public_url {
         return Some(url.trim_end_matches('/').to_owned());
     }
-    // Without a public address we are reached at our own, by plain HTTP. What is said of ourselves is
-    // said to nobody but the one who sent the name.
+    // Without a public URL the server is reached at its own address, by plain HTTP. The host is only repeated
+    // to the client that sent it.
     let host = headers.get(http::header::HOST)?.to_str().ok()?;
     let authority: Authority = host.parse().ok()?;
     let is_plain = !authority.as_str().contains('@');
@@ -32,7 +32,7 @@ pub(super) fn unauthorized(
     path: &str,
 ) -> Option<HeaderValue> {
     let error = match reason {
-        // Whoever sent none did nothing wrong.
+        // A client that sent no credential made no error.
         Reason::Missing => None,
         Reason::Malformed | Reason::NotAccepted => Some("invalid_token"),
         Reason::Unavailable => return None,
@@ -41,8 +41,8 @@ pub(super) fn unauthorized(
     header(policy, error, &scope, base, path)
 }
 
-/// Asks for a credential with more scopes: one of each rule for this tool, those that are held included, so
-/// that nothing is lost with the new one. None where no scope would help.
+/// Asks for a credential with more scopes: one of each rule for this tool, including those that the caller has,
+/// so that none is lost with the new one. `None` if no scope would help.
 pub(super) fn insufficient_scope(
     principal: &Principal,
     tool: &str,
@@ -71,7 +71,7 @@ fn header(
     if !scope.is_empty() {
         parts.push(format!("scope=\"{scope}\""));
     }
-    // Without an issuer there is nobody to get a token from.
+    // Without an issuer there is no source of tokens.
     if let Some(base) = base.filter(|_| !policy.file().issuers.is_empty()) {
         let suffix = if path == "/mcp" { path } else { "" };
         parts.push(format!("resource_metadata=\"{base}{METADATA}{suffix}\""));

@@ -1,8 +1,7 @@
-//! The public keys of an issuer: fetched or read, kept, and fetched again when a token names one that is
-//! not among them.
+//! Public keys of an issuer: fetched or read, cached, and fetched again when a token names an unknown key.
 //!
-//! While an issuer cannot be reached, the keys that were fetched before stay good: its outage must not be
-//! ours.
+//! While an issuer is unreachable, the keys that were fetched before stay valid, so that its outage does not
+//! become ours.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -19,25 +18,25 @@ use serde_json::Value;
 use crate::policy::{JwksSource, is_private};
 use crate::regular_file;
 
-/// The largest set that is read.
+/// Maximum size of a key set in bytes.
 const SET_BYTES_MAX: usize = 256 * 1024;
 
-/// How many keys of a set are kept.
+/// Maximum number of keys of a set that are kept.
 const KEYS_MAX: usize = 64;
 
-/// How long fetching may take.
+/// Timeout of a fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// From this age on the keys are fetched again on the side.
+/// Age from which the keys are fetched again in the background.
 const RENEW_AFTER: Duration = Duration::from_mins(10);
 
-/// How soon keys are fetched again for a token that names none of them.
+/// Minimum interval between fetches for tokens that name an unknown key.
 const UNKNOWN_AFTER: Duration = Duration::from_secs(30);
 
-/// How soon they are tried again where there are none yet.
+/// Retry interval while there are no keys yet.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// A key that tokens are checked with.
+/// A key that verifies tokens.
 pub(super) struct PublicKey {
     pub(super) id: Option<String>,
     pub(super) algorithms: Vec<Algorithm>,
@@ -56,13 +55,13 @@ pub(super) struct KeySet {
 #[derive(Default)]
 struct Loaded {
     keys: Vec<Arc<PublicKey>>,
-    /// When they were fetched, in the clock's monotonic time; none before the first time.
+    /// Monotonic time of the last successful fetch; `None` before the first.
     at: Option<Duration>,
-    /// When that was tried last.
+    /// Monotonic time of the last attempt.
     tried: Option<Duration>,
 }
 
-/// The keys of an issuer could not be had. For the log.
+/// The keys of an issuer could not be fetched. For the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfetched {
     #[error("the keys cannot be fetched: {0}")]
@@ -93,7 +92,8 @@ impl KeySet {
         })
     }
 
-    /// The keys that may have signed a token: the one that it names, or those that fit where it names none.
+    /// Returns the keys that may have signed a token: the one that it names, or, if it names none, those that
+    /// fit.
     pub(super) async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
@@ -110,7 +110,7 @@ impl KeySet {
             let loaded = self.load(now).await?;
             return Ok(fitting(&loaded, id, algorithm));
         }
-        // A key that its issuer has withdrawn must not count for ever because nobody can reach the issuer.
+        // A key that its issuer has withdrawn must not stay valid for ever because the issuer is unreachable.
         if age(loaded.at).is_some_and(|age| age >= age_max) {
             if age(loaded.tried).is_some_and(|age| age < RETRY_AFTER) {
                 return Err(Unfetched::TooOld);
@@ -140,7 +140,7 @@ impl KeySet {
         Ok(found)
     }
 
-    /// Fetches the keys, unless somebody has done so since `asked`.
+    /// Fetches the keys, unless another task has done so since `asked`.
     async fn load(&self, asked: Duration) -> Result<Arc<Loaded>, Unfetched> {
         let _guard = self.loading.lock().await;
         let before = self.loaded.load_full();
@@ -191,7 +191,8 @@ fn fitting(loaded: &Loaded, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<P
     loaded.keys.iter().filter(fits).cloned().collect()
 }
 
-/// Made with the first issuer that has a URL: reading the machine's certificates takes a while.
+/// Returns the HTTP client. It is created for the first issuer that has a URL, because reading the machine's
+/// certificates takes a while.
 fn client() -> Result<&'static reqwest::Client, Unfetched> {
     static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
 
@@ -200,14 +201,14 @@ fn client() -> Result<&'static reqwest::Client, Unfetched> {
     }
     let client = reqwest::Client::builder()
         .timeout(FETCH_TIMEOUT)
-        // Where the keys are is said in the policy, and nowhere else.
+        // Only the policy says where the keys are.
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(Unfetched::Http)?;
     Ok(CLIENT.get_or_init(|| client))
 }
 
-/// The address of an issuer's keys, as the issuer itself says it (`OpenID` Connect Discovery 1.0, section 4).
+/// Returns the address of an issuer's keys, as the issuer publishes it (`OpenID` Connect Discovery 1.0, section 4).
 async fn discovered(issuer: &str) -> Result<String, Unfetched> {
     #[derive(Deserialize)]
     struct Configuration {
@@ -244,7 +245,7 @@ async fn fetch_url(url: &str) -> Result<Vec<u8>, Unfetched> {
 fn read_file(path: &Path) -> Result<Vec<u8>, Unfetched> {
     let file = regular_file::open(path).map_err(Unfetched::File)?;
     let mut bytes = Vec::new();
-    // One byte more than may be, so that a longer file is told from one that just fits.
+    // One byte more than the limit, so that a longer file is told from one that just fits.
     let read = file.take(SET_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
     read.map_err(Unfetched::File)?;
     if bytes.len() > SET_BYTES_MAX {
@@ -253,8 +254,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Unfetched> {
     Ok(bytes)
 }
 
-/// The keys of a set that sign tokens by one of our algorithms. Others are passed over: a set may hold keys
-/// for other purposes and of kinds that are not known yet.
+/// Parses the keys of a set that sign tokens with a supported algorithm. Others are skipped: a set may hold
+/// keys for other purposes and of unknown kinds.
 fn parse(bytes: &[u8]) -> Result<Vec<Arc<PublicKey>>, Unfetched> {
     #[derive(Deserialize)]
     struct Set {
@@ -281,7 +282,7 @@ fn public_key(jwk: &Jwk) -> Option<PublicKey> {
         AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
             vec![Algorithm::EdDSA]
         }
-        // Among them shared secrets: whoever can check by one can sign by it.
+        // This includes shared secrets: a party that can verify with one can also sign with it.
         _ => return None,
     };
     if let Some(declared) = jwk.common.key_algorithm {

@@ -1,6 +1,6 @@
-//! Tokens that somebody else has signed: JWT access tokens of the issuers that the policy names.
+//! Tokens of other issuers: JWT access tokens of the issuers that the policy names.
 //!
-//! What a token says counts only after its signature, issuer, audience and times have been checked, and the
+//! The claims of a token count only after its signature, issuer, audience and times have been checked, and the
 //! algorithm is one of four: a token never chooses a weaker one.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::token_claims;
 use super::verified::Verified;
 use crate::policy::{IssuerRule, JwksSource};
 
-/// What tokens may be signed with.
+/// Algorithms that tokens may be signed with.
 const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::RS256,
     Algorithm::PS256,
@@ -27,13 +27,13 @@ const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::EdDSA,
 ];
 
-/// With how many keys a token is tried that names none.
+/// Maximum number of keys that are tried for a token that names none.
 const TRIES_MAX: usize = 8;
 
 /// Checks tokens.
 pub(super) struct Tokens {
     clock: Arc<dyn Clock>,
-    /// They outlive the policy that named them: a reload fetches nothing again.
+    /// Key sets outlive the policy that named them: a reload does not fetch them again.
     sets: Mutex<HashMap<JwksSource, Arc<KeySet>>>,
     verified: Verified,
 }
@@ -47,7 +47,7 @@ impl Tokens {
         }
     }
 
-    /// Whom a token proves; none where it proves nobody here.
+    /// Returns the principal that a token proves; `None` if it is not valid here.
     pub(super) async fn verify(
         &self,
         token: &str,
@@ -60,7 +60,7 @@ impl Tokens {
         let Ok(header) = decode_header(token) else {
             return Ok(None);
         };
-        // Not believed yet: it only says whose keys are to be tried.
+        // Not verified yet: it only selects the issuer whose keys are tried.
         let Ok(issued) = insecure_decode_claims::<Issued>(token) else {
             return Ok(None);
         };
@@ -89,7 +89,7 @@ impl Tokens {
         sets.entry(source.clone()).or_insert_with(made).clone()
     }
 
-    /// Whether issuer, audience and times fit.
+    /// True if issuer, audience and times fit.
     fn is_for_us_now(&self, claims: &Map<String, Value>, rule: &IssuerRule) -> bool {
         let is_from = claims.get("iss").and_then(Value::as_str) == Some(&rule.issuer);
         let is_for_us = match claims.get("aud") {
@@ -115,8 +115,8 @@ impl Tokens {
     }
 }
 
-/// The issuer's keys sign other things too: identity tokens to be shown to an application, notices of a
-/// logout. Those that say what they are, and are something else, are no credential (RFC 8725).
+/// True if the token is an access token. The issuer's keys also sign other tokens, such as identity tokens for
+/// an application and logout notices. A token that names another type is not a credential (RFC 8725).
 fn is_access_token(header: &Header) -> bool {
     let kind = header.typ.as_deref().unwrap_or("jwt");
     let is_known = ["jwt", "at+jwt", "application/at+jwt"]
@@ -125,10 +125,10 @@ fn is_access_token(header: &Header) -> bool {
     is_known && header.crit.is_none() && ALGORITHMS.contains(&header.alg)
 }
 
-/// What a token says, where this key has signed it.
+/// Returns the claims of a token if this key has signed it.
 fn signed(token: &str, algorithm: Algorithm, key: &PublicKey) -> Option<Map<String, Value>> {
     let mut validation = Validation::new(algorithm);
-    // Everything else is checked here, by our own clock.
+    // Everything else is checked here, by the gateway's own clock.
     validation.required_spec_claims.clear();
     validation.validate_exp = false;
     validation.validate_aud = false;
@@ -137,7 +137,7 @@ fn signed(token: &str, algorithm: Algorithm, key: &PublicKey) -> Option<Map<Stri
         .map(|decoded| decoded.claims)
 }
 
-/// A time as tokens write it, in whole seconds.
+/// Reads a time claim, in whole seconds.
 fn seconds(value: Option<&Value>) -> Option<i64> {
     const FAR: f64 = 1e12;
 

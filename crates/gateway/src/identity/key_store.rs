@@ -1,5 +1,5 @@
-//! API keys as they are kept: sealed documents that belong to no user, so that every process on one store
-//! has the same.
+//! Stored API keys: sealed documents that belong to no user, so that every process on one store has the same
+//! keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,19 +20,20 @@ use super::api_key::ApiKey;
 use super::keys_error::KeysError;
 use crate::recorder::Recorder;
 
-/// The collection of the keys, which belong to no user.
+/// Collection of the keys, which belong to no user.
 pub const API_KEYS: &str = "api_keys";
 
-/// The collection of what counts for the whole installation.
+/// Collection of flags for the whole installation.
 pub const FLAGS: &str = "identity";
 
-/// The document that says that nobody is let in without a credential any more. It is written with the first key, and never removed.
+/// Document whose presence means that every request needs a credential. It is written with the first key, and
+/// never removed.
 const CREDENTIALS_REQUIRED: &str = "credentials_required";
 
-/// How many keys there may be, ended ones included until they are forgotten.
+/// Maximum number of keys, including ended ones until they are deleted.
 pub(super) const KEYS_MAX: usize = 10_000;
 
-/// How many are read at once.
+/// Number of keys that are read at once.
 const PAGE: usize = 500;
 
 /// Reads and writes keys.
@@ -43,13 +44,13 @@ pub(super) struct KeyStore {
     pub(super) recorder: Recorder,
 }
 
-/// A key with what proves it.
+/// A key with the digest of its secret.
 pub(super) struct Held {
-    /// Of its document.
+    /// Version of the document.
     pub(super) version: u64,
     pub(super) key: ApiKey,
     pub(super) digest: [u8; 32],
-    /// Made once, because every request needs it.
+    /// Built once, because every request needs it.
     pub(super) principal: Arc<Principal>,
 }
 
@@ -64,16 +65,16 @@ struct Body {
     key: ApiKey,
 }
 
-/// A document that is written: a key, or none to forget it.
+/// A document to write: a key, or `None` to delete it.
 pub(super) struct Write<'a> {
     pub(super) id: &'a str,
-    /// The one that it replaces; 0 for a new key.
+    /// Version that it replaces; 0 for a new key.
     pub(super) version: u64,
     pub(super) key: Option<(&'a ApiKey, &'a [u8; 32])>,
 }
 
 impl KeyStore {
-    /// All keys. What has not changed since `known` is taken from there.
+    /// Reads all keys. Those that have not changed since `known` are taken from there.
     pub(super) async fn load(&self, known: &Keys) -> Result<Keys, ledger::Error> {
         let mut keys = HashMap::new();
         let mut after: Option<String> = None;
@@ -101,7 +102,7 @@ impl KeyStore {
         }
     }
 
-    /// True if credentials were ever set up.
+    /// True if credentials were ever configured.
     pub(super) async fn credentials_required(&self) -> Result<bool, ledger::Error> {
         let found = self
             .store
@@ -109,8 +110,8 @@ impl KeyStore {
         Ok(!found.await?.documents.is_empty())
     }
 
-    /// Writes keys together with their record, and that credentials are required, where that is not known yet. False where
-    /// somebody else was faster.
+    /// Writes keys together with their record and, if not known yet, the flag that credentials are required.
+    /// False if another process was faster.
     pub(super) async fn write(
         &self,
         writes: &[Write<'_>],
@@ -163,16 +164,17 @@ impl KeyStore {
         }
         match self.store.commit(commit).await? {
             CommitAnswer::Committed => Ok(true),
-            // The last two cannot be: there is no claim in this commit.
+            // The other answers cannot occur: this commit has no claim, and nothing of a user.
             CommitAnswer::Moved { .. }
             | CommitAnswer::Held(_)
             | CommitAnswer::Fenced
+            | CommitAnswer::Erased
             | CommitAnswer::Lapsed => Ok(false),
         }
     }
 
-    /// The record of what somebody did with a key. It stays when the user is erased, so it names a person
-    /// by subject only, and does not hold the label.
+    /// Builds the record of an operation on a key. It stays when the user is erased, so it names a person by
+    /// subject only, and does not contain the label.
     pub(super) async fn record(
         &self,
         event: &str,
@@ -202,7 +204,7 @@ impl KeyStore {
         let Some(user_id) = &key.user_id else {
             return Ok(self.recorder.entry(Some(by), None, about));
         };
-        // What is held may be the key of somebody who was erased since: then the record would be of nobody.
+        // The cached key may be that of a user who was erased since: then the record could not be attributed.
         self.vault.forget(user_id);
         let keys = self.vault.key(user_id).await?;
         Ok(self.recorder.entry(Some(by), Some((user_id, &keys)), about))
@@ -243,7 +245,7 @@ pub(super) fn document_key(id: &str) -> DocumentKey {
     }
 }
 
-/// What a body is sealed for, so that one cannot be passed off as another.
+/// Returns the context that a body is sealed for, so that one cannot be passed off as another.
 fn aad(id: &str) -> Vec<u8> {
     ["document", SHARED, API_KEYS, id].join("\0").into_bytes()
 }

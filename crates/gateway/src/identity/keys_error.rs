@@ -1,57 +1,57 @@
-//! Why something could not be done with an API key.
+//! Errors of operations on API keys.
 
 use std::borrow::Cow;
 
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign::ledger;
 
-/// Why something could not be done with an API key.
+/// Reason why an operation on an API key failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// What was asked for cannot be a key.
+    /// A field of the requested key is not valid.
     #[error("{field} must be {form}")]
     Invalid {
-        /// Where, as a JSON Pointer.
+        /// Field, as a JSON Pointer.
         field: &'static str,
-        /// What it has to be.
+        /// Required form.
         form: Cow<'static, str>,
     },
-    /// The key could do more than its maker.
+    /// The key would have more rights than its creator.
     #[error("{field} must be {form}: a key can do no more than its maker")]
     Beyond {
-        /// Where, as a JSON Pointer.
+        /// Field, as a JSON Pointer.
         field: &'static str,
-        /// What it has to be.
+        /// Required form.
         form: &'static str,
     },
-    /// There is no such key.
+    /// There is no such key, or the caller may not know of it.
     #[error("there is no key {id:?}")]
     NoKey {
-        /// Its public name.
+        /// Public id.
         id: String,
     },
-    /// It was revoked, or its time is over.
+    /// The key was revoked or has expired.
     #[error("the key {id:?} has ended")]
     Ended {
-        /// Its public name.
+        /// Public id.
         id: String,
     },
-    /// There are as many as there may be.
+    /// The maximum number of keys is reached.
     #[error("there are {limit} keys, and no more may be")]
     Full {
-        /// How many.
+        /// The maximum.
         limit: usize,
     },
-    /// Others kept changing the same key.
+    /// Other processes kept changing the same key.
     #[error("the key was changed by somebody else at the same time")]
     Busy,
-    /// The caller may not manage keys.
+    /// The caller's credential lacks the scope for managing keys.
     #[error("the credential does not grant {scope:?}")]
     MissingScope {
-        /// What it would have to grant.
+        /// Missing scope.
         scope: &'static str,
     },
 }
@@ -62,7 +62,7 @@ impl KeysError {
         Self::Invalid { field, form }
     }
 
-    /// What the caller is told.
+    /// Builds the error body for the caller.
     pub fn body(&self) -> ErrorBody {
         let message = self.to_string();
         match self {

@@ -1,4 +1,4 @@
-//! Stands in front of everything that needs a caller.
+//! The identity layer: authenticates every request that needs a caller.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,21 +14,38 @@ use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
 use crate::kept::Kept;
+use crate::mcp;
 use crate::operator::AtSocket;
 use crate::words::Say;
+
+/// In the extensions of a request that this process sends to itself for somebody whom it knows already. Nothing on the wire can put it
+/// there.
+#[derive(Debug, Clone)]
+pub(crate) struct Known(pub(crate) Caller);
 
 /// Puts the [`Caller`] into the extensions of a request, or answers in its place.
 pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
     let identity = gateway.identity();
     let by_socket = request.extensions().get::<AtSocket>();
-    let caller = match by_socket.and_then(|AtSocket| identity.at_socket()) {
-        Some(operator) => Ok(operator),
+    let operator = by_socket.and_then(|AtSocket| identity.at_socket());
+    let known = request.extensions().get::<Known>();
+    let caller = match operator.or_else(|| known.map(|Known(caller)| caller.clone())) {
+        Some(caller) => Ok(caller),
         None => identity.caller(request.headers()).await,
     };
     match caller {
         Ok(caller) => {
             let Some(open) = gateway.quotas().request(&caller.principal) else {
                 return too_many().into_response();
+            };
+            // An MCP client says its name in its messages, so there the offer is looked at with each of them.
+            let is_asked_later = request.uri().path() == mcp::PATH;
+            let caller = match caller.proof {
+                Proof::ApiKey | Proof::Token | Proof::Loopback if !is_asked_later => {
+                    gateway.offer(&caller.principal, None).narrow(caller)
+                }
+                // Commands of the operator see every tool.
+                Proof::ApiKey | Proof::Token | Proof::Loopback | Proof::Operator => caller,
             };
             let asked = Asked::of(&gateway, &caller, &request);
             request.extensions_mut().insert(caller);
@@ -38,14 +55,14 @@ pub async fn layer(State(gateway): State<Gateway>, mut request: Request, next: N
             {
                 asked.challenge(&gateway, &mut response);
             }
-            // The request is open until its answer was taken.
+            // The request counts as open until its answer was sent.
             response.map(|body| Body::new(Kept::new(body, open)))
         }
         Err(refused) => answer(&gateway, &request, refused),
     }
 }
 
-/// One caller has as many requests open as one may have.
+/// Refuses because the caller has its maximum number of requests open.
 fn too_many() -> Refusal {
     ErrorBody::new(ErrorCode::RateLimited, Say::CallerHasItsShare)
         .retry_after_ms(SHARE_RETRY_MS)
@@ -53,7 +70,7 @@ fn too_many() -> Refusal {
         .into()
 }
 
-/// When a caller who has its share should come back.
+/// Retry interval for a caller that has reached its maximum, in milliseconds.
 const SHARE_RETRY_MS: u64 = 1_000;
 
 fn answer(gateway: &Gateway, request: &Request, refused: Refused) -> Response {
@@ -69,7 +86,7 @@ fn answer(gateway: &Gateway, request: &Request, refused: Refused) -> Response {
     refusal.into_response()
 }
 
-/// Which tool a request asks for, for the challenge that a refusal comes with.
+/// Tool that a request asks for, for the challenge that comes with a refusal.
 struct Asked {
     caller: Caller,
     tool: String,
@@ -78,7 +95,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// None where no other credential would help, or where the request names no tool outside of its body.
+    /// `None` if no other credential would help, or if the request names no tool outside of its body.
     fn of(gateway: &Gateway, caller: &Caller, request: &Request) -> Option<Self> {
         match caller.proof {
             Proof::Loopback | Proof::Operator => return None,

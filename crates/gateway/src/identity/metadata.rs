@@ -1,4 +1,4 @@
-//! What this server is as a protected resource (RFC 9728): where clients get tokens for it.
+//! Metadata of this server as a protected resource (RFC 9728): the sources of tokens for it.
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};

@@ -1,4 +1,4 @@
-//! Why a request has no caller, how often that was so, and what the log is told.
+//! Requests without a valid credential: their reasons, counts and log lines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,30 +9,30 @@ use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 
 use crate::words::Say;
 
-/// Why a request has no caller.
+/// Refusal of a request that has no valid credential.
 #[derive(Debug, Clone)]
 pub struct Refused {
-    /// What the caller is told, with what to do. It never says whether a key exists.
+    /// Error body for the caller, with a hint. It never reveals whether a key exists.
     pub body: ErrorBody,
-    /// What was wrong.
+    /// Reason of the refusal.
     pub reason: Reason,
 }
 
-/// What was wrong with a credential. Closed.
+/// Reason why a credential was refused. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// There was none.
+    /// There was no credential.
     Missing,
-    /// It was in no form that we know.
+    /// The credential has an unknown form.
     Malformed,
-    /// It is none of ours, was changed, has ended, or is for somebody else.
+    /// The credential is not of this installation, was changed, has ended, or is for another server.
     NotAccepted,
-    /// Whether it is good could not be found out.
+    /// The credential could not be checked, usually because the store or the issuer is unreachable.
     Unavailable,
 }
 
 impl Reason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 4] = [
         Self::Missing,
         Self::Malformed,
@@ -40,7 +40,7 @@ impl Reason {
         Self::Unavailable,
     ];
 
-    /// Its name in logs and metrics.
+    /// Returns the name in logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -83,14 +83,15 @@ impl Refused {
     }
 }
 
-/// How often there is a line about refusals: whoever sends wrong credentials must not fill a disk.
+/// Minimum interval between log lines about refusals: a client that sends wrong credentials must not fill a
+/// disk.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// Counts refusals, and tells the log about them once a second at most.
+/// Counts refusals, and logs them at most once a second.
 pub(super) struct Refusals {
     clock: Arc<dyn Clock>,
     counts: [AtomicU64; Reason::ALL.len()],
-    /// When there was a line, and how many refusals there were since without one.
+    /// Time of the last log line, and the number of refusals since then without one.
     told: Mutex<(Option<Duration>, u64)>,
 }
 
@@ -113,7 +114,7 @@ impl Refusals {
         })
     }
 
-    /// Counts one. Neither the credential nor anything else of the request goes into the log.
+    /// Counts a refusal. Neither the credential nor anything else of the request goes into the log.
     pub(super) fn count(&self, reason: Reason) {
         if let Some(count) = self.counts.get(reason.index()) {
             count.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `/v1/keys`: API keys over HTTP, for whoever holds [`SCOPE_KEYS`](super::SCOPE_KEYS).
+//! `/v1/keys`: API keys over HTTP, for callers with [`SCOPE_KEYS`](super::SCOPE_KEYS).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::http::body;
 use crate::policy::Period;
 use crate::strict;
 
-/// What is answered to everybody.
+/// Routes that need no credential.
 pub fn for_anybody() -> Router<Gateway> {
     let below = format!("{METADATA}/mcp");
     Router::new()
@@ -34,7 +34,7 @@ pub fn for_anybody() -> Router<Gateway> {
         .route(&below, get(metadata))
 }
 
-/// What needs a caller.
+/// Routes that need a caller.
 pub fn for_callers() -> Router<Gateway> {
     Router::new()
         .route("/v1/keys", get(list).post(create))
@@ -50,11 +50,11 @@ struct Listed {
     state: KeyState,
 }
 
-/// What a rotation may say.
+/// Body of a rotation.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Rotate {
-    /// For how long the old key is accepted as well.
+    /// Time for which the old key is accepted as well.
     grace: Option<Period>,
 }
 
@@ -115,7 +115,7 @@ fn keys(gateway: &Gateway) -> Result<&ApiKeys, Refusal> {
     })
 }
 
-/// The one time that a secret is shown; nobody on the way may keep it.
+/// Builds the only response that shows a secret; no cache may keep it.
 fn once(issued: &IssuedKey) -> Response {
     let body = json!({"key": issued.key, "secret": issued.token.as_str()});
     let mut response = answer::json(&body);

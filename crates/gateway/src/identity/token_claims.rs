@@ -1,4 +1,4 @@
-//! Whom the claims of a token prove.
+//! The principal that the claims of a token prove.
 
 use countersign::contract::{Actor, ActorType};
 use countersign::realm::Realm;
@@ -8,29 +8,29 @@ use serde_json::{Map, Value};
 use super::api_key::{is_user_name, may_hold};
 use crate::policy::{IssuerRule, ScopeName};
 
-/// How many actors may have handed a token on.
+/// Maximum number of actors that may have passed a token on.
 const CHAIN_MAX: usize = 8;
 
-/// How much of a token's own id is recorded.
+/// Maximum recorded length of a token's own id, in characters.
 const JTI_CHARS_MAX: usize = 255;
 
-/// How many scopes of a token are taken.
+/// Maximum number of scopes that are read from a token.
 const SCOPES_MAX: usize = 256;
 
-/// What an agent is called whose token does not say which application it is.
+/// Name of an agent whose token does not name its application.
 const UNNAMED_CLIENT: &str = "unnamed-client";
 
-/// Whom checked claims prove; none where they name nobody that can be.
+/// Returns the principal that verified claims prove; `None` if they name no valid user or actor.
 ///
-/// A client is what one of the claims in `client_claims` names.
+/// A client is the application that one of the claims in `client_claims` names.
 ///
 /// | the token has | actor | user |
 /// |---|---|---|
 /// | `act` (RFC 8693) | the agent in it; those before it are the chain | the user claim |
-/// | a client that is the subject itself | that agent | nobody |
+/// | a client that is the subject itself | that agent | no user |
 /// | a client that is not in `user_clients` | that agent | the user claim |
 /// | clients, and all of them in `user_clients` | the user | the user claim |
-/// | no client | an agent without a name, or the user where the issuer's entry says so | the user claim |
+/// | no client | an agent without a name, or the user if the issuer's entry says so | the user claim |
 pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Option<Principal> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let subject = text("sub")?;
@@ -72,13 +72,14 @@ pub(super) fn principal(claims: &Map<String, Value>, rule: &IssuerRule) -> Optio
     })
 }
 
-/// The applications that a token names; none where one is no text, because it could be anybody.
+/// Returns the applications that a token names; `None` if one is not a string, because its meaning would be
+/// unknown.
 fn clients<'a>(claims: &'a Map<String, Value>, rule: &IssuerRule) -> Option<Vec<&'a str>> {
     let named = rule.client_claims.iter().filter_map(|it| claims.get(it));
     named.map(Value::as_str).collect()
 }
 
-/// The application that acts for the user; none where the person acts alone.
+/// Returns the application that acts for the user; `None` if the person acts alone.
 fn application<'a>(clients: &[&'a str], rule: &IssuerRule) -> Option<&'a str> {
     if clients.is_empty() {
         return (!rule.is_user_without_client).then_some(UNNAMED_CLIENT);
@@ -87,7 +88,7 @@ fn application<'a>(clients: &[&'a str], rule: &IssuerRule) -> Option<&'a str> {
     clients.iter().copied().find(|client| !is_own(client))
 }
 
-/// The actors in `act`, the newest first; none where one has no name.
+/// Returns the actors in `act`, the newest first; `None` if one has no name.
 fn actors(act: Option<&Value>, realm: &Realm) -> Option<Vec<Actor>> {
     let mut chain = Vec::new();
     let mut next = act;
@@ -108,7 +109,7 @@ fn agent(id: &str, realm: &Realm) -> Option<Actor> {
     })
 }
 
-/// Text with spaces, or a list. What is no scope is left out.
+/// Reads the scopes: a string with spaces, or a list. Values that are not scopes are skipped.
 fn scopes(claim: Option<&Value>) -> Vec<String> {
     let texts: Vec<&str> = match claim {
         Some(Value::String(text)) => text.split(' ').collect(),

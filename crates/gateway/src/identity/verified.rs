@@ -1,9 +1,9 @@
-//! Signatures that were checked already. Checking one costs more than all the rest of a call's identity, and a client
+//! Cache of verified signatures. Verifying one costs more than all the rest of a call's identity, and a client
 //! sends the same token with every call.
 //!
-//! Kept is nothing but that a key has signed a token, and what the token says. Whether the key still counts, and
-//! whether issuer, audience, times and policy still fit, is looked at for every request: a key that its issuer
-//! withdraws, a policy that changes and a token that ends count at once.
+//! Only two facts are cached: that a key has signed a token, and the token's claims. The validity of the key,
+//! the issuer, the audience, the times and the policy is checked for every request: a withdrawn key, a changed
+//! policy and an expired token take effect at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 
 use super::jwks::PublicKey;
 
-/// How many tokens are known. One more ends what was known before: who comes back is checked again.
+/// Maximum number of cached tokens. One more clears the cache, so that those tokens are verified again.
 const TOKENS_MAX: usize = 1_024;
 
-/// What a token says.
+/// Claims of a token.
 pub(super) type Claims = Map<String, Value>;
 
-/// The tokens whose signature was checked, by their digest: the tokens themselves are not kept.
+/// Tokens with a verified signature, by their digest: the tokens themselves are not kept.
 #[derive(Default)]
 pub(super) struct Verified {
     tokens: Mutex<HashMap<[u8; 32], Signed>>,
@@ -32,7 +32,8 @@ struct Signed {
 }
 
 impl Verified {
-    /// What a token says that one of these keys has signed; `check` is asked where that is not known.
+    /// Returns the claims of a token that one of these keys has signed; `check` is called if that is not
+    /// cached.
     pub(super) fn claims(
         &self,
         token: &str,
@@ -41,7 +42,7 @@ impl Verified {
     ) -> Option<Arc<Claims>> {
         let name = name_of(token);
         let known = self.lock().get(&name).cloned();
-        // A set that was fetched anew has other keys, also where they are the same.
+        // A set that was fetched again has new key objects, even if the keys are equal.
         if let Some(known) = known
             && keys.iter().any(|key| Arc::ptr_eq(key, &known.by))
         {
@@ -89,7 +90,7 @@ mod tests {
         })
     }
 
-    /// A token is checked once for each set of keys, and one that nobody has signed every time.
+    /// A token is verified once for each set of keys, and one with an invalid signature every time.
     #[test]
     fn a_signature_is_checked_once() {
         let (verified, checks) = (Verified::default(), Cell::new(0));
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(check("a", &ours, true), (true, 0));
         assert_eq!(check("b", &ours, false), (false, 1));
         assert_eq!(check("b", &ours, false), (false, 1));
-        // Keys that were fetched anew, or withdrawn: what the old ones have signed counts no more.
+        // Keys that were fetched again or withdrawn: signatures of the old ones no longer count.
         assert_eq!(check("a", &others, false), (false, 1));
         assert_eq!(check("a", &[], true), (false, 0));
         assert_eq!(check("a", &others, true), (true, 1));

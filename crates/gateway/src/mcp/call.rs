@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use countersign::cancel::Cancellation;
-use countersign::contract::{Language, ReplyEnvelope};
+use countersign::contract::{Language, ReplyEnvelope, Warning};
+use countersign::dialogue::{Dialogue, Left};
 use countersign::observe::{Origin, Surface};
 use countersign::progress::{self, Progress};
 use countersign::{Principal, ToolCall};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ProgressNotificationParam,
-    ProgressToken,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
@@ -20,7 +21,13 @@ use tokio::sync::mpsc;
 use super::carriage::{self, Said, Wants};
 use super::confirm::{Asking, Settled};
 use super::handler::{self, Handler};
+use super::talk::{self, Talk};
+use super::tools::Prepared;
+use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::offer::{Behind, Meant, Offer, OwnCall, meant};
+#[cfg(test)]
+use crate::offer::{CatalogView, OfferRules};
 
 /// One call as it was sent: it can be made again once its user has answered.
 #[derive(Clone)]
@@ -29,23 +36,20 @@ pub(super) struct Sent {
     name: Cow<'static, str>,
     raw_arguments: Arc<str>,
     said: Said,
+    offer: Offer,
+    /// The changes by which `call_tool` was read; `None` if the tool was called by its own name.
+    behind: Option<Vec<Warning>>,
+}
+
+/// Parameters of a `tools/call`.
+enum Asked {
+    /// A tool of the catalog.
+    Tool(Sent),
+    /// Something that the facade answers itself.
+    Own(ReplyEnvelope),
 }
 
 impl Sent {
-    fn read(
-        request: &CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Self, ErrorData> {
-        let headers = handler::head(&context.extensions).map(|parts| &parts.headers);
-        let raw = handler::raw_arguments(&context.extensions);
-        Ok(Self {
-            principal: handler::caller(&context.extensions)?.principal,
-            name: request.name.clone(),
-            raw_arguments: raw.map_or_else(|| written_anew(request), |raw| raw.0),
-            said: carriage::read(&context.meta, headers)?,
-        })
-    }
-
     /// A call of this caller.
     #[cfg(test)]
     pub(super) fn by(principal: Principal) -> Self {
@@ -55,6 +59,8 @@ impl Sent {
             name: "disk.wipe".into(),
             raw_arguments: "{}".into(),
             said: said.expect("nothing is malformed in nothing"),
+            offer: CatalogView::new(OfferRules::default()).of(&Principal::user("u_1"), None, None),
+            behind: None,
         }
     }
 
@@ -104,10 +110,39 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let sent = Sent::read(&request, &context)?;
+        let sent = match self.asked(&request, &context).await? {
+            Asked::Tool(sent) => sent,
+            Asked::Own(reply) => {
+                let wants = Wants {
+                    structured: true,
+                    whole: carriage::client_wants_whole(&context),
+                };
+                let reply = self.shared.gateway.for_model(reply);
+                return Ok(carriage::result(reply, &wants)?.into());
+            }
+        };
         let asking = sent.asking(&self.shared.gateway);
-        let mut settled = asking.settle(&request).await?;
-        let mut reply = self.run(&sent, &context).await;
+        let (mut settled, answers) = asking.settle(&request).await?;
+        let talk = self.begin_talk(&context, answers);
+        let dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
+        let mut reply = self.run_talking(&sent, &context, talk).await;
+        match dialogue.as_deref().and_then(Dialogue::take) {
+            Some(Left::Questions(questions)) => {
+                return Ok(asking.ask_back(questions).await?.into());
+            }
+            Some(Left::Refusal {
+                code,
+                message,
+                data,
+            }) => return Err(talk::refusal(code, message, data)),
+            None => {}
+        }
+        if sent.behind.is_some() {
+            let gateway = &self.shared.gateway;
+            let named = (&*sent.name, &*sent.principal);
+            let pointed = gateway.point_to_search(named, asking.language, &mut reply);
+            pointed.await;
+        }
         // Who was asked and brings no answer is told what is missing, and not asked again at once.
         let was_asked = settled != Settled::NotAsked;
         if !was_asked && let Some(question) = asking.ask_later(&reply, &context).await {
@@ -119,10 +154,64 @@ impl Handler {
         }
         if let Some(answered) = asking.ask_now(&reply, &context).await {
             settled = answered;
-            reply = self.run(&sent, &context).await;
+            let talk = self.begin_talk(&context, None);
+            reply = self.run_talking(&sent, &context, talk).await;
         }
         settled.explain(&mut reply, asking.language);
         Ok(self.result(&sent, reply, &context)?.into())
+    }
+
+    /// Reads what a message asks for. A call of `call_tool` is the call behind it from here on.
+    async fn asked(
+        &self,
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Asked, ErrorData> {
+        let gateway = &self.shared.gateway;
+        let headers = handler::head(&context.extensions).map(|parts| &parts.headers);
+        let raw = handler::raw_arguments(&context.extensions);
+        let raw_arguments = raw.map_or_else(|| written_anew(request), |raw| raw.0);
+        let said = carriage::read(&context.meta, headers)?;
+        let (Caller { principal, .. }, offer) = self.narrowed(context)?;
+        let sent = |name, raw_arguments, behind| {
+            Asked::Tool(Sent {
+                principal: principal.clone(),
+                name,
+                raw_arguments,
+                said: said.clone(),
+                offer: offer.clone(),
+                behind,
+            })
+        };
+        let envelope = &said.envelope;
+        Ok(
+            match meant(&offer, &request.name, &raw_arguments, envelope) {
+                Meant::Direct => sent(request.name.clone(), raw_arguments, None),
+                Meant::Behind(behind) => {
+                    let Behind {
+                        name,
+                        arguments,
+                        warnings,
+                    } = behind;
+                    sent(name.into(), arguments, Some(warnings))
+                }
+                Meant::Own(own, arguments) => {
+                    let call = OwnCall {
+                        own,
+                        arguments: &arguments,
+                        envelope,
+                        principal: &principal,
+                    };
+                    Asked::Own(gateway.own(&call).await)
+                }
+                Meant::Nothing(error) => {
+                    let id = envelope.request_id.clone();
+                    let id = id.unwrap_or_else(|| gateway.ids().request_id());
+                    let language = Language::of(envelope.locale.as_deref());
+                    Asked::Own(ReplyEnvelope::failure(id, error.in_language(language)))
+                }
+            },
+        )
     }
 
     /// A reply as the result of its call.
@@ -132,18 +221,33 @@ impl Handler {
         reply: ReplyEnvelope,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let catalog = self.shared.gateway.executor().catalog();
-        let Some(entry) = catalog.get(&sent.name) else {
-            return Err(unknown_tool(&reply));
-        };
+        let gateway = &self.shared.gateway;
+        let catalog = gateway.executor().catalog();
         let whole = carriage::client_wants_whole(context);
-        let declared = entry.spec().output.is_some();
-        let prepared = declared.then(|| self.shared.declarations.of(catalog, &entry));
-        let is_structured = prepared.is_none_or(|prepared| {
-            prepared.is_some_and(|prepared| {
+        let Some(entry) = catalog.get(&sent.name) else {
+            if sent.behind.is_none() {
+                return Err(unknown_tool(&reply));
+            }
+            // The message called `call_tool`, which there is: what it names is the model's to mend.
+            let wants = Wants {
+                structured: true,
+                whole,
+            };
+            return carriage::result(gateway.for_model(reply), &wants);
+        };
+        let mut reply = reply;
+        reply.warnings.extend(sent.behind.iter().flatten().cloned());
+        // The answer of `call_tool` has no declared form.
+        let is_promised = sent.behind.is_none() && entry.spec().output.is_some();
+        let promised = is_promised.then(|| self.shared.declarations.of(catalog, &entry));
+        let keeps = |reply: &ReplyEnvelope| {
+            let accepts = |prepared: &Arc<Prepared>| {
                 !reply.ok || prepared.for_client(whole).accepts(&reply.data)
-            })
-        });
+            };
+            let promised = promised.as_ref();
+            promised.is_none_or(|prepared| prepared.as_ref().is_some_and(accepts))
+        };
+        let is_structured = keeps(&reply);
         if !is_structured {
             let tool = entry.name();
             let record = reply.evidence.as_ref().map(|it| it.snapshot_id.to_string());
@@ -153,7 +257,28 @@ impl Handler {
             structured: is_structured,
             whole,
         };
-        carriage::result(self.shared.gateway.for_model(reply), &wants)
+        let language = Language::of(sent.said.envelope.locale.as_deref());
+        let short = gateway.shortened(&sent.offer, &sent.name, &reply, language);
+        let Some(short) = short else {
+            let reply = gateway.for_model(reply);
+            let blocks = blocks_of(&reply).filter(|_| !is_promised);
+            let mut result = carriage::result(reply, &wants)?;
+            if let Some(blocks) = blocks {
+                // What a client can show itself is not shown as JSON.
+                result.structured_content = None;
+                let text = 0..result.content.len().min(1);
+                result.content.splice(text, blocks);
+            }
+            return Ok(result);
+        };
+        // Clients check the data against the declared form: where the cut breaks it, only the text is cut.
+        let is_kept = !is_structured || keeps(&short);
+        let mut result = carriage::result(gateway.for_model(short), &wants)?;
+        if !is_kept {
+            let uncut = carriage::result(gateway.for_model(reply), &wants)?;
+            result.structured_content = uncut.structured_content;
+        }
+        Ok(result)
     }
 
     /// Runs a call while its client is told how far it is and may stop it.
@@ -164,8 +289,38 @@ impl Handler {
         sent: &Sent,
         context: &RequestContext<RoleServer>,
     ) -> ReplyEnvelope {
-        run(&self.shared.gateway, sent.to_call(), context).await
+        self.run_talking(sent, context, None).await
     }
+
+    /// The same while the tool may speak to the client.
+    async fn run_talking(
+        &self,
+        sent: &Sent,
+        context: &RequestContext<RoleServer>,
+        talk: Option<Talk>,
+    ) -> ReplyEnvelope {
+        let mut call = sent.to_call();
+        let mut said = None;
+        if let Some((dialogue, receiver)) = talk {
+            call = call.extension(dialogue);
+            said = Some(receiver);
+        }
+        let running = run(&self.shared.gateway, call, context);
+        self.while_talking(running, said, context).await
+    }
+}
+
+/// The blocks of an answer that is nothing but content of the protocol: the member `content`, and no other.
+fn blocks_of(reply: &ReplyEnvelope) -> Option<Vec<ContentBlock>> {
+    let members = reply.data.as_object().filter(|_| reply.ok)?;
+    let content = members.get("content")?.as_array()?;
+    if members.len() > 1 || content.is_empty() {
+        return None;
+    }
+    let blocks = content
+        .iter()
+        .map(|block| serde_json::from_value(block.clone()).ok());
+    blocks.collect()
 }
 
 /// The arguments of a message that nobody took them out of.

@@ -18,15 +18,29 @@ pub(super) async fn tell_listener(shared: &Shared, subscription: &SubscriptionCo
     let of_prompts = sink.accepted().prompts_list_changed == Some(true);
     let fixtures = shared.fixtures.as_ref();
     let mut revisions = Some(shared.gateway.executor().catalog().watch());
+    let mut views = Some(shared.gateway.catalog_view().watch());
     let mut tools = fixtures.map(|fixtures| fixtures.watch_tools());
     let mut prompts = fixtures.map(|fixtures| fixtures.watch_prompts());
+    let mut offers = shared.gateway.offers().map(|offers| offers.changes());
     loop {
         let told = tokio::select! {
             () = subscription.cancelled() => return,
             () = shared.gateway.health().draining() => return,
             () = change(&mut revisions), if of_tools => sink.notify_tool_list_changed().await,
+            () = change(&mut views), if of_tools => sink.notify_tool_list_changed().await,
             () = change(&mut tools), if of_tools => sink.notify_tool_list_changed().await,
             () = change(&mut prompts), if of_prompts => sink.notify_prompt_list_changed().await,
+            // A server that says that its list has changed does not say how.
+            () = change(&mut offers) => {
+                let mut told = Ok(());
+                if of_tools {
+                    told = sink.notify_tool_list_changed().await;
+                }
+                if of_prompts && told.is_ok() {
+                    told = sink.notify_prompt_list_changed().await;
+                }
+                told
+            }
         };
         if told.is_err() {
             return;
@@ -37,6 +51,7 @@ pub(super) async fn tell_listener(shared: &Shared, subscription: &SubscriptionCo
 /// Tells a client of the older eras, as long as its connection is there.
 pub(super) fn tell_connection(shared: &Shared, peer: Peer<RoleServer>) {
     let mut revisions = Some(shared.gateway.executor().catalog().watch());
+    let mut views = Some(shared.gateway.catalog_view().watch());
     let mut look = tokio::time::interval(CLOSED_LOOK);
     tokio::spawn(async move {
         loop {
@@ -47,6 +62,11 @@ pub(super) fn tell_connection(shared: &Shared, peer: Peer<RoleServer>) {
                     }
                 }
                 () = change(&mut revisions) => {
+                    if peer.notify_tool_list_changed().await.is_err() {
+                        return;
+                    }
+                }
+                () = change(&mut views) => {
                     if peer.notify_tool_list_changed().await.is_err() {
                         return;
                     }

@@ -16,15 +16,17 @@ use std::time::Duration;
 use countersign::Principal;
 use countersign::approve::Response;
 use countersign::contract::approval::{Approval, ApprovalDecision};
-use countersign::contract::tool::Narrower;
+use countersign::contract::tool::{Narrower, Narrowing};
 use countersign::contract::{ActorType, Digest, ErrorCode, Language, Message, ReplyEnvelope};
+use countersign::dialogue::{Answers, Questions};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
     ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, RoleServer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value, json};
 
 use crate::gateway::Gateway;
 use crate::words::Say;
@@ -47,6 +49,16 @@ pub(super) struct Asking<'a> {
     pub(super) language: Language,
 }
 
+/// The meaning of a state that a client carries.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Opened {
+    /// An approval was asked about, and this was shown of it.
+    Approval(String, Option<Digest>),
+    /// A server behind the gateway has asked, with a state of its own.
+    Server { state: Option<String> },
+}
+
 /// How a client can be asked.
 enum Way {
     /// A form, now or with the next request.
@@ -58,19 +70,59 @@ enum Way {
 impl Asking<'_> {
     /// Gives the answer that a repeated request brings to its approval. What became of it is what the
     /// call itself then says.
+    ///
+    /// Answers to questions of the server behind the tool are handed on.
     pub(super) async fn settle(
         &self,
         request: &CallToolRequestParams,
-    ) -> Result<Settled, ErrorData> {
+    ) -> Result<(Settled, Option<Answers>), ErrorData> {
+        let responses = request.input_responses.clone();
         let Some(state) = &request.request_state else {
-            return Ok(Settled::NotAsked);
+            let answers = responses.map(|responses| Answers {
+                responses,
+                state: None,
+            });
+            return Ok((Settled::NotAsked, answers));
         };
-        let (approval_id, shown) = self.opened(state).await?;
-        let answer = request
-            .input_responses
-            .as_ref()
-            .and_then(|all| all.get(KEY));
-        Ok(self.given(&approval_id, shown, answer).await)
+        match self.opened(state).await? {
+            Opened::Approval(approval_id, shown) => {
+                let answer = responses.as_ref().and_then(|all| all.get(KEY));
+                Ok((self.given(&approval_id, shown, answer).await, None))
+            }
+            Opened::Server { state } => {
+                let responses = responses.unwrap_or_default();
+                Ok((Settled::NotAsked, Some(Answers { responses, state })))
+            }
+        }
+    }
+
+    /// The state of a server's questions, out of ours.
+    pub(super) async fn reopened(&self, state: &str) -> Result<Option<String>, ErrorData> {
+        match self.opened(state).await? {
+            Opened::Server { state } => Ok(state),
+            Opened::Approval(..) => Err(self.state_refused()),
+        }
+    }
+
+    /// Questions of the server behind a tool, for the client to answer with its next request. The state of the server travels in ours, so
+    /// that it comes back from this principal, for this tool and these arguments, and not too late.
+    pub(super) async fn ask_back(
+        &self,
+        questions: Questions,
+    ) -> Result<InputRequiredResult, ErrorData> {
+        let requests = questions.requests.into_iter();
+        let requests = requests.map(|(name, own)| Ok((name, serde_json::from_value(own)?)));
+        let requests: Result<_, serde_json::Error> = requests.collect();
+        let unreadable = |error| {
+            let message = format!("the server asks in a form that is not of the protocol: {error}");
+            ErrorData::internal_error(message, None)
+        };
+        let requests: BTreeMap<String, InputRequest> = requests.map_err(unreadable)?;
+        let state = questions.state;
+        let sealed = self.sealed(&Opened::Server { state }).await;
+        let sealed =
+            sealed.ok_or_else(|| ErrorData::internal_error("the state is not sealed", None))?;
+        Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
     }
 
     /// Gives an answer to its approval, where it is one.
@@ -119,7 +171,8 @@ impl Asking<'_> {
         let way = self.way(&context.client_capabilities()?, approval_id)?;
         let (question, shown) = self.question(&way, approval_id).await?;
         let question: InputRequest = serde_json::from_value(question).ok()?;
-        let state = self.sealed(approval_id, shown).await?;
+        let state = Opened::Approval(approval_id.to_owned(), shown);
+        let state = self.sealed(&state).await?;
         let questions = [(KEY.to_owned(), question)].into_iter().collect();
         Some(InputRequiredResult::new(Some(questions), Some(state)))
     }
@@ -174,7 +227,11 @@ impl Asking<'_> {
         // What may be shown to whom is the approval's to say.
         let approval = approvals.show_in(approval_id, self.principal, self.language);
         let approval = approval.await.ok()?;
-        let message = message(&approval, self.language);
+        let mut message = message(&approval, self.language);
+        if let Way::Form = way {
+            message.extend(elsewhere(&approval, self.language));
+        }
+        let message = message.join("\n");
         let params = match way {
             Way::Form => json!({
                 "mode": "form",
@@ -196,7 +253,7 @@ impl Asking<'_> {
         Some((question, approval.shown_digest))
     }
 
-    /// The fields of the form: yes or no, and each number that may be lowered. Lists are narrowed elsewhere, because forms have none.
+    /// The fields of the form: yes or no, and each number that may be lowered. What a form has no field for is in the message.
     fn fields(&self, approval: &Approval) -> Value {
         let confirm = json!({
             "type": "boolean",
@@ -205,10 +262,7 @@ impl Asking<'_> {
         });
         let mut fields = serde_json::Map::from_iter([("confirm".to_owned(), confirm)]);
         for narrowing in &approval.narrowable {
-            let now = approval.arguments.pointer(&narrowing.pointer);
-            if narrowing.to == Narrower::Lower
-                && let Some(Value::Number(most)) = now
-            {
+            if let Some(most) = in_form(approval, narrowing) {
                 let field = json!({
                     "type": "number",
                     "title": Say::AtMost { amount: narrowing.pointer.clone() }.text(self.language),
@@ -222,25 +276,23 @@ impl Asking<'_> {
         Value::Object(fields)
     }
 
-    /// The approval that a state names and what was shown of it, if it was ours, for this principal, tool and arguments, and not
-    /// too long ago. All others are refused alike.
-    async fn opened(&self, state: &str) -> Result<(String, Option<Digest>), ErrorData> {
-        let refused = || {
-            let message =
-                "the requestState is not of this call, or too old: send the call without it";
-            ErrorData::invalid_params(message, None)
-        };
-        let codec = self.codec().await.ok_or_else(refused)?;
+    /// The meaning of a state, if it was ours, for this principal, tool and arguments, and not too long ago. All others are refused alike.
+    async fn opened(&self, state: &str) -> Result<Opened, ErrorData> {
+        let codec = self.codec().await.ok_or_else(|| self.state_refused())?;
         let opened = codec.open_with(state, &self.binding()).ok();
         let asked = opened.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        asked.ok_or_else(refused)
+        asked.ok_or_else(|| self.state_refused())
     }
 
-    async fn sealed(&self, approval_id: &str, shown: Option<Digest>) -> Option<String> {
+    fn state_refused(&self) -> ErrorData {
+        ErrorData::invalid_params(Say::StateRefused.text(self.language), None)
+    }
+
+    async fn sealed(&self, meaning: &Opened) -> Option<String> {
         let binding = self.binding();
         let options = SealOptions::new().associated_data(&binding).ttl(VALID_FOR);
-        let asked = json!([approval_id, shown]).to_string();
-        Some(self.codec().await?.seal_with(asked.as_bytes(), &options))
+        let meaning = json!(meaning).to_string();
+        Some(self.codec().await?.seal_with(meaning.as_bytes(), &options))
     }
 
     /// What a state counts for.
@@ -269,7 +321,7 @@ impl Asking<'_> {
 }
 
 /// Everything that a person is shown, as one text: the call and its cost, the tool's own words, what the call would answer, and the arguments.
-fn message(approval: &Approval, language: Language) -> String {
+fn message(approval: &Approval, language: Language) -> Vec<String> {
     let title = approval.title.as_deref().unwrap_or(&approval.description);
     let mut lines = vec![format!("{}: {title}", approval.tool)];
     if let Some(most) = &approval.ceiling {
@@ -291,7 +343,27 @@ fn message(approval: &Approval, language: Language) -> String {
         lines.push(Say::WouldAnswer { answer }.text(language));
     }
     lines.push(approval.arguments.to_string());
-    lines.join("\n")
+    lines
+}
+
+/// The number that a field of a form may lower; `None` where a form has no field for what may be made smaller.
+fn in_form<'a>(approval: &'a Approval, narrowing: &Narrowing) -> Option<&'a Number> {
+    match (narrowing.to, approval.arguments.pointer(&narrowing.pointer)) {
+        (Narrower::Lower, Some(Value::Number(most))) => Some(most),
+        (Narrower::Lower | Narrower::Fewer | Narrower::Subset, _) => None,
+    }
+}
+
+/// How to make smaller what a form has no field for: items of a list, members of an object, amounts that are texts.
+fn elsewhere(approval: &Approval, language: Language) -> Option<String> {
+    let without = approval.narrowable.iter();
+    let without = without.filter(|it| in_form(approval, it).is_none());
+    let pointers: Vec<&str> = without.map(|it| it.pointer.as_str()).collect();
+    let told = Say::NarrowElsewhere {
+        pointers: pointers.join(", "),
+        id: approval.id.clone(),
+    };
+    (!pointers.is_empty()).then(|| told.text(language))
 }
 
 /// The approval that a reply asks for.

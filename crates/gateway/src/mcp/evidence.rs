@@ -12,6 +12,11 @@ use crate::gateway::Gateway;
 /// The scheme of records.
 const SCHEME: &str = "evidence://";
 
+/// True if an address is one of a record.
+pub(super) fn is_ours(uri: &str) -> bool {
+    uri.starts_with(SCHEME)
+}
+
 /// The link to a record.
 pub(super) fn link(id: &SnapshotId) -> Resource {
     carriage::linked(format!("{SCHEME}{id}"), id.to_string())

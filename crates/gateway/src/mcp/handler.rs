@@ -9,28 +9,32 @@ use std::sync::Arc;
 
 use ::http::request::Parts;
 use countersign::catalog::Entry;
+use countersign::offer::{Asked, Listed};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, Extensions,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, Extensions,
     GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-    GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+    GetTaskResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    PromptsCapability, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ResourcesCapability, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::conformance::{self, Pack};
+use super::offers::{Brought, Passed};
 use super::raw::RawArguments;
+use super::sessions::Sessions;
 use super::tasks::Tasks;
 use super::tools::{self, Declarations, Prepared};
 use super::{ENVELOPE_EXTENSION, carriage, changes, evidence};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::offer::Offer;
 
 /// What a client is told about us.
 const INSTRUCTIONS: &str = "Every tool answers with its data, or with an error whose first line is \
@@ -47,6 +51,7 @@ pub(super) struct Shared {
     pub(super) gateway: Gateway,
     pub(super) declarations: Declarations,
     pub(super) tasks: Tasks,
+    pub(super) sessions: Sessions,
     /// The fixtures of the conformance suite, where they are switched on.
     pub(super) fixtures: Option<Arc<Pack>>,
 }
@@ -63,6 +68,7 @@ impl Handler {
                 gateway: gateway.clone(),
                 declarations: Declarations::default(),
                 tasks: Tasks::default(),
+                sessions: Sessions::default(),
                 fixtures,
             }),
         }
@@ -82,23 +88,39 @@ impl Handler {
         self.shared.declarations.of(catalog, &*catalog.get(name)?)
     }
 
-    /// The fixtures; without them nobody knows this method.
-    fn fixtures<M: ConstString>(&self) -> Result<&Arc<Pack>, ErrorData> {
-        let fixtures = self.shared.fixtures.as_ref();
-        fixtures.ok_or_else(ErrorData::method_not_found::<M>)
+    /// The caller of a request, limited to the tools of their offer, and the offer.
+    pub(super) fn narrowed(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(Caller, Offer), ErrorData> {
+        let caller = caller(&context.extensions)?;
+        let client = context.client_info().map(|client| client.name);
+        let offer = self
+            .shared
+            .gateway
+            .offer(&caller.principal, client.as_deref());
+        Ok((offer.narrow(caller), offer))
     }
 
-    async fn allowed(&self, caller: &Caller, whole: bool) -> Result<Vec<Tool>, ErrorData> {
-        let catalog = self.shared.gateway.executor().catalog();
-        let entries = self.shared.gateway.executor().list(&caller.principal).await;
+    async fn listed(
+        &self,
+        (caller, offer): (&Caller, &Offer),
+        whole: bool,
+    ) -> Result<Vec<Tool>, ErrorData> {
+        let gateway = &self.shared.gateway;
+        let catalog = gateway.executor().catalog();
+        let entries = gateway.executor().list(&caller.principal).await;
         let entries: Vec<Arc<Entry>> =
             entries.map_err(|body| ErrorData::internal_error(String::from(body.message), None))?;
-        let declared = entries
+        let listed = gateway.catalog_view().listed(catalog, offer, entries);
+        let declared = listed
+            .entries
             .iter()
             .filter_map(|entry| self.shared.declarations.of(catalog, entry));
         let mut tools: Vec<Tool> = declared
             .map(|prepared| prepared.for_client(whole).tool.clone())
             .collect();
+        tools.extend(listed.own.into_iter().filter_map(tools::own));
         if let Some(fixtures) = &self.shared.fixtures {
             tools.extend_from_slice(fixtures.tools());
         }
@@ -141,9 +163,25 @@ impl ServerHandler for Handler {
             .enable_tasks()
             .build();
         let version = json!({ "version": 1 });
-        if let serde_json::Value::Object(version) = version {
+        if let Value::Object(version) = version {
             let extensions = capabilities.extensions.get_or_insert_default();
             extensions.insert(ENVELOPE_EXTENSION.to_owned(), version);
+        }
+        if self.offers_any(Listed::Prompts) {
+            let mut prompts = PromptsCapability::default();
+            prompts.list_changed = Some(true);
+            capabilities.prompts = Some(prompts);
+        }
+        if self.has_servers() {
+            capabilities.logging = Some(JsonObject::default());
+        }
+        if self.offers_any(Listed::Resources) {
+            let mut resources = ResourcesCapability::default();
+            resources.subscribe = Some(true);
+            capabilities.resources = Some(resources);
+        }
+        if self.offers_any(Listed::Prompts) || self.offers_any(Listed::Templates) {
+            capabilities.completions = Some(JsonObject::default());
         }
         if self.shared.fixtures.is_some() {
             Pack::extend(&mut capabilities);
@@ -200,7 +238,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let whole = carriage::client_wants_whole(&context);
-        let tools = self.allowed(&caller(&context.extensions)?, whole).await?;
+        let (caller, offer) = self.narrowed(&context)?;
+        let tools = self.listed((&caller, &offer), whole).await?;
         let cursor = request.and_then(|request| request.cursor);
         tools::page(tools, cursor.as_deref())
     }
@@ -223,20 +262,22 @@ impl ServerHandler for Handler {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         if self.shared.fixtures.is_some() {
             return conformance::list_resources();
         }
-        Ok(ListResourcesResult::with_all_items(Vec::new()))
+        let resources = self.offered(Listed::Resources, &context).await?;
+        Ok(ListResourcesResult::with_all_items(resources))
     }
 
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let mut templates = vec![evidence::template()];
+        templates.extend(self.offered(Listed::Templates, &context).await?);
         if self.shared.fixtures.is_some() {
             templates.extend(conformance::templates()?);
         }
@@ -253,6 +294,19 @@ impl ServerHandler for Handler {
         {
             return read.map(Into::into);
         }
+        if !evidence::is_ours(&request.uri) {
+            let brought = Brought {
+                responses: request.input_responses.clone(),
+                state: request.request_state.clone(),
+            };
+            let params = json!({ "uri": request.uri });
+            let passed = self.pass(Asked::Read, params, brought, &context).await?;
+            match passed {
+                Some(Passed::Complete(read)) => return Ok(ReadResourceResponse::Complete(read)),
+                Some(Passed::Asks(asks)) => return Ok(asks.into()),
+                None => {}
+            }
+        }
         let caller = caller(&context.extensions)?;
         let headers = head(&context.extensions).map(|parts| &parts.headers);
         let said = carriage::read(&context.meta, headers)?;
@@ -264,61 +318,130 @@ impl ServerHandler for Handler {
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.fixtures::<ListPromptsRequestMethod>()?;
-        conformance::list_prompts()
+        if self.shared.fixtures.is_some() {
+            return conformance::list_prompts();
+        }
+        if !self.offers_any(Listed::Prompts) {
+            return Err(ErrorData::method_not_found::<ListPromptsRequestMethod>());
+        }
+        let prompts = self.offered(Listed::Prompts, &context).await?;
+        Ok(ListPromptsResult::with_all_items(prompts))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.fixtures::<GetPromptRequestMethod>()?;
-        conformance::get_prompt(&request)
+        if self.shared.fixtures.is_some() {
+            return conformance::get_prompt(&request);
+        }
+        let brought = Brought {
+            responses: request.input_responses,
+            state: request.request_state,
+        };
+        let params = json!({ "name": request.name, "arguments": request.arguments });
+        match self.pass(Asked::Prompt, params, brought, &context).await? {
+            Some(Passed::Complete(prompt)) => Ok(GetPromptResponse::Complete(prompt)),
+            Some(Passed::Asks(asks)) => Ok(asks.into()),
+            None if self.offers_any(Listed::Prompts) => {
+                let message = format!("there is no prompt {:?}", request.name);
+                Err(ErrorData::invalid_params(message, None))
+            }
+            None => Err(ErrorData::method_not_found::<GetPromptRequestMethod>()),
+        }
     }
 
     async fn complete(
         &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.fixtures::<CompleteRequestMethod>()?;
-        conformance::complete()
+        if self.shared.fixtures.is_some() {
+            return conformance::complete();
+        }
+        let params = json!(request);
+        let brought = Brought::default();
+        match self
+            .pass(Asked::Complete, params, brought, &context)
+            .await?
+        {
+            Some(Passed::Complete(completed)) => Ok(completed),
+            Some(Passed::Asks(_)) | None => {
+                Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+            }
+        }
     }
 
     async fn set_level(
         &self,
-        _: SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.fixtures::<SetLevelRequestMethod>().map(drop)
+        if self.shared.fixtures.is_some() {
+            return Ok(());
+        }
+        if !self.has_servers() {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        // Without a connection there is nothing that a level could be kept for.
+        if context.peer.peer_info().is_some() {
+            self.shared.sessions.set_level(&context, request.level);
+        }
+        Ok(())
     }
 
     async fn subscribe(
         &self,
-        _: SubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.fixtures::<SubscribeRequestMethod>().map(drop)
+        if self.shared.fixtures.is_some() {
+            return Ok(());
+        }
+        // Who has no connection cannot be told anything.
+        if context.peer.peer_info().is_none() {
+            return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
+        }
+        let params = json!({ "uri": request.uri });
+        let brought = Brought::default();
+        let passed = self.pass::<Value>(Asked::Subscribe, params, brought, &context);
+        if passed.await?.is_none() {
+            return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
+        }
+        if let Some(offers) = self.shared.gateway.offers() {
+            let sessions = &self.shared.sessions;
+            sessions.tell_updates(&context, request.uri, offers.updates());
+        }
+        Ok(())
     }
 
     async fn unsubscribe(
         &self,
-        _: UnsubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.fixtures::<UnsubscribeRequestMethod>().map(drop)
+        if self.shared.fixtures.is_some() {
+            return Ok(());
+        }
+        self.shared.sessions.end_updates(&context, &request.uri);
+        let params = json!({ "uri": request.uri });
+        let brought = Brought::default();
+        let passed = self.pass::<Value>(Asked::Unsubscribe, params, brought, &context);
+        let unknown = ErrorData::method_not_found::<UnsubscribeRequestMethod>;
+        passed.await?.map(drop).ok_or_else(unknown)
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let accepted = SubscriptionFilter::builder().tools_list_changed();
-        let accepted = match &self.shared.fixtures {
-            Some(_) => accepted.prompts_list_changed(),
-            None => accepted,
-        };
-        Some(accepted.build())
+        let has_prompts = self.shared.fixtures.is_some() || self.offers_any(Listed::Prompts);
+        Some(if has_prompts {
+            accepted.prompts_list_changed().build()
+        } else {
+            accepted.build()
+        })
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

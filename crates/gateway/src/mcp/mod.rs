@@ -16,6 +16,7 @@
 //! | `tools` | declarations as clients see them, and the pages of their list |
 //! | `changes` | who is told that the list of tools has changed |
 //! | `evidence` | records as resources |
+//! | `talk`, `offers`, `sessions` | questions, resources and prompts of MCP servers behind the gateway |
 //! | `conformance` | what the official test suite expects to find, off by default |
 //!
 //! See `docs/mcp.md` for what a client has to know.
@@ -28,10 +29,13 @@ mod conformance;
 mod evidence;
 mod handler;
 mod http;
+mod offers;
 mod owners;
 mod raw;
+mod sessions;
 mod stdio;
 mod streams;
+mod talk;
 mod tasks;
 mod tools;
 

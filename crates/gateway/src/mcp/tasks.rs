@@ -128,7 +128,7 @@ impl Handler {
         id: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<DetailedTask, ErrorData> {
-        let caller = handler::caller(&context.extensions)?;
+        let (caller, _) = self.narrowed(context)?;
         let task = self.known_task(id, context)?;
         let approvals = self.shared.gateway.executor().approvals();
         let now = self.shared.gateway.executor().now();

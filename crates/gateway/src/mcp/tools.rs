@@ -16,6 +16,8 @@ use rmcp::ErrorData;
 use rmcp::model::{CacheScope, ListToolsResult, Tool};
 use serde_json::Value;
 
+use crate::offer::Own;
+
 /// How many tools a page has.
 const PAGE_TOOLS: usize = 100;
 
@@ -132,6 +134,21 @@ fn declared(catalog: &Catalog, entry: &Entry, whole: bool) -> Option<Tool> {
         return None;
     };
     serde_json::from_value(definitions.into_iter().next()?).ok()
+}
+
+/// The declaration of one of the facade's own tools.
+pub(super) fn own(own: Own) -> Option<Tool> {
+    let options = ToolListOptions::default();
+    let list = Dialect::Mcp.tools_among(&[own.spec()], &|_| false, &options);
+    let Value::Array(definitions) = list.ok()?.json else {
+        return None;
+    };
+    let mut tool: Tool = serde_json::from_value(definitions.into_iter().next()?).ok()?;
+    if own == Own::CallTool {
+        // What it does depends on the tool behind it: no hint holds for all of them.
+        tool.annotations = None;
+    }
+    Some(tool)
 }
 
 /// What checks an answer: nothing is repaired in it.

@@ -1,5 +1,5 @@
-//! The counters of one tool. They are arrays that are indexed by the closed codes, so that counting a call
-//! hashes and allocates nothing.
+//! The counters of one tool. They are arrays indexed by the closed codes, so that counting a call neither
+//! hashes nor allocates.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use countersign::observe::Answered;
 use prometheus_client::encoding::MetricEncoder;
 use prometheus_client::encoding::NoLabelSet;
 
-/// The upper bounds of the buckets: from a read out of memory to a person who takes a minute to confirm.
+/// Upper bounds of the buckets: from a read from memory to a person who takes a minute to confirm.
 const BOUNDS_US: [u64; 15] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 1_000_000, 5_000_000,
     15_000_000, 60_000_000,
 ];
 
-/// How often durations fell into which bucket.
+/// Histogram of durations.
 #[derive(Debug, Default)]
 pub(super) struct Durations {
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
@@ -55,10 +55,10 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// Everything that is counted for one tool.
+/// All counters of one tool.
 #[derive(Debug)]
 pub(super) struct ToolMeters {
-    /// Calls that worked, and then one for each code.
+    /// Number of successful calls, followed by one number for each error code.
     calls: [AtomicU64; ErrorCode::ALL.len() + 1],
     issues: [AtomicU64; IssueCode::ALL.len()],
     replays: AtomicU64,
@@ -100,7 +100,7 @@ impl ToolMeters {
         } = answered.phases;
         self.queued.observe(queued_us);
         self.settling.observe(settling_us);
-        // A call that nobody was asked about, or that never ran, would drown those that were.
+        // Calls that needed no approval, or never ran, would hide the others in the histogram.
         if awaiting_approval_us > 0 {
             self.awaiting_approval.observe(awaiting_approval_us);
         }
@@ -109,14 +109,14 @@ impl ToolMeters {
         }
     }
 
-    /// Every code, also those that have not occurred: a rate needs the zero before the first.
+    /// Returns every code, also those that have not occurred: a rate needs the zero before the first.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let codes = ErrorCode::ALL.into_iter().map(ErrorCode::as_str);
         let counts = self.calls.iter().map(|count| count.load(Ordering::Relaxed));
         std::iter::once("OK").chain(codes).zip(counts)
     }
 
-    /// The issues that have occurred: there are too many codes to show all of them for every tool.
+    /// Returns the issues that have occurred: there are too many codes to show all of them for every tool.
     pub(super) fn issues(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let codes = IssueCode::ALL.into_iter().map(IssueCode::as_str);
         let counts = self

@@ -1,4 +1,4 @@
-//! The policy file, for those who watch: whether what is on disk is in force.
+//! Metrics of the policy file and the configuration file: whether the files on disk are in force.
 
 use std::fmt;
 
@@ -9,12 +9,14 @@ use prometheus_client::metrics::counter::ConstCounter;
 
 use super::text::gauge;
 
-/// How the policy file stands at the moment of a scrape.
+/// State of the policy file at the time of a scrape.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PolicyText {
     pub(super) rejections: u64,
-    /// None where there is no file.
+    /// `None` if there is no file.
     pub(super) is_file_in_force: Option<bool>,
+    /// `None` if there is no configuration file.
+    pub(super) is_config_refused: Option<bool>,
 }
 
 impl Collector for PolicyText {
@@ -23,6 +25,10 @@ impl Collector for PolicyText {
         let rejected =
             encoder.encode_descriptor("policy_rejections", help, None, MetricType::Counter)?;
         ConstCounter::new(self.rejections).encode(rejected)?;
+        if let Some(is_refused) = self.is_config_refused {
+            let help = "1 where the configuration file on disk is not accepted, and the one before stays in force";
+            gauge(&mut encoder, "config_refused", help, is_refused.into())?;
+        }
         let Some(is_in_force) = self.is_file_in_force else {
             return Ok(());
         };

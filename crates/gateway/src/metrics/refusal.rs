@@ -1,4 +1,4 @@
-//! Requests that never became calls: counted, and logged as far as that does no harm.
+//! Requests that never became calls: counted, and logged at a limited rate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,33 +9,33 @@ use http::StatusCode;
 
 use crate::gateway::Gateway;
 
-/// Why a request did not become a call. Closed, so that its label is bounded.
+/// Reason why a request did not become a call. The enum is exhaustive, so that its label is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// What was sent is no request that we know.
+    /// The request is malformed.
     Malformed,
-    /// No credential, or a wrong one.
+    /// The credential is missing or wrong.
     Unauthorized,
     /// A foreign `Origin` or `Host`, or something that this caller may not see.
     Forbidden,
-    /// No such path.
+    /// The path is unknown.
     NotFound,
-    /// Such a path, but not by this method.
+    /// The path does not have this method.
     Method,
-    /// The sender took too long.
+    /// The client was too slow.
     Timeout,
-    /// Too many bytes.
+    /// The request has too many bytes.
     TooLarge,
-    /// Nothing that we read or write.
+    /// The media type is not supported.
     MediaType,
-    /// No room for one more call or connection.
+    /// There is no room for one more call or connection.
     Overloaded,
-    /// Something of ours failed.
+    /// The gateway failed.
     Failed,
 }
 
 impl Refusal {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Malformed,
         Self::Unauthorized,
@@ -49,7 +49,7 @@ impl Refusal {
         Self::Failed,
     ];
 
-    /// The label.
+    /// Returns the label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -65,7 +65,7 @@ impl Refusal {
         }
     }
 
-    /// The reason behind a status; none where it is no refusal.
+    /// Returns the reason of a status; `None` if it is not a refusal.
     pub fn of_status(status: StatusCode) -> Option<Self> {
         Some(match status {
             StatusCode::UNAUTHORIZED => Self::Unauthorized,
@@ -85,11 +85,11 @@ impl Refusal {
     }
 }
 
-/// In the extensions of a response that is the reply of a call: the executor has told of it already.
+/// Extension of a response that is the reply of a call: the executor has already reported it.
 #[derive(Debug, Clone, Copy)]
 pub struct OfCall;
 
-/// Counts responses that refuse something and are no reply of a call.
+/// Counts responses that refuse a request and are not replies of a call.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     if response.extensions().get::<OfCall>().is_none()
@@ -100,20 +100,21 @@ pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next)
     response
 }
 
-/// How many lines about refused requests may be written in one second.
+/// Maximum number of log lines about refused requests in one second.
 const LINES_MAX: u64 = 10;
 
-/// How often requests were refused, and how many lines were written about it in this second.
+/// Counts of refused requests, and of log lines in this second.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     counts: [AtomicU64; Refusal::ALL.len()],
-    /// The second, and the lines in it in the lower byte.
+    /// The second, with the number of lines in it in the lower byte.
     written: AtomicU64,
 }
 
 impl Refusals {
-    /// Counts one. A line says no more than why: path, headers and body are the sender's text. Whoever
-    /// floods us must not flood the log, so there are some lines a second and the counter has the rest.
+    /// Counts a refusal. The log line only has the reason: path, headers and body are the client's text. A
+    /// flood of requests must not flood the log, so there are a few lines a second, and the counter has the
+    /// rest.
     pub(super) fn count(&self, refusal: Refusal, second: u64) {
         if let Some(count) = self.counts.get(refusal as usize) {
             count.fetch_add(1, Ordering::Relaxed);

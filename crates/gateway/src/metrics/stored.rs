@@ -1,8 +1,8 @@
-//! What the store says about itself: the one place that `/metrics` and `/readyz` ask it from.
+//! Figures of the store: the only place from which `/metrics` and `/readyz` query it.
 //!
-//! Both need no credential, so all of it is asked together, at most once an interval, with a number of queries
-//! that does not grow with what is stored. A new figure of the store is a member of [`Stored`], a line in
-//! [`collect`] and a line in `encode`: nothing else here may be asked for by a scrape.
+//! Both need no credential, so all figures are queried together, at most once an interval, with a number of
+//! queries that does not grow with the stored data. A new figure of the store is a member of [`Stored`], a line
+//! in [`collect`] and a line in `encode`: a scrape must not query anything else.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use prometheus_client::registry::Unit;
 use super::text::{gauge, number};
 use crate::gateway::Gateway;
 
-/// How long whoever asks waits for the store.
+/// Time limit for the store's answer.
 const STORE_WAIT: Duration = Duration::from_secs(2);
 
-/// What the store knows.
+/// Figures of the store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored {
     pub(crate) tree_size: u64,
     pub(crate) checkpoint_size: u64,
     pub(crate) checkpoint_age: Duration,
     pub(crate) vitals: StoreVitals,
-    /// None where they cannot be counted: that is no reason to take no calls.
+    /// `None` if they cannot be counted, which is no reason to refuse calls.
     pub(crate) approvals_pending: Option<usize>,
 }
 
 impl Gateway {
-    /// What the store knows, at most as old as the settings say; none where it does not answer.
+    /// Returns the figures of the store, at most as old as the settings say; `None` if it does not answer.
     pub(crate) async fn stored(&self) -> Option<Stored> {
         let gateway = self.clone();
         let interval = self.settings().store_figures_interval;
@@ -42,10 +42,10 @@ impl Gateway {
     }
 }
 
-/// Asks the store.
+/// Queries the store.
 async fn collect(gateway: Gateway) -> Option<Stored> {
     let archive = gateway.archive();
-    // The newest checkpoint has to be one of ours.
+    // The newest checkpoint must be signed by this log.
     let asked = async {
         let vitals = gateway.executor().store().vitals().await?;
         Ok::<_, archive::Error>((archive.head().await?, archive.signed().await?, vitals))
@@ -70,12 +70,12 @@ async fn collect(gateway: Gateway) -> Option<Stored> {
 }
 
 impl Stored {
-    /// All records, in the tree or not.
+    /// Returns the number of all records, in the tree or not.
     pub(crate) fn records(self) -> u64 {
         self.tree_size.saturating_add(self.vitals.records_waiting)
     }
 
-    /// Records that no checkpoint covers.
+    /// Returns the number of records that no checkpoint covers.
     pub(crate) fn unsigned(self) -> u64 {
         self.records().saturating_sub(self.checkpoint_size)
     }

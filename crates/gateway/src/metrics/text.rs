@@ -1,4 +1,4 @@
-//! What was counted, as `OpenMetrics` text.
+//! Metrics as `OpenMetrics` text.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -17,16 +17,16 @@ use super::meters::ToolMeters;
 use super::policy::PolicyText;
 use super::stored::Stored;
 
-/// As Prometheus expects it.
+/// Media type that Prometheus expects.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What is looked up for one scrape.
+/// Values that are looked up for one scrape.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scrape {
     pub(super) calls_in_flight: usize,
     pub(super) calls_waiting: usize,
     pub(super) policy: PolicyText,
-    /// None where the store did not answer.
+    /// `None` if the store did not answer.
     pub(super) stored: Option<Stored>,
 }
 
@@ -59,7 +59,7 @@ impl Metrics {
     }
 }
 
-/// What is counted by tool.
+/// Metrics by tool.
 #[derive(Debug)]
 struct ToolText(Tools);
 
@@ -99,7 +99,7 @@ impl Collector for ToolText {
     }
 }
 
-/// What is counted for the whole server.
+/// Metrics of the whole server.
 #[derive(Debug)]
 struct ServerText {
     scrape: Scrape,

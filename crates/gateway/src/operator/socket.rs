@@ -1,7 +1,7 @@
 //! The operator's socket: `countersign.sock` in the data folder, for the account of the server and for root.
 //!
-//! Two things keep others out: the file has mode 0600, and the system says which account has connected. The socket is
-//! made under a name of its own and gets the real one when the server is ready, in one step; what a killed
+//! Three things keep others out: only we may write into the folder, the file has mode 0600, and the system says which account has
+//! connected. The socket is made under a name of its own and gets the real one when the server is ready, in one step; what a killed
 //! server left behind is replaced by that.
 
 use std::fs;
@@ -28,6 +28,16 @@ pub enum SocketError {
     TooLong {
         /// Where it was to be.
         path: PathBuf,
+    },
+    /// Others could put something of theirs in its place.
+    #[error(
+        "others may write into the folder {folder} (mode {mode:04o}), and could put a socket of theirs there"
+    )]
+    OpenFolder {
+        /// Which folder.
+        folder: PathBuf,
+        /// What others may do there.
+        mode: u32,
     },
     /// It cannot be made.
     #[error("cannot make the socket {path}")]
@@ -62,6 +72,16 @@ impl OperatorSocket {
         if path.as_os_str().len().max(at.as_os_str().len()) > PATH_BYTES_MAX {
             return Err(SocketError::TooLong { path });
         }
+        let io_error = |source| SocketError::Io {
+            path: path.clone(),
+            source,
+        };
+        let open_to = fs::metadata(folder).map_err(io_error)?.mode() & 0o7777;
+        if is_open(open_to) {
+            let folder = folder.to_owned();
+            let mode = open_to;
+            return Err(SocketError::OpenFolder { folder, mode });
+        }
         let made = || -> io::Result<Self> {
             // Only a process of the same number that was killed can have left it.
             remove(&at)?;
@@ -76,10 +96,7 @@ impl OperatorSocket {
                 account: account()?,
             })
         };
-        made().map_err(|source| SocketError::Io {
-            path: path.clone(),
-            source,
-        })
+        made().map_err(io_error)
     }
 
     /// Gives it the name that commands look for.
@@ -116,6 +133,11 @@ impl OperatorSocket {
 /// Whether an account may do what the operator may.
 const fn is_operator(uid: u32, account: u32) -> bool {
     uid == account || uid == ROOT
+}
+
+/// Whether others than the owner may write into a folder of this mode.
+pub const fn is_open(mode: u32) -> bool {
+    mode & 0o022 != 0
 }
 
 /// The account of this process, as others see it at a socket.
@@ -190,6 +212,33 @@ mod tests {
         drop(second);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// U8: where others could put a socket of theirs, there is none of ours. What stands in its place is replaced, never followed.
+    #[tokio::test]
+    async fn a_folder_that_others_may_write_into_has_no_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let chmod = |mode| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for mode in [0o777, 0o770, 0o702, 0o1777] {
+            chmod(mode);
+            let error = OperatorSocket::make(folder.path()).unwrap_err();
+            assert!(matches!(error, SocketError::OpenFolder { .. }), "{error}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+        chmod(0o755);
+        let (path, theirs) = (folder.path().join(NAME), folder.path().join("theirs"));
+        fs::write(&theirs, "theirs").unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        let mut socket = OperatorSocket::make(folder.path()).unwrap();
+        socket.announce().unwrap();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        assert_eq!(
+            (metadata.ino(), metadata.mode() & 0o7777),
+            (socket.file.1, 0o600)
+        );
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
     }
 
     #[tokio::test]

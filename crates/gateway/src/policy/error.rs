@@ -1,27 +1,28 @@
-//! What is wrong with a policy file, and where.
+//! Mistakes in a policy file, with their place.
 
-/// A policy file that is not accepted.
+/// A policy file that is not accepted, usually because of a misspelt member or a value of the wrong form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct PolicyError {
-    /// From 1; 0 where it is about the whole file.
+    /// Line, from 1; 0 if the mistake is about the whole file.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
-    /// What to do.
+    /// Hint what to do.
     pub hint: String,
 }
 
 impl PolicyError {
-    /// What the reader of TOML says about a text.
+    /// Converts an error of the TOML parser.
     pub(super) fn of(text: &str, error: &toml::de::Error) -> Self {
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let in_line = before.get(line_start..).unwrap_or_default();
-        // The first line of a message says all; the rest draws the place, which is told apart here.
+        // The first line of a message is the message; the rest draws the place, which is reported separately
+        // here.
         let message = error.message().lines().next().unwrap_or_default();
         Self {
             line: before.matches('\n').count() + 1,
@@ -31,7 +32,7 @@ impl PolicyError {
         }
     }
 
-    /// About the file as a whole.
+    /// Creates a mistake about the file as a whole.
     pub(super) fn of_file(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             line: 0,

@@ -1,4 +1,4 @@
-//! The sections of a policy file, as they are read.
+//! The sections of a policy file, as they are parsed.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,43 +12,43 @@ use super::issuer::IssuerRule;
 use super::limits::{Breaker, Budgets, Limits};
 use super::value::{Glob, Pause, Period, ScopeName, is_short_name};
 
-/// A policy file. A member that is not known is an error, because a rule that is misspelt would be no rule.
+/// A policy file. An unknown member is an error, because a misspelt rule would have no effect.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyFile {
-    /// What the file calls itself.
+    /// Revision name that the file gives itself.
     pub revision: Option<Name>,
-    /// What holds where no rule says anything.
+    /// Defaults, if no rule matches.
     pub defaults: Defaults,
-    /// Who may call a tool.
+    /// Rules for callers of tools.
     pub tools: Vec<ToolRule>,
-    /// What an agent may call.
+    /// Rules for agents.
     pub agents: Vec<AgentRule>,
-    /// Whose tokens count.
+    /// Issuers whose tokens are accepted.
     pub issuers: Vec<IssuerRule>,
-    /// How the user confirms.
+    /// Settings of approvals.
     pub approvals: Approvals,
-    /// How many calls there may be.
+    /// Limits on calls.
     pub limits: Limits,
-    /// When a call that is made again and again is stopped.
+    /// Circuit breaker for repeated identical calls.
     pub breaker: Option<Breaker>,
-    /// How much money may be spent.
+    /// Budgets of money.
     pub budgets: Budgets,
 }
 
-/// What holds where no rule says anything.
+/// Defaults, if no rule matches.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Defaults {
-    /// Tools that no `[[tools]]` entry matches.
+    /// Rule for tools that no `[[tools]]` entry matches.
     pub unlisted: Unlisted,
-    /// Agents that no `[[agents]]` entry matches.
+    /// Rule for agents that no `[[agents]]` entry matches.
     pub unlisted_agents: Unlisted,
-    /// Whether what changes something needs a user on whose behalf.
+    /// True if a call that changes something needs a user.
     pub writes_need_user: bool,
-    /// The rule for writes that come without a key; left out, a key is derived for what agents send.
+    /// Rule for writes without an idempotency key; if left out, a key is derived for calls of agents.
     pub unkeyed_writes: Option<UnkeyedWrites>,
-    /// For how long a repeat counts as the same call, where a key is derived.
+    /// Time for which a repeat counts as the same call, if a key is derived.
     pub unkeyed_window: Option<Period>,
 }
 
@@ -64,73 +64,74 @@ impl Default for Defaults {
     }
 }
 
-/// What becomes of what no rule names.
+/// Decision about tools or agents that no rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unlisted {
-    /// It is allowed.
+    /// They are allowed.
     Allow,
-    /// It is not.
+    /// They are denied.
     Deny,
 }
 
-/// Who may call a tool.
+/// Rule for callers of a tool.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRule {
-    /// Which tools.
+    /// Pattern of the tools.
     #[serde(rename = "match")]
     pub tool: Glob,
-    /// One of these is needed; none where there are none.
+    /// Scopes of which one is needed; if empty, none is needed.
     #[serde(default)]
     pub scopes: Vec<ScopeName>,
-    /// Whether the user has to confirm.
+    /// Rule for confirmations by the user; `None` if the tool decides.
     #[serde(default)]
     pub confirm: Option<ConfirmRule>,
     /// True if two different approvers have to confirm.
     #[serde(default)]
     pub four_eyes: bool,
-    /// For how long an approval of these tools can be given and used; the shortest that there is counts.
+    /// Time for which an approval of these tools can be given and used; the shortest one counts.
     #[serde(default)]
     pub valid_for: Option<Period>,
 }
 
-/// When the user has to confirm.
+/// Rule for confirmations by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfirmRule {
-    /// Each time.
+    /// The user confirms each call.
     Always,
 }
 
-/// What an agent may call.
+/// Rule for an agent.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRule {
-    /// Which agents.
+    /// Pattern of the agents.
     pub id: Glob,
-    /// Nothing but these; everything where it is left out.
+    /// Only these tools are allowed; if left out, all are.
     #[serde(default)]
     pub allow: Option<Vec<Glob>>,
-    /// None of these, whatever else is allowed.
+    /// These tools are denied, even if another entry allows them.
     #[serde(default)]
     pub deny: Vec<Glob>,
-    /// Only tools with these effects; any where it is left out.
+    /// Only tools with these effects are allowed; if left out, any are.
     #[serde(default)]
     pub effects: Option<Effects>,
 }
 
-/// How the user confirms.
+/// Settings of approvals.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Approvals {
-    /// For how long an approval can be given and used.
+    /// Time for which an approval can be given and used.
     pub valid_for: Option<Period>,
-    /// For how long nothing new is asked about a tool in a session after a no; `0s` is not at all.
+    /// Time after a denial in which the declined caller, or the same session, cannot ask about the tool again;
+    /// `0s` disables it.
     pub cool_down: Option<Pause>,
 }
 
-/// A name that the file gives itself or something in it.
+/// A name that the file gives itself or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
 

@@ -1,4 +1,4 @@
-//! Whose tokens count: one entry an authorization server.
+//! Issuers whose tokens are accepted: one entry for each authorization server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,49 +12,50 @@ use super::value::{Period, ScopeName};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "IssuerTable")]
 pub struct IssuerRule {
-    /// Exactly what its tokens say in `iss`.
+    /// Issuer name, exactly as its tokens have it in `iss`.
     pub issuer: String,
-    /// What their `aud` has to contain one of: the names of this server as a resource (RFC 8707).
+    /// Names of this server as a resource, of which `aud` must contain one (RFC 8707).
     pub audiences: Vec<String>,
-    /// Where its public keys are.
+    /// Source of its public keys.
     pub jwks: JwksSource,
-    /// Whose users its tokens name; none where the file does not say, which only a single issuer may leave open.
+    /// Realm of the users that its tokens name; `None` if the file does not set it, which only a single issuer
+    /// may omit.
     pub realm: Option<Realm>,
-    /// The scopes of Countersign itself that its tokens may hold. Others of them count for nothing.
+    /// Scopes of Countersign itself that its tokens may hold. Other such scopes are ignored.
     pub grants: Vec<ScopeName>,
-    /// Which claim names the user.
+    /// Claim that names the user.
     pub user_claim: String,
-    /// Which claim lists the scopes: text with spaces, or a list.
+    /// Claim that lists the scopes: a string with spaces, or a list.
     pub scopes_claim: String,
-    /// A scope whose holder may act for others: a trusted backend.
+    /// Scope whose holder may act for others: a trusted backend.
     pub acts_for_others_scope: Option<ScopeName>,
-    /// Which claims name the application that got a token. All that are there count.
+    /// Claims that name the application that got a token. All that are present count.
     pub client_claims: Vec<String>,
-    /// The applications that a person uses alone. A token that any other application got is an agent's
-    /// that acts for the user, and confirms nothing.
+    /// Applications that a person uses alone. A token of any other application belongs to an agent that acts
+    /// for the user, and cannot confirm anything.
     pub user_clients: Vec<String>,
-    /// Whether a token that names no application is a person's own. Otherwise it is an agent's, because an
-    /// issuer that names applications elsewhere would make every agent a person.
+    /// True if a token that names no application is a person's own. Otherwise it is an agent's, because an
+    /// issuer that names applications in other claims would make every agent a person.
     pub is_user_without_client: bool,
-    /// The longest time that a token may still be good for when it comes: one that never ends cannot be taken back.
+    /// Maximum remaining life of a token: one that never expires cannot be revoked.
     pub token_life_max: Duration,
-    /// By how much clocks may differ.
+    /// Allowed difference between clocks.
     pub clock_skew: Duration,
-    /// For how long keys stay good while they cannot be fetched.
+    /// Time for which keys stay valid while they cannot be fetched.
     pub jwks_age_max: Duration,
 }
 
-/// Where public keys are.
+/// Source of public keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JwksSource {
-    /// Fetched from here.
+    /// Fetched from this URL.
     Url(String),
     /// Fetched from the address in the issuer's own document (`OpenID` Connect Discovery).
     Discovered {
-        /// The issuer.
+        /// Issuer name.
         issuer: String,
     },
-    /// Read from here.
+    /// Read from this file.
     File(PathBuf),
 }
 
@@ -83,17 +84,17 @@ struct IssuerTable {
     tokens_without_client_are_users: bool,
 }
 
-/// The longest life of a token, where the file says nothing.
+/// Default maximum life of a token.
 const TOKEN_LIFE_MAX: Duration = Duration::from_hours(24);
 
-/// By how much clocks may differ, where the file says nothing; and at most.
+/// Default and maximum of the allowed difference between clocks.
 const CLOCK_SKEW: Duration = Duration::from_mins(1);
 const CLOCK_SKEW_MAX: Duration = Duration::from_mins(5);
 
-/// For how long keys stay good while they cannot be fetched, where the file says nothing.
+/// Default time for which keys stay valid while they cannot be fetched.
 const JWKS_AGE_MAX: Duration = Duration::from_hours(24);
 
-/// Where the issuers that we know of name the application.
+/// Claims in which known issuers name the application.
 const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
 
 /// One name or several.
@@ -105,17 +106,18 @@ enum Audience {
 }
 
 impl IssuerRule {
-    /// Whose users its tokens name. The only issuer of a policy has the home realm where the file does not say otherwise.
+    /// Returns the realm of the users that its tokens name. The only issuer of a policy has the home realm
+    /// unless the file sets another one.
     pub fn realm(&self) -> Realm {
         self.realm.clone().unwrap_or(Realm::Home)
     }
 
-    /// True if its tokens may hold a scope. Those of Countersign itself have to be listed.
+    /// True if its tokens may hold a scope. Scopes of Countersign itself must be listed.
     pub fn may_grant(&self, scope: &str) -> bool {
         !is_built_in(scope) || self.grants.iter().any(|granted| **granted == *scope)
     }
 
-    /// Whether this is a name of ours.
+    /// True if this is a name of this server.
     pub fn is_audience(&self, name: &str) -> bool {
         self.audiences.iter().any(|own| own == name)
     }
@@ -203,7 +205,8 @@ impl TryFrom<IssuerTable> for IssuerRule {
     }
 }
 
-/// Whether nobody on the way can change what is fetched: keys from anybody are anybody's tokens.
+/// True if what is fetched from this address cannot be changed in transit: a party that can change the keys can
+/// forge tokens.
 pub(crate) fn is_private(url: &str) -> bool {
     let Ok(uri) = url.parse::<http::Uri>() else {
         return false;
@@ -216,7 +219,7 @@ pub(crate) fn is_private(url: &str) -> bool {
     }
 }
 
-/// The place of an issuer's keys. Without any word about it, the issuer says so itself.
+/// Returns the source of an issuer's keys. If the file names none, the issuer's own document does.
 fn jwks(url: Option<String>, file: Option<PathBuf>, issuer: &str) -> Result<JwksSource, String> {
     match (url, file) {
         (Some(url), None) if is_private(&url) => Ok(JwksSource::Url(url)),

@@ -1,4 +1,4 @@
-//! How many calls there may be, and how much money they may spend: the sections of the policy file.
+//! Limits and budgets: the sections of the policy file about the number of calls and the money they may spend.
 //!
 //! ```toml
 //! [limits.user]
@@ -27,7 +27,7 @@
 //! spent = "/charged"
 //! ```
 //!
-//! What they mean is in `docs/limits.md`; [`crate::limits`] puts them in force.
+//! Their meaning is explained in `docs/limits.md`; [`crate::limits`] puts them in force.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -39,51 +39,51 @@ use serde::{Deserialize, Deserializer};
 use super::file::Name;
 use super::value::{Glob, Period};
 
-/// How many calls there may be.
+/// Limits on calls.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Of one user, over all tools.
+    /// Limit for each user, over all tools.
     pub user: Option<Rate>,
-    /// Of one agent, over all users and tools.
+    /// Limit for each agent, over all users and tools.
     pub agent: Option<Rate>,
-    /// Of one session, over all tools.
+    /// Limit for each session, over all tools.
     pub session: Option<Rate>,
-    /// Of one tool, by its name or a pattern.
+    /// Limits for tools, by name or pattern.
     pub tools: BTreeMap<Glob, ToolRate>,
 }
 
-/// So many calls a period.
+/// A number of calls in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// How many; all of them may come at once.
+    /// Number of calls; all of them may come at once.
     pub calls: NonZeroU32,
-    /// In what time.
+    /// Period in which they refill.
     pub per: Period,
-    /// Whether all processes that share the store count together; otherwise each counts for itself.
+    /// True if all processes that share the store count together; otherwise each process counts separately.
     #[serde(default)]
     pub shared: bool,
 }
 
-/// So many calls a period, of each tool that the pattern matches.
+/// A number of calls in a period, for each tool that the pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRate {
-    /// How many; all of them may come at once.
+    /// Number of calls; all of them may come at once.
     pub calls: NonZeroU32,
-    /// In what time.
+    /// Period in which they refill.
     pub per: Period,
-    /// Who shares them.
+    /// Callers that share them.
     #[serde(default)]
     pub counted: Counted,
-    /// Whether all processes that share the store count together; otherwise each counts for itself.
+    /// True if all processes that share the store count together; otherwise each process counts separately.
     #[serde(default)]
     pub shared: bool,
 }
 
 impl ToolRate {
-    /// How many calls, whoever shares them.
+    /// Returns the rate, without the callers that share it.
     pub fn rate(self) -> Rate {
         let Self {
             calls, per, shared, ..
@@ -92,34 +92,34 @@ impl ToolRate {
     }
 }
 
-/// Who shares the calls of a tool. Closed.
+/// Callers that share a tool's limit. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// Each user has so many.
+    /// Each user has the whole limit.
     #[default]
     EachUser,
-    /// All users together.
+    /// All users share the limit.
     Together,
 }
 
-/// Stops a session that makes the same call again and again.
+/// Circuit breaker: stops a session that repeats the same call.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Breaker {
-    /// How many identical calls are let through.
+    /// Number of identical calls that are allowed.
     pub identical: NonZeroU32,
-    /// In what time.
+    /// Period in which they are counted.
     pub per: Period,
-    /// Tools that are meant to be asked again and again.
+    /// Tools that are meant to be called repeatedly.
     #[serde(default)]
     pub except: Vec<Glob>,
-    /// Whether all processes that share the store count together; otherwise each counts for itself.
+    /// True if all processes that share the store count together; otherwise each process counts separately.
     #[serde(default)]
     pub shared: bool,
 }
 
-/// Budgets, each with a name of its own.
+/// Budgets, each with a unique name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<Budget>")]
 pub struct Budgets(Vec<Budget>);
@@ -142,33 +142,33 @@ impl TryFrom<Vec<Budget>> for Budgets {
                 return Err(format!("there are two budgets {:?}", &*budget.name));
             }
         }
-        // What cannot be put in force is no policy.
+        // Budgets that cannot be put in force make the policy invalid.
         crate::limits::budgets(&budgets)?;
         Ok(Self(budgets))
     }
 }
 
-/// So much money a period.
+/// An amount of money in a period.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// What it is called in messages.
+    /// Name in messages.
     pub name: Name,
-    /// Whose it is.
+    /// Owner of the budget.
     pub scope: BudgetScope,
-    /// How much.
+    /// Maximum amount.
     pub limit: AmountText,
-    /// In which currency; calls in another one are refused.
+    /// Currency; calls in another one are refused.
     pub currency: CurrencyCode,
-    /// In what time; once and for all where it is left out.
+    /// Period; if left out, the budget never refills.
     #[serde(default)]
     pub per: Option<Period>,
-    /// Which tools spend it.
+    /// Tools that spend it.
     #[serde(default)]
     pub tools: Vec<Spender>,
 }
 
-/// Whose a budget is. Closed.
+/// Owner of a budget. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetScope {
@@ -178,7 +178,7 @@ pub enum BudgetScope {
     Agent,
     /// Each session has one.
     Session,
-    /// All share one.
+    /// All callers share one.
     Global,
 }
 
@@ -186,37 +186,37 @@ pub enum BudgetScope {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spender {
-    /// Which tools.
+    /// Pattern of the tools.
     #[serde(rename = "match")]
     pub tool: Glob,
-    /// Where the bound arguments hold the amount.
+    /// Pointer to the amount in the bound arguments.
     pub amount: Pointer,
-    /// Where they hold its currency; the budget's own where it is left out.
+    /// Pointer to the currency in the bound arguments; if left out, the budget's own currency.
     #[serde(default)]
     pub currency: Option<Pointer>,
-    /// Where the data of the answer says what was really spent.
+    /// Pointer to the amount that was really spent, in the data of the answer.
     #[serde(default)]
     pub spent: Option<Pointer>,
-    /// How amounts are written.
+    /// Unit of the amounts.
     #[serde(default)]
     pub unit: Unit,
-    /// Whether the amount comes back instead of going out.
+    /// True if the amount is refunded instead of spent.
     #[serde(default)]
     pub refund: bool,
 }
 
-/// How amounts are written. Closed.
+/// Unit of amounts. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// `12.50`.
+    /// Major units: `12.50`.
     #[default]
     Major,
-    /// `1250`.
+    /// Minor units: `1250`.
     Minor,
 }
 
-/// An amount as text: `500.00`. More than zero, up to 15 digits before and 4 after the point.
+/// An amount as a string: `500.00`. More than zero, up to 15 digits before and 4 after the point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AmountText(String);
 
@@ -255,7 +255,7 @@ impl Pointer {
     }
 }
 
-/// A text with a form of its own: how it is read from the file, and that it is a text.
+/// Implements deserialization and conversion for a string with a checked form.
 macro_rules! checked_text {
     ($name:ident, $what:literal, $form:literal) => {
         impl Deref for $name {

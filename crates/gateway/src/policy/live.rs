@@ -1,8 +1,8 @@
-//! The policy in force: read from its file, and read again when that changes.
+//! The policy in force: read from its file, and reloaded when the file changes.
 //!
-//! A new policy counts from the moment at which its record is durable; calls that have been decided go on.
-//! A file that is not accepted changes nothing, is logged once, and is told by [`LivePolicy::fault`].
-//! A file that is just being written is left alone until it stays the same for a moment.
+//! A new policy counts from the moment at which its record is durable; calls that have been decided go on. A
+//! file that is not accepted changes nothing, is logged once, and is reported by [`LivePolicy::fault`]. A file
+//! that is just being written is not read until it stays the same for a moment.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -24,49 +24,52 @@ use crate::limits::Controls;
 use crate::recorder::Recorder;
 use crate::regular_file;
 
-/// How often the file is looked at.
+/// Poll interval of the file.
 const POLL: Duration = Duration::from_secs(2);
 
-/// How long a changed file has to stay the same. Many editors empty a file before they write it.
+/// Time for which a changed file has to stay the same.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// The policy in force. It decides like the policy that it holds.
 #[derive(Debug)]
 pub struct LivePolicy {
-    path: Option<PathBuf>,
+    /// `None` if the policy has no file of its own.
+    path: ArcSwapOption<PathBuf>,
     current: ArcSwap<Policy>,
     /// The limits of the policy in force.
     controls: Controls,
     fault: ArcSwapOption<PolicyError>,
-    /// The last file that was not accepted, also after another one was.
+    /// The last file that was not accepted, kept after a later one was.
     rejected: ArcSwapOption<Rejection>,
-    /// How many files were not accepted.
+    /// Number of files that were not accepted.
     rejections: AtomicU64,
-    /// Since when what is in force is; none before it was announced.
+    /// Time since when the policy is in force; `None` before it was announced.
     since: ArcSwapOption<Timestamp>,
-    /// What was looked at last, accepted or not.
+    /// Digest of the last file that was read, accepted or not.
     seen: Mutex<Option<Digest>>,
-    /// Whether this policy or one before it named an issuer.
+    /// True if this policy or an earlier one named an issuer.
     has_had_issuers: AtomicBool,
     keeper: OnceLock<Keeper>,
+    /// Held while a change of the policy is decided, so that two changes do not cross.
+    changing: tokio::sync::Mutex<()>,
 }
 
 /// A file that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// When it was looked at.
+    /// Time of the check.
     pub at: Timestamp,
-    /// What is wrong with it.
+    /// Mistake in the file.
     pub error: PolicyError,
 }
 
-/// Keeps the text of a policy by its digest, durably.
+/// Stores the text of a policy by its digest, durably.
 #[derive(Clone)]
 #[expect(clippy::type_complexity, reason = "it is named here, and nowhere else")]
 pub struct Keeper(Arc<dyn Fn(Digest, &str) -> std::io::Result<()> + Send + Sync>);
 
 impl Keeper {
-    /// Keeps by this function, which must not answer before the text is durable.
+    /// Stores with this function, which must not return before the text is durable.
     pub fn new(keep: impl Fn(Digest, &str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(keep))
     }
@@ -78,24 +81,24 @@ impl std::fmt::Debug for Keeper {
     }
 }
 
-/// What became of looking at the file again.
+/// Result of a reload.
 #[derive(Debug)]
 pub enum Reloaded {
-    /// It is the one that was looked at last.
+    /// The file is the one that was read last.
     Unchanged,
-    /// It is being written, and is looked at again the next time.
+    /// The file is being written, and is read again the next time.
     Changing,
-    /// It is in force.
+    /// The file is in force.
     Accepted(Arc<Policy>),
-    /// It is not, and the one before stays.
+    /// The file is not accepted, and the previous policy stays in force.
     Refused(PolicyError),
 }
 
 impl LivePolicy {
-    /// A policy without a file.
+    /// Creates a policy without a file.
     pub fn fixed(policy: Policy) -> Self {
         Self {
-            path: None,
+            path: ArcSwapOption::empty(),
             seen: Mutex::new(policy.digest()),
             has_had_issuers: AtomicBool::new(!policy.file().issuers.is_empty()),
             controls: Controls::new(policy.file()),
@@ -105,11 +108,12 @@ impl LivePolicy {
             rejections: AtomicU64::new(0),
             since: ArcSwapOption::empty(),
             keeper: OnceLock::new(),
+            changing: tokio::sync::Mutex::new(()),
         }
     }
 
-    /// Keeps the text of the policy in force, and from now on that of every other before it is in force: records
-    /// name it by its digest.
+    /// Stores the text of the policy in force, and from now on that of every new policy before it is in force:
+    /// records name it by its digest.
     pub fn keep_with(&self, keeper: Keeper) -> std::io::Result<()> {
         self.keeper.get_or_init(|| keeper);
         self.keep_text(&self.current())
@@ -122,78 +126,80 @@ impl LivePolicy {
         }
     }
 
-    /// The policy in a file.
+    /// Opens the policy in a file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, PolicyError> {
         let path = path.into();
         let policy = read(&path)?;
         Ok(Self {
-            path: Some(path),
+            path: ArcSwapOption::from_pointee(path),
             ..Self::fixed(policy)
         })
     }
 
-    /// What is in force now.
+    /// Returns the policy in force.
     pub fn current(&self) -> Arc<Policy> {
         self.current.load_full()
     }
 
-    /// Whether an issuer was named since this process began. It stays so when a later file names none: a
-    /// file that lost its issuers by mistake must not let everybody in.
+    /// True if an issuer was named since this process began. It stays true if a later file names none: a file
+    /// that lost its issuers by mistake must not open the server to everyone.
     pub fn has_had_issuers(&self) -> bool {
         self.has_had_issuers.load(Ordering::Acquire)
     }
 
-    /// The limits and budgets of what is in force, whatever that is by then.
+    /// Returns the limits and budgets in force; they follow later policies.
     pub fn controls(&self) -> &Controls {
         &self.controls
     }
 
-    /// Why the newest file is not in force; none where it is.
+    /// Returns the reason why the newest file is not in force; `None` if it is.
     pub fn fault(&self) -> Option<Arc<PolicyError>> {
         self.fault.load_full()
     }
 
-    /// The last file that was not accepted, also after another one was; none where there was none since the process
-    /// began.
+    /// Returns the last file that was not accepted, even if a later one was; `None` if there was none since the
+    /// process began.
     pub fn rejected(&self) -> Option<Arc<Rejection>> {
         self.rejected.load_full()
     }
 
-    /// How many files were not accepted since the process began.
+    /// Returns the number of files that were not accepted since the process began.
     pub fn rejections(&self) -> u64 {
         self.rejections.load(Ordering::Relaxed)
     }
 
-    /// Since when this process goes by what is in force.
+    /// Returns the time since when this process uses the policy in force.
     pub fn since(&self) -> Option<Timestamp> {
         self.since.load().as_deref().copied()
     }
 
-    /// False if the file on disk is not the one in force; none where there is no file.
+    /// False if the file on disk is not the one in force; `None` if there is no file.
     pub fn is_file_in_force(&self) -> Option<bool> {
-        self.path.as_ref()?;
+        self.path.load().as_ref()?;
         Some(self.fault.load().is_none())
     }
 
-    /// Records which policy a server starts with.
+    /// Records the policy that a server starts with.
     pub async fn announce(&self, recorder: &Recorder) -> Result<(), ledger::Error> {
         self.since.store(Some(Arc::new(recorder.now())));
         self.record(&self.current(), "policy_loaded", recorder)
             .await
     }
 
-    /// Looks at the file again.
+    /// Reads the file again.
     pub async fn reload(&self, recorder: &Recorder) -> Reloaded {
-        let Some(path) = &self.path else {
+        let _one_at_a_time = self.changing.lock().await;
+        let Some(path) = self.path.load_full() else {
             return Reloaded::Unchanged;
         };
+        let path = &**path;
         let text = match read_off(path).await {
             Ok(text) => text,
             Err(error) => return self.refuse(error, None, recorder),
         };
         let digest = Digest::of_bytes(text.as_bytes());
         if self.current.load().digest() == Some(digest) {
-            // What was wrong in between is gone.
+            // An earlier mistake is fixed.
             self.fault.store(None);
             *self.seen() = Some(digest);
             return Reloaded::Unchanged;
@@ -209,20 +215,49 @@ impl LivePolicy {
             Ok(policy) => Arc::new(policy),
             Err(error) => return self.refuse(error, Some(digest), recorder),
         };
-        if let Err(error) = self.keep_text(&policy) {
+        if let Err(error) = self.put_in_force(&policy, recorder).await {
+            // Not marked as seen: it is retried until the text can be stored.
+            return self.refuse(error, None, recorder);
+        }
+        *self.seen() = Some(digest);
+        Reloaded::Accepted(policy)
+    }
+
+    /// Puts another policy in force, together with its file, if it has one of its own. It counts from the
+    /// moment at which its record is durable.
+    pub async fn adopt(
+        &self,
+        policy: Policy,
+        path: Option<PathBuf>,
+        recorder: &Recorder,
+    ) -> Result<(), PolicyError> {
+        let _one_at_a_time = self.changing.lock().await;
+        let policy = Arc::new(policy);
+        let is_same = self.current.load().digest() == policy.digest();
+        if !is_same {
+            self.put_in_force(&policy, recorder).await?;
+        }
+        self.fault.store(None);
+        *self.seen() = policy.digest();
+        self.path.store(path.map(Arc::new));
+        Ok(())
+    }
+
+    async fn put_in_force(
+        &self,
+        policy: &Arc<Policy>,
+        recorder: &Recorder,
+    ) -> Result<(), PolicyError> {
+        let hint = "it is tried again every two seconds";
+        self.keep_text(policy).map_err(|error| {
             let message = format!("the text of the new policy cannot be kept: {error}");
-            let hint = "it is tried again every two seconds";
-            return self.refuse(PolicyError::of_file(message, hint), None, recorder);
-        }
-        if let Err(error) = self.record(&policy, "policy_changed", recorder).await {
-            // Not seen: it is tried again until the record can be kept.
+            PolicyError::of_file(message, hint)
+        })?;
+        let kept = self.record(policy, "policy_changed", recorder).await;
+        kept.map_err(|error| {
             let message = format!("the record of the new policy cannot be kept: {error}");
-            return self.refuse(
-                PolicyError::of_file(message, "it is tried again every two seconds"),
-                None,
-                recorder,
-            );
-        }
+            PolicyError::of_file(message, hint)
+        })?;
         tracing::info!(policy = %policy.revision(), "a new policy is in force");
         if !policy.file().issuers.is_empty() {
             self.has_had_issuers.store(true, Ordering::Release);
@@ -231,11 +266,10 @@ impl LivePolicy {
         self.current.store(policy.clone());
         self.since.store(Some(Arc::new(recorder.now())));
         self.fault.store(None);
-        *self.seen() = Some(digest);
-        Reloaded::Accepted(policy)
+        Ok(())
     }
 
-    /// Looks at the file every two seconds and whenever the process gets SIGHUP; for ever.
+    /// Reads the file every two seconds and whenever the process gets SIGHUP; never returns.
     pub async fn watch(self: Arc<Self>, recorder: Recorder) {
         use tokio::signal::unix::{SignalKind, signal};
 
@@ -305,7 +339,7 @@ impl Authorizer for LivePolicy {
     }
 }
 
-/// A policy file, with the paths in it read from where it stands.
+/// Reads a policy file; paths in it are relative to its folder.
 pub(super) fn read(path: &Path) -> Result<Policy, PolicyError> {
     parse(path, &read_text(path)?)
 }
@@ -318,7 +352,7 @@ fn parse(path: &Path, text: &str) -> Result<Policy, PolicyError> {
     Ok(policy)
 }
 
-/// The text of a file, read where it holds up nobody.
+/// Reads the text of a file on a thread that may block.
 async fn read_off(path: &Path) -> Result<String, PolicyError> {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || read_text(&path)).await;
@@ -335,7 +369,7 @@ fn read_text(path: &Path) -> Result<String, PolicyError> {
     };
     let file = regular_file::open(path).map_err(|error| unreadable(&error))?;
     let mut text = String::new();
-    // One byte more than may be, so that a longer file is told from one that just fits.
+    // One byte more than the limit, so that a longer file is told from one that just fits.
     let read = file
         .take(FILE_BYTES_MAX as u64 + 1)
         .read_to_string(&mut text);

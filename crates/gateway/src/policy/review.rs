@@ -1,7 +1,7 @@
-//! A review of a policy: who may call which tool under it, and what in it looks like a mistake.
+//! A review of a policy: the tools that each caller may call under it, and probable mistakes.
 //!
-//! It asks the very decision that a call gets, for a person and for an agent of each pattern, with every scope
-//! that the policy names. So it cannot say anything else than what a server would do.
+//! It uses the same decision as a call, for a person and for an agent of each pattern, with every scope that
+//! the policy names. So it always agrees with what a server would do.
 
 use std::sync::Arc;
 
@@ -17,83 +17,83 @@ mod warning;
 
 pub use warning::{PolicyWarning, Suspect};
 
-/// Who may call what under a policy.
+/// Result of a review.
 #[derive(Debug, Clone, Serialize)]
 pub struct Review {
-    /// The policy's name in records.
+    /// Policy name in records.
     pub policy: Arc<str>,
-    /// Every tool, in the order in which they were given.
+    /// Tools, in the given order.
     pub tools: Vec<ReviewedTool>,
     /// The `[[tools]]` entries, in the order of the file.
     pub rules: Vec<ReviewedRule>,
-    /// Every pattern of an `[[agents]]` entry once, and last all other agents.
+    /// Patterns of `[[agents]]` entries, each once, and last all other agents.
     pub agents: Vec<ReviewedAgent>,
-    /// Every scope that a `[[tools]]` entry names.
+    /// Scopes that `[[tools]]` entries name.
     pub scopes: Vec<ReviewedScope>,
-    /// What looks like a mistake, the gravest first.
+    /// Probable mistakes, the gravest first.
     pub warnings: Vec<PolicyWarning>,
 }
 
-/// Who may call a tool.
+/// Rights to call a tool.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewedTool {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its effect: read, write or external.
+    /// Effect: read, write or external.
     pub effect: &'static str,
-    /// True if a person with every scope may call it; otherwise nobody may.
+    /// True if a person with every scope may call it; otherwise no caller may.
     pub callable: bool,
-    /// One scope of each list is needed.
+    /// Lists of scopes; one scope of each list is needed.
     pub needs: Vec<Vec<String>>,
     /// True if the user confirms each call, because the tool or the policy says so.
     pub confirmed: bool,
-    /// The agents that may call it with every scope, by their patterns.
+    /// Patterns of the agents that may call it with every scope.
     pub agents: Vec<String>,
 }
 
-/// What a `[[tools]]` entry is about.
+/// A `[[tools]]` entry with the tools that it matches.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewedRule {
-    /// Its pattern.
+    /// Pattern of the entry.
     #[serde(rename = "match")]
     pub pattern: String,
-    /// One of these is needed.
+    /// Scopes of which one is needed.
     pub scopes: Vec<String>,
-    /// The tools that it matches.
+    /// Tools that it matches.
     pub tools: Vec<String>,
 }
 
-/// What the agents of a pattern may call.
+/// Rights of the agents of a pattern.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewedAgent {
-    /// The pattern; [`OTHERS`] for those that none matches.
+    /// Pattern; [`OTHERS`] for agents that no pattern matches.
     pub id: String,
-    /// The effects that its entry allows, where it says so.
+    /// Effects that its entry allows; `None` if it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
-    /// What they may call with every scope.
+    /// Tools that they may call with every scope.
     pub tools: Vec<String>,
 }
 
-/// What a scope is good for.
+/// Tools that a scope gives access to.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewedScope {
-    /// The scope.
+    /// Name of the scope.
     pub scope: String,
-    /// The tools with an entry that names it.
+    /// Tools with an entry that names it.
     pub named_for: Vec<String>,
-    /// What a person may call with it alone.
+    /// Tools that a person may call with this scope alone.
     pub enough_for: Vec<String>,
 }
 
-/// Agents that no entry names. No pattern can be written like this but those that match every agent.
+/// Agents that no entry names. No pattern can be spelt like this, except those that match every agent.
 pub const OTHERS: &str = "(others)";
 
-/// On whose behalf the sample callers act.
+/// User for whom the sample callers act.
 const SAMPLE_USER: &str = "sample";
 
 impl Policy {
-    /// Says who may call which of these tools.
+    /// Reviews the rights to call these tools.
     pub fn review(&self, tools: &[&ToolSpec]) -> Review {
         let agents = self.reviewed_agents(tools);
         let person = self.with_every_scope(Principal::user(SAMPLE_USER));
@@ -138,8 +138,8 @@ impl Policy {
         rules.collect()
     }
 
-    /// An agent that is called like a pattern stands for all that it matches: a pattern that covers all of them
-    /// matches its text, and one that covers some of them does not.
+    /// Reviews the agents. An agent with the name of a pattern stands for all agents that the pattern matches:
+    /// a pattern that covers all of them matches its text, and one that covers some of them does not.
     fn reviewed_agents(&self, tools: &[&ToolSpec]) -> Vec<ReviewedAgent> {
         let mut ids: Vec<&str> = Vec::new();
         for rule in &self.file.agents {
@@ -202,7 +202,7 @@ impl Policy {
         self.scopes().into_iter().fold(principal, Principal::scope)
     }
 
-    /// What looks like a mistake, the gravest first.
+    /// Returns probable mistakes, the gravest first.
     fn suspects(&self, tools: &[&ToolSpec], review: &Review) -> Vec<PolicyWarning> {
         let mut found = Vec::new();
         let for_nobody: Vec<String> = names(review.tools.iter().filter(|tool| !tool.callable));
@@ -232,7 +232,8 @@ impl Policy {
         found.into_iter().map(PolicyWarning::from).collect()
     }
 
-    /// Scopes that are asked for by entries without a tool only, and those that an issuer may grant and nobody asks for.
+    /// Returns scopes that are named only by entries that match no tool, and scopes that an issuer may grant but
+    /// no entry names.
     fn idle_scopes(&self, review: &Review) -> Vec<Suspect> {
         let idle = review
             .scopes
@@ -251,7 +252,7 @@ impl Policy {
             .collect()
     }
 
-    /// Patterns outside of `[[tools]]` that match no tool.
+    /// Returns patterns outside of `[[tools]]` that match no tool.
     fn idle_patterns(&self, tools: &[&ToolSpec]) -> Vec<Suspect> {
         let mut found = Vec::new();
         let mut look = |section: &str, pattern: &Glob| {
@@ -283,7 +284,7 @@ impl Policy {
 }
 
 impl Review {
-    /// How many tools somebody may call.
+    /// Returns the number of tools that some caller may call.
     pub fn callable(&self) -> usize {
         self.tools.iter().filter(|tool| tool.callable).count()
     }

@@ -1,5 +1,4 @@
-//! The values in a policy file. Each is checked where it is read, so that a mistake is reported at its
-//! place.
+//! Values in a policy file. Each is checked when it is parsed, so that a mistake is reported at its place.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -8,24 +7,24 @@ use countersign::pattern;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// A name in which `*` stands for any characters, none included.
+/// A name in which `*` stands for any characters, including none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Glob(String);
 
 impl Glob {
-    /// Reads a pattern: 1 to 128 letters, digits and `_ . - * / : @`.
+    /// Parses a pattern: 1 to 128 letters, digits and `_ . - * / : @`.
     pub fn new(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "_.-*/:@".contains(c);
         let is_fine = (1..=128).contains(&text.len()) && text.chars().all(fits);
         is_fine.then(|| Self(text.to_owned()))
     }
 
-    /// Whether a name fits.
+    /// True if a name matches.
     pub fn matches(&self, name: &str) -> bool {
         pattern::fits(&self.0, name)
     }
 
-    /// As it is written.
+    /// Returns the pattern as it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,12 +46,12 @@ impl<'de> Deserialize<'de> for Glob {
     }
 }
 
-/// A scope as OAuth 2 spells it.
+/// A scope in the syntax of OAuth 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScopeName(String);
 
 impl ScopeName {
-    /// Reads a scope: visible ASCII without quotes and backslashes (RFC 6749), at most 128 of it.
+    /// Parses a scope: visible ASCII without quotes and backslashes (RFC 6749), at most 128 characters.
     pub fn new(text: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
         let is_fine = (1..=128).contains(&text.len()) && text.bytes().all(fits);
@@ -78,12 +77,12 @@ impl<'de> Deserialize<'de> for ScopeName {
     }
 }
 
-/// A length of time such as `30s`, `10m`, `24h` or `7d`.
+/// A duration such as `30s`, `10m`, `24h` or `7d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period(Duration);
 
 impl Period {
-    /// Reads a whole number and its unit; from one second to 366 days.
+    /// Parses a whole number and its unit; from one second to 366 days.
     pub fn new(text: &str) -> Option<Self> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let seconds: u64 = match unit {
@@ -100,7 +99,7 @@ impl Period {
         is_fine.then(|| Self(Duration::from_secs(seconds)))
     }
 
-    /// How long.
+    /// Returns the duration.
     pub fn duration(self) -> Duration {
         self.0
     }
@@ -116,12 +115,12 @@ impl<'de> Deserialize<'de> for Period {
     }
 }
 
-/// A span of time that may also be none: `0s`.
+/// A duration that may also be zero: `0s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pause(Duration);
 
 impl Pause {
-    /// Reads a [`Period`] or `0s`.
+    /// Parses a [`Period`] or `0s`.
     pub fn new(text: &str) -> Option<Self> {
         if text == "0s" {
             return Some(Self(Duration::ZERO));
@@ -129,7 +128,7 @@ impl Pause {
         Period::new(text).map(|period| Self(period.duration()))
     }
 
-    /// How long.
+    /// Returns the duration.
     pub fn duration(self) -> Duration {
         self.0
     }
@@ -146,10 +145,10 @@ impl<'de> Deserialize<'de> for Pause {
     }
 }
 
-/// The longest pause.
+/// Maximum pause.
 const PAUSE_MAX: Duration = Duration::from_hours(24);
 
-/// A name that people give: 1 to 64 letters, digits and `_ . -`.
+/// True for a name of 1 to 64 letters, digits and `_ . -`.
 pub(super) fn is_short_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     (1..=64).contains(&text.len()) && text.chars().all(fits)

@@ -1,4 +1,5 @@
-//! The share of one address in the connections. What is beyond it waits beside the others, not in front of them.
+//! The share of one address in the connections. Further connections of the address wait separately, so that
+//! they do not delay other addresses.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,15 +11,15 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many connections may wait for others of their address.
+/// Maximum number of connections that wait for others of their address.
 const PARKED_MAX: usize = 1_024;
 
-/// How many refused connections are listened to a moment longer, and for how long: whoever is cut off while it sends
-/// does not see why.
+/// Maximum number of refused connections that are read for a moment longer, and the time for it: a client that
+/// is cut off while it sends does not see the reason.
 const LINGERING_MAX: usize = 64;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a connection is told for which there is no room: no request of it was read.
+/// Response to a connection for which there is no room: no request of it was read.
 const REFUSAL: &str = concat!(
     "HTTP/1.1 429 Too Many Requests\r\n",
     "content-type: application/json\r\n",
@@ -30,7 +31,7 @@ const REFUSAL: &str = concat!(
     r#""retry_after_ms":1000,"hint":"wait for retry_after_ms, then connect again"}}}"#,
 );
 
-/// Who is connected from where.
+/// Connections by address.
 pub(super) struct Peers {
     each_max: usize,
     shares: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
@@ -38,7 +39,7 @@ pub(super) struct Peers {
     lingering: Arc<Semaphore>,
 }
 
-/// The room of one connection in the share of its address.
+/// Slot of one connection in the share of its address.
 pub(super) struct PeerSlot {
     peers: Arc<Peers>,
     pub(super) peer: IpAddr,
@@ -67,7 +68,7 @@ impl Peers {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for one more connection from there.
+    /// Takes a slot for one more connection from this address.
     pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> Option<PeerSlot> {
         let peer = network_of(from);
         let mut shares = self.lock();
@@ -77,7 +78,7 @@ impl Peers {
         Some(self.slot(peer, permit))
     }
 
-    /// A place to wait for that; none where too many do.
+    /// Takes a place to wait for a slot; `None` if too many connections wait.
     pub(super) fn park(self: &Arc<Self>, from: IpAddr) -> Option<Parked> {
         let place = self.parked.clone().try_acquire_owned().ok()?;
         let peer = network_of(from);
@@ -92,9 +93,9 @@ impl Peers {
         })
     }
 
-    /// Tells a connection that there is no room for it.
+    /// Sends a connection the refusal.
     pub(super) fn refuse(&self, mut stream: TcpStream) {
-        // It fits into what the system buffers for a new connection, or is not worth waiting for.
+        // It fits into the system's buffer of a new connection; if not, it is not worth waiting for.
         let _ = stream.try_write(REFUSAL.as_bytes());
         let Ok(place) = self.lingering.clone().try_acquire_owned() else {
             return;
@@ -117,7 +118,7 @@ impl Peers {
         }
     }
 
-    /// Forgets an address that has nothing any more.
+    /// Removes an address without connections.
     fn tidy(&self, peer: IpAddr) {
         let mut shares = self.lock();
         let is_unused = |share: &Arc<Semaphore>| {
@@ -130,7 +131,7 @@ impl Peers {
 }
 
 impl Parked {
-    /// Waits for room; `look` is asked for some now and then.
+    /// Waits for a slot; calls `look` now and then, which may close an idle connection.
     pub(super) async fn wait(self, every: Duration, look: impl Fn(IpAddr)) -> io::Result<PeerSlot> {
         loop {
             look(self.peer);
@@ -145,7 +146,7 @@ impl Parked {
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        // Not counted as a holder of the share any more.
+        // Replaced, so that this value no longer counts as a holder of the share.
         self.share = Arc::new(Semaphore::new(0));
         self.peers.tidy(self.peer);
     }
@@ -158,7 +159,7 @@ impl Drop for PeerSlot {
     }
 }
 
-/// An address as one party: who has an IPv6 network has 2^64 addresses.
+/// Maps an address to its network: an IPv6 network has 2^64 addresses.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -177,7 +178,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// U15: an address has its share, a network of IPv6 as well, and what is not used is forgotten.
+    /// U15: an address has its share, an IPv6 network as well, and unused ones are removed.
     #[test]
     fn an_address_has_its_share() {
         let peers = Arc::new(Peers::new(2));
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(peers.lock().len(), 2);
     }
 
-    /// U15: what waits for its address gets the next room there.
+    /// U15: a waiting connection gets the next slot of its address.
     #[tokio::test]
     async fn a_parked_connection_gets_the_next_room() {
         let peers = Arc::new(Peers::new(1));
@@ -209,7 +210,7 @@ mod tests {
         assert!(peers.lock().is_empty());
     }
 
-    /// What is sent without having been asked is a whole answer.
+    /// The refusal is a complete response.
     #[test]
     fn the_refusal_is_as_long_as_it_says() {
         let (head, body) = REFUSAL.split_once("\r\n\r\n").unwrap();

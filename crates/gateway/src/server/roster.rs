@@ -1,7 +1,7 @@
-//! Who is connected, and who only waits.
+//! The roster of connections: busy and idle ones.
 //!
-//! When all connections are taken, the one that has waited longest without a request makes room. Otherwise
-//! whoever opens enough of them and says nothing would keep everybody out, the operator too.
+//! When all connections are taken, the one that has been idle for longest is closed to make room. Otherwise a
+//! client that opens enough of them and sends nothing would lock everyone out, even the operator.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// For how long a connection may wait whatever happens: a request may be on its way.
+/// Minimum idle time before a connection may be closed: a request may be on its way.
 const IDLE_MIN: Duration = Duration::from_secs(1);
 
-/// In the place of the time since when a connection waits: it has a request.
+/// Marker in place of the idle time: the connection has a request.
 const BUSY: u64 = u64::MAX;
 
-/// It is being closed, and takes no request any more.
+/// Marker in place of the idle time: the connection is being closed, and takes no more requests.
 const CLOSED: u64 = u64::MAX - 1;
 
 /// All connections.
@@ -32,9 +32,9 @@ pub(super) struct Roster {
 pub(super) struct Presence {
     start: Instant,
     peer: IpAddr,
-    /// Since when it waits, in milliseconds from the start; or [`BUSY`] or [`CLOSED`].
+    /// Time since when it is idle, in milliseconds from the start; or [`BUSY`] or [`CLOSED`].
     idle_since: AtomicU64,
-    /// Whether the other side has not taken all of its answer.
+    /// True if the client has not yet read all of its answer.
     pub(super) is_sending: AtomicBool,
     close: CancellationToken,
 }
@@ -74,8 +74,8 @@ impl Roster {
         }
     }
 
-    /// Closes the connection that has waited longest, where one has waited long enough: of this peer, where there is
-    /// one.
+    /// Closes the connection that has been idle for longest, if it has been for long enough; if a peer is
+    /// given, only one of that peer.
     pub(super) fn make_room(&self, of: Option<IpAddr>) {
         let idle_min = u64::try_from(IDLE_MIN.as_millis()).unwrap_or(BUSY);
         let Some(latest) = millis(self.start).checked_sub(idle_min) else {
@@ -104,7 +104,7 @@ impl Drop for Entry {
 }
 
 impl Presence {
-    /// A request has begun, until what is returned is dropped; none where the connection is being closed.
+    /// Marks a request as begun until the returned value is dropped; `None` if the connection is being closed.
     pub(super) fn begin(self: &Arc<Self>) -> Option<Busy> {
         let taken = self
             .idle_since
@@ -114,12 +114,12 @@ impl Presence {
         taken.is_ok().then(|| Busy(self.clone()))
     }
 
-    /// Returns when the connection has to make room.
+    /// Waits until the connection has to make room.
     pub(super) async fn closed(&self) {
         self.close.cancelled().await;
     }
 
-    /// Not where a request has come in between: what has begun is finished.
+    /// Closes the connection, unless a request has come meanwhile: a request that has begun is finished.
     fn close_if_idle_since(&self, since: u64) {
         let closed =
             self.idle_since
@@ -141,6 +141,6 @@ impl Drop for Busy {
 }
 
 fn millis(start: Instant) -> u64 {
-    // Hundreds of millions of years fit.
+    // Enough for hundreds of millions of years.
     u64::try_from(start.elapsed().as_millis()).unwrap_or(CLOSED - 1)
 }

@@ -1,5 +1,5 @@
-//! A connection whose other side has to take what is sent: one that does not is cut off, or answers that
-//! nobody reads would hold their place for ever.
+//! A write timeout for connections: a client that does not read is cut off. Otherwise answers that are never
+//! read would hold their slot for ever.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -17,9 +17,9 @@ use super::roster::Presence;
 pub(super) struct Stall<S> {
     inner: S,
     patience: Duration,
-    /// There while a write waits; most never do.
+    /// Timer while a write waits; most writes never do.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Who is told whether one does.
+    /// Roster entry that is told whether a write waits.
     presence: Option<Arc<Presence>>,
 }
 
@@ -33,7 +33,7 @@ impl<S> Stall<S> {
         }
     }
 
-    /// The same, with somebody who is told whether a write waits.
+    /// Sets the roster entry that is told whether a write waits.
     pub(super) fn told_to(mut self, presence: Arc<Presence>) -> Self {
         self.presence = Some(presence);
         self
@@ -45,7 +45,7 @@ impl<S> Stall<S> {
         }
     }
 
-    /// What a write came to; one that waits too long is an error.
+    /// Returns the result of a write; one that waits too long is an error.
     fn waited<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The clock of the test stands still until nothing else can happen, so nothing is waited for.
+    /// The test's clock is paused and moves only when nothing else can happen, so no real time passes.
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_is_cut_off() {
         let (ours, theirs) = tokio::io::duplex(16);

@@ -1,4 +1,4 @@
-//! What is left of limits and budgets for one caller.
+//! Rest of limits and budgets for one caller.
 
 use countersign::Principal;
 use countersign::budget::BudgetLeft;
@@ -12,19 +12,19 @@ use serde::Serialize;
 
 use crate::gateway::Gateway;
 
-/// What is left of a limit on calls.
+/// Rest of a limit on calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LimitStatus {
-    /// What it counts the calls of: user, agent or tool.
+    /// Subject whose calls it counts: user, agent or tool.
     pub limit: &'static str,
-    /// The tool, where it is a limit of tools.
+    /// Name of the tool, if it is a limit of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// How many calls may come at once.
+    /// Number of calls that may come at once.
     pub calls: u32,
-    /// In what time as many come back.
+    /// Time in which the limit refills, in seconds.
     pub per_seconds: u64,
-    /// How many may come now.
+    /// Number of calls that may come now.
     pub left: u32,
     /// True if all processes that share the store count together.
     pub is_shared: bool,
@@ -32,30 +32,31 @@ pub struct LimitStatus {
     pub is_together: bool,
 }
 
-/// What is left of a budget.
+/// Rest of a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BudgetStatus {
-    /// Its name.
+    /// Name of the budget.
     pub name: String,
-    /// Whose it is: user, agent, session or global.
+    /// Owner: user, agent, session or global.
     pub scope: &'static str,
-    /// What may be spent in a window, with its currency.
+    /// Maximum amount in a window, with its currency.
     pub limit: String,
-    /// What may still be spent; none where each session has its own, or where it is nobody's business.
+    /// Amount that may still be spent; `None` if each session has its own budget, or if the caller may not see
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
-    /// When it is whole again; none where it never is.
+    /// Time at which it refills; `None` if it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
     /// True if nothing is left.
     pub is_used_up: bool,
 }
 
-/// How many tools with limits of their own are looked at.
+/// Maximum number of tools with limits of their own that are checked.
 const TOOLS_MAX: usize = 32;
 
 impl Gateway {
-    /// What is left of limits and budgets; nothing where there is nobody whom they are about, or where the store does not answer,
+    /// Returns the rest of limits and budgets; empty if they concern no user, or if the store does not answer,
     /// which is a problem of its own.
     pub(super) async fn allowances(
         &self,
@@ -77,8 +78,8 @@ impl Gateway {
         (limits, budgets)
     }
 
-    /// What is left of the limits of a user and of the caller as an agent. Of tools with a limit of their own, those of which
-    /// something was used.
+    /// Returns the rest of the limits of a user and of the caller as an agent. Of tools with a limit of their
+    /// own, only those that were used are listed.
     async fn limits_left(
         &self,
         principal: &Principal,
@@ -86,7 +87,7 @@ impl Gateway {
     ) -> Result<Vec<LimitStatus>, Unavailable> {
         let limits = self.identity().policy().controls().limits();
         let executor = self.executor();
-        // Whoever has no key has called nothing.
+        // A user without a key has made no calls.
         let keys = executor.vault().existing_key(user_id).await;
         let keys = keys.map_err(|error| Unavailable::new("store", error))?;
         let nobody = UserKey::from_bytes(&[0; 32]);
@@ -106,7 +107,7 @@ impl Gateway {
         };
         let store = &**executor.store();
         let mut told = Vec::new();
-        // The limits of users and agents are the same whichever tool is asked for.
+        // The limits of users and agents are the same for every tool.
         if let Some(any) = entries.first().map(|entry| entry.name()) {
             let left = limits.left(&attempt_of(any), store).await?;
             told.extend(left.into_iter().map(|left| limit_status(&left, any)));

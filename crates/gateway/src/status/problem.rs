@@ -1,4 +1,4 @@
-//! What is wrong, in the order of its weight.
+//! Problems, in the order of their severity.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use super::{Status, View};
 use crate::gateway::Gateway;
 use crate::metrics::Stored;
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// A closed word for programs.
+    /// Code from a closed set, for programs.
     pub code: &'static str,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Hint what to do.
     pub hint: String,
 }
 
-/// How long records may wait for a signature.
+/// Time limit for the signature of a record.
 const SIGNED_WITHIN: Duration = Duration::from_mins(1);
 
 impl Problem {
@@ -32,7 +32,7 @@ impl Problem {
     }
 }
 
-/// What is wrong for everybody, then for operators, then for the caller.
+/// Returns the problems of everyone, then of operators, then of the caller.
 pub(super) fn found(
     gateway: &Gateway,
     stored: Option<Stored>,
@@ -94,6 +94,26 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
             "correct the file; `countersign serve --policy FILE --check` looks at it",
         ));
     }
+    let config = status
+        .server
+        .as_ref()
+        .and_then(|server| server.config.as_ref());
+    if let Some(config) = config.filter(|config| !config.is_file_in_force)
+        && let Some(refused) = &config.refused
+    {
+        let place = match (refused.line, refused.column) {
+            (0, _) => refused.file.clone(),
+            (line, column) => format!("{}:{line}:{column}", refused.file),
+        };
+        let (key, message) = (&refused.key, &refused.message);
+        problems.push(Problem::new(
+            "config_refused",
+            format!(
+                "the configuration is not accepted: {place}: {key}: {message}; the one before stays in force"
+            ),
+            format!("correct it; `countersign lint {}` checks it", config.file),
+        ));
+    }
     let Some(stored) = stored else {
         return problems;
     };
@@ -121,7 +141,7 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
     problems
 }
 
-/// Limits and budgets that are used up: the next call is refused.
+/// Returns limits and budgets that are used up: the next call is refused.
 fn of_allowances(status: &Status) -> Vec<Problem> {
     let limits = status.limits.iter().filter(|limit| limit.left == 0);
     let limits = limits.map(|limit| {

@@ -1,4 +1,4 @@
-//! Spans on their way to a collector, over OTLP. A collector that is slow or away costs spans, never calls.
+//! Export of spans to a collector, over OTLP. A collector that is slow or unreachable costs spans, never calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,27 +15,27 @@ use tokio::time::Instant;
 use super::spans::{Convention, span_of};
 use super::{Error, Options};
 
-/// How many spans may wait.
+/// Maximum number of queued spans.
 const QUEUE_MAX: usize = 4_096;
 
-/// How many are sent at once.
+/// Maximum number of spans in a batch.
 const BATCH_MAX: usize = 512;
 
-/// How long a batch waits for more.
+/// Time for which a batch waits for more spans.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a collector may take for a batch.
+/// Timeout of the collector for a batch.
 const SEND_WAIT: Duration = Duration::from_secs(5);
 
-/// How often it is said that a collector does not take what is sent.
+/// Minimum interval between warnings that the collector does not accept spans.
 const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 
-/// Is told of calls and hands them on to be sent as spans.
+/// Observes calls and queues them to be sent as spans.
 #[derive(Debug)]
 pub struct Traces {
     jobs: mpsc::Sender<Job>,
     dropped: Arc<AtomicU64>,
-    /// A new trace is recorded where its lower half is below.
+    /// A new trace is recorded if the lower half of its id is below this.
     threshold: u64,
 }
 
@@ -46,8 +46,8 @@ enum Job {
 }
 
 impl Traces {
-    /// Starts a task that sends spans to this collector, and counts there what could not be sent. Inside a
-    /// runtime.
+    /// Starts a task that sends spans to this collector, and counts those that could not be sent. It must be
+    /// called inside a runtime.
     pub fn start(
         endpoint: &str,
         options: &Options,
@@ -62,7 +62,7 @@ impl Traces {
             .with_http()
             .with_endpoint(traces_url(endpoint))
             .with_timeout(SEND_WAIT)
-            // A collector that is away is away for longer, and the next batch tries again.
+            // An outage of a collector usually lasts longer than retries, and the next batch tries again.
             .with_retry_policy(RetryPolicy::disabled())
             .build()
             .map_err(|error| failed(error.to_string()))?;
@@ -84,7 +84,7 @@ impl Traces {
         })
     }
 
-    /// Sends what is left, for no longer than this; whether all of it was.
+    /// Sends what is queued, for no longer than this. True if all of it was.
     pub async fn flush(&self, wait: Duration) -> bool {
         let (done, is_done) = oneshot::channel();
         let all = async { self.jobs.send(Job::Flush(done)).await.is_ok() && is_done.await.is_ok() };
@@ -103,13 +103,13 @@ impl Observer for Traces {
         }
     }
 
-    /// By the trace's own digits, so that everybody who sees it decides alike.
+    /// Decides by the digits of the trace id, so that every party decides alike.
     fn samples(&self, trace_id: u128) -> bool {
         (trace_id as u64) >> 1 < self.threshold
     }
 }
 
-/// Half of the lower half's range counts, as other implementations of the ratio have it.
+/// Computes the threshold: 63 bits of the id's lower half count, as in other implementations of the ratio.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
@@ -121,7 +121,8 @@ fn threshold_of(ratio: f64) -> Option<u64> {
         .then_some((ratio * (1_u64 << 63) as f64) as u64)
 }
 
-/// The standard's variable and ours name the collector; spans have a path of their own there.
+/// Returns the URL for spans: the standard's variable and ours name the collector, and spans have a path of
+/// their own there.
 fn traces_url(endpoint: &str) -> String {
     let base = endpoint.trim_end_matches('/');
     if base.ends_with("/v1/traces") {
@@ -158,7 +159,7 @@ impl Sender {
         }
     }
 
-    /// Waits for a full batch, or until the first of it has waited long enough, or somebody wants it sent.
+    /// Waits for a full batch, for the end of its waiting time, or for a flush.
     async fn gather(&mut self, jobs: &mut Vec<Job>) {
         let until = Instant::now() + LINGER;
         while jobs.len() < BATCH_MAX && !matches!(jobs.last(), Some(Job::Flush(_))) {
@@ -191,7 +192,7 @@ impl Sender {
         }
     }
 
-    /// Without what the collector has answered: it may quote what it was sent.
+    /// Logs a warning without the collector's answer, which may quote what it was sent.
     fn complain(&mut self, count: u64) {
         let now = Instant::now();
         if self

@@ -1,5 +1,5 @@
-//! Lines on their way to stderr. A terminal that is stopped, or a collector that does not read, must not stop
-//! calls: what finds no room is dropped and counted.
+//! Log lines on their way to stderr. A stopped terminal, or a log collector that does not read, must not block
+//! calls: lines that find no room are dropped and counted.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -13,13 +13,13 @@ use tokio::sync::oneshot;
 use super::LogFormat;
 use super::repeats::{Kind, Repeats};
 
-/// How many lines may wait.
+/// Maximum number of queued lines.
 const LINES_MAX: usize = 8_192;
 
-/// How many bytes are written at once.
+/// Number of bytes that are written at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Takes lines and never waits. Clones share the writer.
+/// Takes lines and never blocks. Clones share the writer.
 #[derive(Debug, Clone)]
 pub struct Lines {
     sender: SyncSender<Job>,
@@ -34,7 +34,7 @@ enum Job {
 }
 
 impl Lines {
-    /// Starts a thread that writes there, in this form where it has something to say itself.
+    /// Starts a thread that writes to the sink; the format is for lines of its own.
     pub fn to(sink: Box<dyn Write + Send>, format: LogFormat) -> Self {
         let (sender, receiver) = sync_channel(LINES_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -48,30 +48,30 @@ impl Lines {
             .name("log".to_owned())
             .spawn(|| writer.run());
         if started.is_err() {
-            // Then nobody receives, and every line counts as dropped.
+            // The thread could not be started: nothing receives, and every line counts as dropped.
             dropped.fetch_add(1, Ordering::Relaxed);
         }
         Self { sender, dropped }
     }
 
-    /// Hands on a line with its end.
+    /// Queues a line with its line break.
     pub(super) fn write(&self, line: String) {
         if self.sender.try_send(Job::Line(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Hands on a line of which many may come; those of one kind are counted together.
+    /// Queues a line of which many may come; those of one kind are counted together.
     pub(super) fn write_once(&self, kind: Kind, line: String) {
         if self.sender.try_send(Job::Repeatable(kind, line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Waits until what was handed on is written, for no longer than this; whether it was.
+    /// Waits until the queued lines are written, for no longer than this. True if they were.
     pub async fn flush(&self, wait: Duration) -> bool {
         let (done, is_done) = oneshot::channel();
-        // A full queue is waited for in another thread: this one may be the only one of the runtime.
+        // A full queue is waited for on another thread: this one may be the only one of the runtime.
         let sender = self.sender.clone();
         let ask = tokio::task::spawn_blocking(move || sender.send(Job::Flush(done)));
         let all = async { ask.await.is_ok_and(|sent| sent.is_ok()) && is_done.await.is_ok() };
@@ -86,11 +86,11 @@ struct Writer {
     dropped: Arc<AtomicU64>,
 }
 
-/// Nobody hands on lines any more.
+/// All senders of lines are gone.
 struct Gone;
 
 impl Writer {
-    /// The next job; none where it is time to look at what was left out.
+    /// Returns the next job; `None` if it is time to report omitted lines.
     fn next(&self, repeats: &Repeats) -> Result<Option<Job>, Gone> {
         match repeats.next() {
             None => self.receiver.recv().map(Some).map_err(|_| Gone),
@@ -137,7 +137,7 @@ impl Writer {
                     ),
                 };
             }
-            // Nobody could be told that stderr is gone.
+            // There is no way to report that stderr is gone.
             let _gone = self.sink.write_all(chunk.as_bytes());
             let _gone = self.sink.flush();
             chunk.clear();

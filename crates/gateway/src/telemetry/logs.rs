@@ -1,8 +1,8 @@
-//! The log: one line an event, with the ids of the call that it belongs to.
+//! The log: one line for each event, with the ids of its call.
 //!
-//! Our own events carry names, ids, codes and counts; that no value of a call is among them is for each
-//! place that logs. This is the last guard: texts are bounded and pass the detectors, and of other crates'
-//! events, which may quote whatever they were given, only their place is told.
+//! Events of this workspace contain names, ids, codes and counts; each place that logs ensures that no value of
+//! a call is among them. This layer is the last guard: strings are limited in length and pass the detectors,
+//! and of other crates' events, which may quote anything they were given, only their place is logged.
 
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -22,7 +22,7 @@ use super::lines::Lines;
 use super::repeats::Kind;
 use super::{LogFormat, panics};
 
-/// The longest text in a line.
+/// Maximum length of a string in a line, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Writes events as lines.
@@ -34,7 +34,7 @@ pub struct LogLayer {
 }
 
 impl LogLayer {
-    /// In this form, to there, with the times of this clock.
+    /// Creates a layer with this format, these lines and this clock.
     pub fn new(format: LogFormat, lines: Lines, clock: Arc<dyn Clock>) -> Self {
         Self {
             format,
@@ -50,7 +50,7 @@ impl LogLayer {
             LogFormat::Json => self.json(&mut line, metadata, fields),
             LogFormat::Text => self.text(&mut line, metadata, fields),
         };
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         debug_assert!(written.is_ok());
         line.push('\n');
         line
@@ -102,8 +102,8 @@ impl fmt::Debug for LogLayer {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
-    /// Of other crates, nothing below a warning: what they trace are the bodies of messages. Of tools, not
-    /// why they failed.
+    /// Enables an event: of other crates, nothing below a warning, because they trace the bodies of messages;
+    /// of tools, not the causes of their failures.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         if metadata.target() == CAUSE_TARGET {
             return self.shows_causes;
@@ -137,7 +137,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
             }
         }
         let line = self.line(metadata, &fields);
-        // What an operator has to know may happen to every call at once.
+        // Warnings and errors may happen to every call at once.
         if *metadata.level() <= Level::WARN {
             self.lines.write_once(kind, line);
         } else {
@@ -154,12 +154,12 @@ const MESSAGE: &str = "message";
 
 #[derive(Clone)]
 enum Value {
-    /// A number, a truth value.
+    /// A number or a boolean.
     Plain(String),
     Text(String),
 }
 
-/// What an event or a span says, ready to be written.
+/// Fields of an event or a span, ready to be written.
 #[derive(Clone, Default)]
 struct Fields(Vec<(&'static str, Value)>);
 
@@ -168,7 +168,7 @@ impl Fields {
         let short = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX));
         let short = short.unwrap_or_default();
         let clean = match name {
-            // Random digits, which now and then look like a card's.
+            // Random digits, which sometimes look like a card number.
             "trace_id" | "span_id" => short.into(),
             _ => Detector::new().scrub(short),
         };
@@ -179,7 +179,7 @@ impl Fields {
         self.0.push((field.name(), Value::Plain(value.to_string())));
     }
 
-    /// What makes two lines the same: their place in the program and their texts, but for digits.
+    /// Returns the kind of a line: its place in the program and its strings, without digits.
     fn kind(&self, metadata: &Metadata<'_>) -> Kind {
         let mut hasher = DefaultHasher::new();
         metadata.callsite().hash(&mut hasher);
@@ -226,13 +226,13 @@ impl Visit for Fields {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let mut text = Bounded(String::new());
-        // What does not fit any more ends the writing.
+        // The first part that does not fit ends the writing.
         let _full = write!(text, "{value:?}");
         self.text(field.name(), &text.0);
     }
 }
 
-/// A text that takes no more than its bound, so that no value is written out whole first.
+/// A string with a maximum length, so that no value is written out completely first.
 struct Bounded(String);
 
 impl fmt::Write for Bounded {
@@ -248,7 +248,7 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// A line stays one line, and a terminal is not told what to do.
+/// Escapes control characters: a line stays one line, and a terminal is not controlled.
 fn push_visible(line: &mut String, text: &str) {
     for character in text.chars() {
         if character.is_control() {

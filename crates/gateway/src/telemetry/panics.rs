@@ -1,18 +1,19 @@
-//! What is said of a panic: where, never what. A tool's panic may quote the values of its call.
+//! Log lines about panics: their place, never their message. A tool's panic may quote the values of its call.
 
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
-/// Set to anything, panics are shown whole, as Rust does, and causes of failures are logged.
+/// Environment variable; if it is set to anything, panics are shown completely, as Rust does, and causes of
+/// failures are logged.
 const SHOW_CAUSES: &str = "COUNTERSIGN_SHOW_CAUSES";
 
-/// Whether somebody writes tools here and wants to see what they say.
+/// True if panics and causes are shown, for tool authors.
 pub(super) fn are_shown() -> bool {
     std::env::var_os(SHOW_CAUSES).is_some()
 }
 
-/// From now on a panic is one line in the log with its thread and its place; unless
-/// `COUNTERSIGN_SHOW_CAUSES` is set, for those who write tools.
+/// Installs the hook: a panic becomes one log line with its thread and its place, unless
+/// `COUNTERSIGN_SHOW_CAUSES` is set, for tool authors.
 pub fn install_panic_hook() {
     if !are_shown() {
         std::panic::set_hook(Box::new(report));

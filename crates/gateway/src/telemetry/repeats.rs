@@ -1,4 +1,4 @@
-//! Warnings and errors that repeat themselves: the first of an interval is a line, the others are one line together.
+//! Repeated warnings and errors: the first of an interval is logged, the others are summarized in one line.
 //! While a disk is full every call fails alike, and the log must not fill another one.
 
 use std::collections::HashMap;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::LogFormat;
 
-/// For how long lines are counted together.
+/// Interval in which lines are counted together.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many kinds are counted at once; one more ends all of them.
+/// Maximum number of kinds that are counted at once; one more ends all of them.
 const KINDS_MAX: usize = 256;
 
-/// Lines that say the same but for numbers.
+/// Lines that are the same except for numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Kind(pub(super) u64);
 
-/// What was left out.
+/// Omitted lines.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     kinds: HashMap<Kind, Count>,
@@ -26,12 +26,12 @@ pub(super) struct Repeats {
 #[derive(Debug)]
 struct Count {
     since: Instant,
-    /// How many were left out, and the last of them.
+    /// Number of omitted lines, and the last of them.
     left_out: Option<(u64, String)>,
 }
 
 impl Repeats {
-    /// Adds a line to what is written, or counts it.
+    /// Writes a line to the chunk, or counts it.
     pub(super) fn add(
         &mut self,
         kind: Kind,
@@ -59,7 +59,7 @@ impl Repeats {
         self.kinds.insert(kind, count);
     }
 
-    /// Writes what was left out in intervals that are over.
+    /// Writes the summaries of intervals that are over.
     pub(super) fn end(&mut self, now: Instant, format: LogFormat, chunk: &mut String) {
         let is_over = |_: &Kind, count: &mut Count| now.duration_since(count.since) >= INTERVAL;
         for (_, count) in self.kinds.extract_if(is_over) {
@@ -67,21 +67,21 @@ impl Repeats {
         }
     }
 
-    /// Writes all that was left out.
+    /// Writes all summaries.
     pub(super) fn end_all(&mut self, format: LogFormat, chunk: &mut String) {
         for (_, count) in self.kinds.drain() {
             write(count, format, chunk);
         }
     }
 
-    /// When it has to be looked at again, where something was left out.
+    /// Returns the time until the next check, if lines were omitted.
     pub(super) fn next(&self) -> Option<Duration> {
         let has_left_out = self.kinds.values().any(|count| count.left_out.is_some());
         has_left_out.then_some(INTERVAL)
     }
 }
 
-/// The last line that was left out, with the number of all of them.
+/// Writes the last omitted line, with the number of all of them.
 fn write(count: Count, format: LogFormat, chunk: &mut String) {
     let Some((left_out, line)) = count.left_out else {
         return;
@@ -102,7 +102,7 @@ fn write(count: Count, format: LogFormat, chunk: &mut String) {
 mod tests {
     use super::*;
 
-    /// U10: the first is a line, the others are one line with their number, every interval.
+    /// U10: in every interval the first is a line, and the others are one line with their number.
     #[test]
     fn a_flood_is_two_lines_an_interval() {
         let (mut repeats, mut chunk) = (Repeats::default(), String::new());

@@ -1,5 +1,5 @@
-//! A call as a span, in the words of `OpenTelemetry`. Names, ids, codes and times: arguments, results and
-//! errors' texts are attributes in no setting.
+//! A call as a span, in the terms of `OpenTelemetry`: names, ids, codes and times. Arguments, results and error
+//! messages are attributes in no setting.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -13,8 +13,8 @@ use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, Tr
 use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
-/// In whose words spans are described. The `GenAI` conventions are still changing, so their version is pinned
-/// and said in the `schema_url`.
+/// Semantic convention of spans. The `GenAI` conventions are still changing, so their version is pinned and
+/// named in the `schema_url`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Convention {
     /// Version 1.37: `execute_tool` spans.
@@ -22,12 +22,12 @@ pub enum Convention {
     V1_37,
     /// Version 1.41, which also describes calls over MCP: `tools/call` spans of kind server.
     V1_41,
-    /// Nothing of `GenAI`.
+    /// No `GenAI` attributes.
     Off,
 }
 
 impl Convention {
-    /// The name of the setting.
+    /// Returns the name of the setting.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V1_37 => "1.37",
@@ -36,7 +36,7 @@ impl Convention {
         }
     }
 
-    /// Where the words are explained.
+    /// Returns the address of the convention's schema.
     pub const fn schema_url(self) -> Option<&'static str> {
         match self {
             Self::V1_37 => Some("https://opentelemetry.io/schemas/1.37.0"),
@@ -45,7 +45,7 @@ impl Convention {
         }
     }
 
-    /// Whether the call is described as one over MCP.
+    /// True if the call is described as one over MCP.
     fn is_mcp(self, surface: Surface) -> bool {
         let has_words = match self {
             Self::V1_41 => true,
@@ -81,10 +81,10 @@ impl FromStr for Convention {
     }
 }
 
-/// The longest call id that is told.
+/// Maximum length of a call id in a span, in bytes.
 const CALL_ID_BYTES_MAX: usize = 128;
 
-/// The span of a call, with the ids that the call was given when it arrived.
+/// Builds the span of a call, with the ids that the call was given when it arrived.
 pub(super) fn span_of(
     answered: &Answered,
     convention: Convention,
@@ -135,7 +135,7 @@ fn name_of(answered: &Answered, convention: Convention, is_mcp: bool) -> Cow<'st
     format!("{operation} {}", tool_of(answered)).into()
 }
 
-/// A name that no tool has is the caller's text.
+/// Returns the tool's name; an unknown one is the caller's text, and is not repeated.
 fn tool_of(answered: &Answered) -> &str {
     answered
         .tool
@@ -221,7 +221,7 @@ fn own_attributes(answered: &Answered, all: &mut Vec<KeyValue>) {
     }
 }
 
-/// The model's name for the call, unless it is more than a name.
+/// Returns the model's id of the call, unless it is too long to be one.
 fn call_id(answered: &Answered) -> Option<String> {
     let id = answered.origin.call_id.as_deref()?;
     let is_name = id.len() <= CALL_ID_BYTES_MAX

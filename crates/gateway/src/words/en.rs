@@ -1,4 +1,4 @@
-//! What the gateway says, in English.
+//! The gateway's messages in English.
 
 countersign::contract::messages! {
     /// A message or a hint of a reply, or a part of a question to the user.
@@ -16,23 +16,38 @@ countersign::contract::messages! {
         AgentEffect { effects } => "the policy lets this agent call only tools with the effect {effects}",
         WritesNeedUser => "this tool changes something: use a credential that names a user",
 
-        // Calls that do not reach the executor, or do not come back from it.
+        // Calls that do not reach the executor, or do not return from it.
         DidYouMean { name } => "did you mean {name}?",
         Overloaded => "the gateway has no room for more calls",
         CallerHasItsShare => "this caller has as much open at once as one caller may have",
         WaitThenSame => "wait for retry_after_ms, then send the same call again",
         CallLost => "the gateway could not complete the call",
         SameLaterWithKey => "send the same call again later, with the same idempotency_key if it has one",
+        NoSuchTool { name } => "there is no tool {name:?}",
+        SearchFirst => "find it with search_tools",
+        CallsItself => "call_tool does not call itself",
+        NameFoundTool => "name a tool that search_tools has found",
+        SearchOtherwise => "no tool has a word of this: search with other words, or with the name of an area",
+        AnswerCut { places, handle } => "the answer was too long and was cut: {places}; call fetch_rest with the handle {handle:?} for the rest",
+        CutItems { path, kept, of } => "{path} has {kept} of {of} items",
+        CutMembers { path, kept, of } => "{path} has {kept} of {of} members",
+        CutCharacters { path, kept, of } => "{path} has {kept} of {of} characters",
+        NoRest => "there is no rest of an answer under this handle",
+        HandleAsGiven => "send the handle exactly as the last part gave it, with the credential that made the call",
+        RestGone => "the rest of this answer is not kept any more",
+        CallAgain => "make the call again",
         WaitThenSameRequest => "wait for retry_after_ms, then send the same request again",
         SameRequestLater => "send the same request again later",
 
-        // What a user is asked over MCP.
+        // Questions to a user over MCP.
         AtMost { amount } => "at most {amount}",
         Lower => "It may be lowered; the call then runs with the lower value",
+        NarrowElsewhere { pointers, id } => "this form has no field to make {pointers} smaller: to leave something out, do not confirm here, but answer with `narrowed` at POST /v1/approvals/{id} or with `countersign approvals approve {id} --narrow POINTER=VALUE`",
         TwoApprovers => "two different approvers have to say yes",
         CannotBeUndone { what } => "cannot be undone: {what}",
         WouldAnswer { answer } => "would answer: {answer}",
         Confirm => "Confirm",
+        StateRefused => "the requestState is not of this call, or too old: send the call without it",
         MalformedForm => "the form came back without `confirm`, which is true or false",
         ConfirmOnce => "Whether this call may be made, once",
     }

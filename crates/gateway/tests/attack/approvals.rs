@@ -1,4 +1,5 @@
-//! Questions and answers: nobody but the person who is asked decides, about exactly the call that then runs, once (A13).
+//! Questions and answers: only the person who is asked decides, about exactly the call that then runs, once
+//! (A13).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::world::{Backing, World};
 
 const HARM: &str = "a disk that is wiped";
 
-/// A13: an answer is a person's own, and counts for one call.
+/// A13: only the person answers for themselves, and an answer counts for one call.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = World::start(backing).await;
     let mut tally = Tally::new("approvals");
@@ -55,7 +56,7 @@ fn answer(id: &str, by: &str, decision: &str) -> Request {
     Request::post(format!("/v1/approvals/{id}"), body).by(by)
 }
 
-/// The question that a call of the agent leaves behind.
+/// Makes a call of the agent and returns its question.
 pub(crate) async fn ask(world: &World, disk: &str) -> String {
     asked(world, &wipe(&world.cast.shopper, disk)).await
 }
@@ -75,7 +76,7 @@ pub(crate) async fn say(world: &World, id: &str, decision: &str) {
     }
 }
 
-/// Lets the time pass in which nothing new is asked after a no.
+/// Advances the clock past the cool-down after a denial.
 fn pause(world: &World) {
     world.parts.clock.advance(Duration::from_mins(3));
 }
@@ -162,7 +163,7 @@ fn answers(world: &World, id: &str) -> Vec<Case> {
     cases
 }
 
-/// Answers of the user herself that say nothing, or more than an answer.
+/// Answers of the user herself that are incomplete, or have unknown members.
 fn malformed(world: &World, id: &str) -> Vec<Case> {
     let long = json!({"decision": "approve", "reason": "r".repeat(501)}).to_string();
     let deep = format!(
@@ -216,7 +217,7 @@ fn malformed(world: &World, id: &str) -> Vec<Case> {
     cases
 }
 
-/// A yes counts for this call, once.
+/// An approval counts for this call, once.
 async fn another_call(world: &World, id: &str, tally: &mut Tally) {
     let cast = &world.cast;
     say(world, id, "approve").await;
@@ -428,7 +429,7 @@ fn buy(by: &str, shop: &str, amount: &Value, currency: &str) -> Request {
     Request::call("shop.buy", &json!({"arguments": arguments})).by(by)
 }
 
-/// A price may fall, and not rise by a cent.
+/// A price may fall, but not rise by a cent.
 async fn ceilings(world: &World, tally: &mut Tally) {
     let (by, harm) = (&world.cast.shopper, "money that nobody agreed to");
     let id = asked(world, &buy(by, "tea", &json!(1000), "EUR")).await;
@@ -490,7 +491,7 @@ async fn ceilings(world: &World, tally: &mut Tally) {
         ),
     ];
     tally.run(world, "a ceiling", cases).await;
-    // A higher price was asked about anew; what was agreed to before is no answer to it.
+    // A higher price was asked about again; the earlier approval does not answer it.
     let id = asked(world, &buy(by, "cocoa", &json!(1000), "EUR")).await;
     say(world, &id, "approve").await;
     let bought = world.honest(&buy(by, "cocoa", &json!(999), "EUR")).await;
@@ -503,7 +504,7 @@ async fn ceilings(world: &World, tally: &mut Tally) {
     tally.run(world, "a ceiling that is used", cases).await;
 }
 
-/// Whoever decides sees what is hidden, and is not asked about what nobody can read.
+/// The approver sees hidden characters, and is not asked about unreadable text.
 async fn shown(world: &World, tally: &mut Tally) {
     let by = &world.cast.shopper;
     for (name, disk, hidden) in [
@@ -542,7 +543,7 @@ async fn shown(world: &World, tally: &mut Tally) {
     tally.run(world, "questions", cases).await;
 }
 
-/// An answer to another rendering than the one that there is counts for nothing.
+/// An answer to another rendering than the current one does not count.
 async fn renderings(world: &World, tally: &mut Tally) {
     let cast = &world.cast;
     let id = ask(world, "rendered").await;
@@ -571,7 +572,7 @@ async fn renderings(world: &World, tally: &mut Tally) {
     tally.run(world, "renderings", cases).await;
 }
 
-/// After a no, other arguments, another agent and another key do not ask again at once.
+/// After a denial, other arguments, another agent and another key cannot ask again at once.
 async fn pauses(world: &World, tally: &mut Tally) {
     let cast = &world.cast;
     let id = ask(world, "pause").await;
@@ -609,7 +610,7 @@ async fn pauses(world: &World, tally: &mut Tally) {
     tally.check("after the pause", after.status, 428);
 }
 
-/// Two approvers are two people, and neither is the one who calls.
+/// Two approvers are two people, and neither is the caller.
 async fn four_eyes(world: &World, tally: &mut Tally) {
     let cast = &world.cast;
     let launch = |by: &str, key: &str| {
@@ -668,7 +669,7 @@ async fn four_eyes(world: &World, tally: &mut Tally) {
     world.rebase().await;
 }
 
-/// One agent cannot bury a user in questions.
+/// One agent cannot flood a user with questions.
 async fn floods(world: &World, tally: &mut Tally) {
     let (agent, _) = world.key(ActorType::Agent, "pest", Some("carl"), &[]).await;
     world.rebase().await;
@@ -699,7 +700,7 @@ async fn floods(world: &World, tally: &mut Tally) {
     tally.run(world, "a flood", cases).await;
 }
 
-/// Eight at once for one answer, and for one question.
+/// Eight concurrent requests for one answer, and for one question.
 async fn at_once(world: &World, tally: &mut Tally) {
     let id = ask(world, "race").await;
     let requests: Vec<Request> = ["approve", "deny"]

@@ -1,4 +1,4 @@
-//! A case: what is sent, what has to come back, and what must not have happened.
+//! A case: the request, the expected answer, and the harm that must not happen.
 
 use std::fmt::{Debug, Write as _};
 
@@ -14,7 +14,7 @@ pub(crate) struct Request {
     path: String,
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    /// In the place of all that.
+    /// Raw bytes, sent in place of all other fields.
     raw: Option<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl Request {
         Self::post(format!("/v1/tools/{tool}"), body.to_string())
     }
 
-    /// A message of the newer era of MCP; what the protocol wants in `_meta` is filled in.
+    /// A message of the newer era of MCP; the members that the protocol requires in `_meta` are added.
     pub(crate) fn mcp(method: &str, mut params: Value) -> Self {
         let meta = &mut params["_meta"];
         for (name, value) in [
@@ -75,7 +75,7 @@ impl Request {
         Self::message(body.to_string()).with("mcp-protocol-version", "2025-11-25")
     }
 
-    /// A text for the endpoint of MCP.
+    /// A text for the MCP endpoint.
     pub(crate) fn message(body: impl Into<Vec<u8>>) -> Self {
         Self::post("/mcp", body)
             .with("content-type", "application/json")
@@ -94,7 +94,7 @@ impl Request {
         self.with("authorization", format!("Bearer {credential}"))
     }
 
-    /// With one more header, or another `host`.
+    /// Adds a header, or replaces `host`.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
@@ -125,19 +125,19 @@ impl Request {
     }
 }
 
-/// What has to come back.
+/// Expected answer.
 pub(crate) enum Expected {
     /// A reply envelope with this status and code.
     Code(u16, &'static str),
-    /// A call that is answered with these data: the caller's own.
+    /// The answer of a call with these data: the caller's own.
     Data(Value),
-    /// An answer with this status that tells nothing of others.
+    /// An answer with this status that reveals nothing about others.
     Harmless(u16),
     /// An error of JSON-RPC with this status and code.
     Rpc(u16, i64),
     /// A result of MCP that is an error with this code.
     Tool(&'static str),
-    /// What is no HTTP: one of these statuses, or no answer.
+    /// For bytes that are not HTTP: one of these statuses, or no answer.
     Wire(&'static [u16]),
 }
 
@@ -151,7 +151,7 @@ pub(crate) const CONFLICT: Expected = Code(409, "CONFLICT");
 pub(crate) const ASKED: Expected = Code(428, "NEEDS_USER_CONFIRMATION");
 
 impl Expected {
-    /// Why an answer is not this one.
+    /// Returns why an answer is not the expected one.
     fn complaint(&self, answer: Option<&Answer>) -> Option<String> {
         let wanted = match self {
             Code(status, code) => format!("{status} {code}"),
@@ -193,7 +193,7 @@ fn is_refusal(answer: &Answer, code: &str) -> bool {
         && json["error"]["details"]["retryable"].is_boolean()
 }
 
-/// The body of an answer, also where it is a stream of one event.
+/// Returns the body of an answer, also if it is a stream of one event.
 pub(crate) fn message(answer: &Answer) -> Value {
     let of_stream = || {
         let mut lines = answer.body.lines();
@@ -222,7 +222,7 @@ pub(crate) struct Case {
     harm: &'static str,
 }
 
-/// An attack with its name, what has to come back, and what must not have happened.
+/// Creates an attack with its name, the expected answer, and the harm that must not happen.
 pub(crate) fn case(
     name: impl Into<String>,
     request: Request,
@@ -237,7 +237,7 @@ pub(crate) fn case(
     }
 }
 
-/// The cases of an area, counted, with what was wrong.
+/// Counts the cases of an area, with their complaints.
 pub(crate) struct Tally {
     area: &'static str,
     ran: usize,
@@ -253,7 +253,7 @@ impl Tally {
         }
     }
 
-    /// Sends the requests of a group one after the other; afterwards nothing of what must not happen has happened.
+    /// Sends the requests of a group one after the other, and then checks that no harm has happened.
     pub(crate) async fn run(&mut self, world: &World, group: &str, cases: Vec<Case>) {
         for case in cases {
             let answer = world.send(&case.name, &case.request).await;
@@ -280,7 +280,7 @@ impl Tally {
         }
     }
 
-    /// Looks at all that has to hold after a group.
+    /// Checks everything that must hold after a group.
     pub(crate) async fn stands(&mut self, world: &World, group: &str) {
         let complaints = world.complaints().await;
         let complaints = complaints.into_iter();

@@ -9,7 +9,8 @@ const ADD: &str = "/v1/tools/notes.add";
 const TEXT: &str = r#"{"arguments": {"text": "forged"}}"#;
 const HARM: &str = "a note that nobody asked for";
 
-/// A3: what a request says of itself counts only where the credential agrees, and nothing is said in two ways.
+/// A3: claims of a request count only if the credential agrees, and nothing may be given twice with different
+/// values.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = World::start(backing).await;
     let mut tally = Tally::new("envelope");
@@ -207,7 +208,7 @@ fn keys(world: &World) -> Vec<Case> {
     ]
 }
 
-/// A page of another site, in the browser of somebody on this machine.
+/// A page of another site, in the browser of a user on this machine.
 fn pages(world: &World) -> Vec<Case> {
     let bob = &world.cast.bob;
     let add = || Request::post(ADD, TEXT);
@@ -261,7 +262,7 @@ fn pages(world: &World) -> Vec<Case> {
         ),
         kept_out("no name", add().with("host", "")),
         kept_out("a name in Latin-1", add().with("host", b"\xe9".to_vec())),
-        // A page whose name was pointed here may send any header: the credential is what it does not have.
+        // A page whose name resolves to this machine may send any header, but it has no credential.
         case(
             "a name that points here, with a made up credential",
             add().with("host", "evil.example").by("x"),

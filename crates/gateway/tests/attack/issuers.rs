@@ -1,4 +1,4 @@
-//! Two issuers that the policy names, and one that nobody knows.
+//! Two issuers that the policy names, and an unknown one.
 
 use std::path::Path;
 
@@ -18,12 +18,12 @@ pub(crate) struct Issuers {
     /// Another key of the same issuer.
     pub(crate) home_es: Signer,
     pub(crate) corp: Signer,
-    /// A key of nobody, under the name of one of the issuer's.
+    /// An unknown key under the id of one of the issuer's keys.
     pub(crate) stranger: Signer,
 }
 
 impl Issuers {
-    /// With their public keys in this folder.
+    /// Creates the issuers, with their public keys in this folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         let issuers = Self {
             home: Signer::new("home", Algorithm::EdDSA),
@@ -41,7 +41,7 @@ impl Issuers {
         issuers
     }
 
-    /// Their sections of the policy.
+    /// Returns their sections of the policy.
     pub(crate) fn rules(folder: &Path) -> String {
         let entry = |name: &str, issuer: &str, more: &str| {
             let file = folder.join(name);
@@ -66,7 +66,7 @@ impl Issuers {
     }
 }
 
-/// What a good token of an issuer says, with these members in it.
+/// Returns the claims of a valid token of an issuer, with these members in it.
 pub(crate) fn claims(issuer: &str, more: &Value) -> Value {
     let mut claims = json!({
         "iss": issuer, "aud": AUDIENCE, "sub": "ann", "scope": "notes:write", "exp": NOW + 300,
@@ -77,7 +77,7 @@ pub(crate) fn claims(issuer: &str, more: &Value) -> Value {
     claims
 }
 
-/// A token of these very texts, with a signature over them that is good.
+/// Signs exactly these texts as a token.
 pub(crate) fn signed(signer: &Signer, header: &str, claims: &str) -> String {
     let message = unsigned(header, claims);
     let signature = crypto::sign(message.as_bytes(), &signer.key, signer.algorithm).unwrap();

@@ -1,7 +1,8 @@
-//! The gateway under attack: over HTTP and MCP, on SQLite and on PostgreSQL. Each case has the closed code that has to come back;
-//! after each group nothing was done, the log verifies, nobody was told what is not theirs, and everybody else is answered.
+//! The gateway under attack: over HTTP and MCP, on SQLite and on PostgreSQL. Each case has the closed code that
+//! must come back. After each group no effect has happened, the log verifies, no caller has seen another's
+//! data, and all other callers are answered.
 //!
-//! A case is one line of a table (`case.rs`). A hole that somebody finds becomes a line here first.
+//! A case is one line of a table (`case.rs`). A newly found hole becomes a line here first.
 
 #![expect(
     clippy::unwrap_used,
@@ -36,7 +37,7 @@ mod tokens;
 mod tools;
 mod world;
 
-/// Each area on each store.
+/// Runs each area on each store.
 macro_rules! on_both_stores {
     ($($area:ident: $at_least:literal,)*) => {
         mod sqlite {

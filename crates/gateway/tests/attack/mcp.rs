@@ -1,4 +1,5 @@
-//! MCP: sessions, tasks, resources and questions of others, and messages that say two things (A3, A13).
+//! MCP: other callers' sessions, tasks, resources and questions, and messages that contradict themselves (A3,
+//! A13).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use crate::world::{Backing, World};
 
 const HARM: &str = "something of another client";
 
-/// A3: what belongs to one client is not there for another one, in both eras.
+/// A3: another client cannot find what belongs to one, in both eras.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let mut world = World::start(backing).await;
     let mut tally = Tally::new("mcp");
@@ -216,7 +217,7 @@ fn resources(world: &World) -> Vec<Case> {
     ]
 }
 
-/// What a message says of itself.
+/// Cases with false claims in `_meta`.
 fn metas(world: &World) -> Vec<Case> {
     let bob = &world.cast.bob;
     let with = |meta: Value| {
@@ -308,7 +309,7 @@ fn metas(world: &World) -> Vec<Case> {
     ]
 }
 
-/// Messages that are none, or two.
+/// Bodies with no message, or with two.
 fn messages(world: &World) -> Vec<Case> {
     let bob = &world.cast.bob;
     let send = |body: &str| {
@@ -402,7 +403,7 @@ fn messages(world: &World) -> Vec<Case> {
     ]
 }
 
-/// The form that the user of a newer client is shown, and what others make of it.
+/// The form for the user of a newer client, and attempts of others to answer it.
 async fn forms(world: &World, tally: &mut Tally) {
     let cast = &world.cast;
     let can = json!({"elicitation": {"form": {}}});
@@ -461,7 +462,7 @@ async fn forms(world: &World, tally: &mut Tally) {
     tally.stands(world, "a form that was answered").await;
 }
 
-/// Whoever says that a call is cancelled has to be the one who made it.
+/// Only the caller of a call can cancel it.
 async fn cancelled(world: &Arc<World>, tally: &mut Tally) {
     let calling = world.clone();
     let running = tokio::spawn(async move {
@@ -500,7 +501,7 @@ async fn cancelled(world: &Arc<World>, tally: &mut Tally) {
     );
 }
 
-/// One client takes the sessions of all: the next one is told so, and everything else goes on.
+/// One client takes all sessions: the next one is refused, and everything else goes on.
 async fn room(world: &World, tally: &mut Tally) {
     let mut statuses = Vec::new();
     for _ in 0..9 {

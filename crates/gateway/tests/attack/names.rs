@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::case::{Case, Expected, FORBIDDEN, INVALID, NOT_FOUND, Request, Tally, case};
 use crate::world::{Backing, World};
 
-/// Odd names reach no file, no other route and nobody else's things.
+/// Odd names reach no file, no other route and no other user's data.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = World::start(backing).await;
     let mut tally = Tally::new("names");

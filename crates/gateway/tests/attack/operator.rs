@@ -1,4 +1,5 @@
-//! The operator's way in: a socket that only the account of the server can open, and a proof over TCP where there is none.
+//! Access for the operator: a socket that only the server's account can open, and a proof over TCP if there is
+//! no socket.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::world::{Backing, World, operator};
 
 const HARM: &str = "a right of the operator";
 
-/// A3: nothing but a proof that is fresh, for this server and for this request is the operator's, and the operator is nobody's user.
+/// A3: only a fresh proof for this server and for this request is the operator's, and the operator is no user.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let mut world = World::start(backing).await;
     let mut tally = Tally::new("operator");
@@ -41,7 +42,7 @@ pub(crate) async fn attack(backing: Backing) -> Tally {
     tally
 }
 
-/// A server for the operator alone, who proves a secret.
+/// Starts a server for the operator alone, who proves a secret.
 async fn proving(world: &World, secret: &Secret) -> Server {
     let policy = Policy::parse("[defaults]\nunlisted = \"allow\"").unwrap();
     let policy = Arc::new(LivePolicy::fixed(policy));
@@ -59,14 +60,14 @@ async fn proving(world: &World, secret: &Secret) -> Server {
     server
 }
 
-/// What an operator knows.
+/// Secret and address that an operator knows.
 struct Proofs {
     secret: Secret,
     url: String,
 }
 
 impl Proofs {
-    /// A nonce, and the ticket that the server gives for it.
+    /// Returns a nonce, and the server's ticket for it.
     async fn ticket(&self, world: &World) -> (String, String) {
         let nonce = draw_nonce(&*world.parts.ids);
         let asked = json!({"nonce": nonce}).to_string();
@@ -86,7 +87,7 @@ impl Proofs {
         (nonce, ticket)
     }
 
-    /// A good proof for one request.
+    /// Returns a valid proof for one request.
     async fn credential(&self, world: &World) -> String {
         let (nonce, ticket) = self.ticket(world).await;
         authorization(
@@ -100,7 +101,7 @@ impl Proofs {
     }
 }
 
-/// Where there is a socket, nobody finds the operator's paths over TCP.
+/// With a socket, the operator's paths do not exist over TCP.
 fn closed(world: &World) -> Vec<Case> {
     let nonce = json!({"nonce": "0".repeat(64)}).to_string();
     let root = &world.cast.root;
@@ -226,7 +227,7 @@ async fn forged(world: &World, proofs: &Proofs) -> Vec<Case> {
     ]
 }
 
-/// A proof is good for one request, and makes nobody a user.
+/// A proof is valid for one request, and does not make its holder a user.
 async fn once(world: &World, proofs: &Proofs, tally: &mut Tally) {
     let status = async |request: Request, value: &str| {
         world

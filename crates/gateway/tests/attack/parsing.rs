@@ -1,4 +1,4 @@
-//! Bytes that two readers read differently: ends of heads and bodies, odd lines, JSON that is none. Raw sockets.
+//! Bytes that two parsers read differently: ends of heads and bodies, odd lines, invalid JSON. Raw sockets.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::world::{Backing, World};
 
 const HARM: &str = "a request that was hidden in another one";
 
-/// A request is read in one way, or not at all.
+/// A request is parsed in one way, or refused.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = World::start(backing).await;
     let mut tally = Tally::new("parsing");
@@ -25,7 +25,7 @@ pub(crate) async fn attack(backing: Backing) -> Tally {
     tally
 }
 
-/// The head of a call that would keep a note, without its end.
+/// Returns the head of a call that would keep a note, without its end.
 fn head(world: &World) -> String {
     format!(
         "POST /v1/tools/notes.add HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n",
@@ -33,7 +33,7 @@ fn head(world: &World) -> String {
     )
 }
 
-/// A whole call that must not run.
+/// Returns a complete call that must not run.
 fn hidden(world: &World) -> String {
     let body = r#"{"arguments": {"text": "smuggled"}}"#;
     format!(
@@ -45,7 +45,7 @@ fn hidden(world: &World) -> String {
 
 const CLOSE: &str = "connection: close\r\n";
 
-/// Nothing of ours is answered: the connection ends, or says that this is no request.
+/// The gateway does not answer itself: the connection ends, or gets a 400.
 fn no_http() -> Expected {
     Expected::Wire(&[400])
 }
@@ -55,7 +55,7 @@ fn lengths(world: &World) -> Vec<Case> {
     let raw = |name: &str, rest: String, expected: Expected| {
         case(name, Request::raw(format!("{head}{rest}")), expected, HARM)
     };
-    // What is behind the end of the chunks is not read: the connection ends.
+    // Bytes behind the end of the chunks are not read: the connection ends.
     let both = format!("0\r\n\r\n{hidden}");
     vec![
         raw(
@@ -452,7 +452,8 @@ fn json_bodies(world: &World) -> Vec<Case> {
     ]
 }
 
-/// Requests on one connection are answered in their order, each for its own caller; what follows a refusal of the form is not read.
+/// Pipelined requests are answered in their order, each for its own caller; nothing behind a malformed one is
+/// read.
 async fn pipelined(world: &World, tally: &mut Tally) {
     let list = |key: &str, more: &str| {
         format!(
@@ -480,7 +481,7 @@ async fn pipelined(world: &World, tally: &mut Tally) {
     tally.stands(world, "a connection").await;
 }
 
-/// The statuses of all answers on one connection.
+/// Returns the statuses of all answers on one connection.
 async fn statuses(world: &World, wire: &str) -> Vec<u16> {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     stream.write_all(wire.as_bytes()).await.unwrap();

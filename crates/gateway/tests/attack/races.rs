@@ -1,4 +1,4 @@
-//! Many at once, on one server and on two (A17, A19).
+//! Concurrent requests, on one server and on two (A17, A19).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::case::{Request, Tally, message};
 use crate::parts::Server;
 use crate::world::{Backing, World, operator};
 
-/// A17, A19: whoever races gets one effect or a clear refusal.
+/// A17, A19: racing requests get one effect or a clear refusal.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = Arc::new(World::start(backing).await);
     let mut tally = Tally::new("races");
@@ -138,7 +138,7 @@ async fn two_servers(world: &World, tally: &mut Tally) {
     let wiped = world.deeds.wiped.load(Ordering::SeqCst) - before;
     tally.check("one answer on two servers", (made, wiped), (1, 1));
 
-    // A key that one server takes back is not accepted by the other for longer than five seconds.
+    // A key that one server revokes is accepted by the other for five seconds at most.
     let list = json!({"arguments": {}});
     let path = "/v1/tools/notes.list";
     tally.check(
@@ -162,7 +162,7 @@ async fn two_servers(world: &World, tally: &mut Tally) {
     tally.stands(world, "two servers").await;
 }
 
-/// Eight rotations of one key leave one that is good.
+/// Eight rotations of one key leave one valid key.
 async fn keys(world: &World, tally: &mut Tally) {
     let (_, id) = world
         .key(ActorType::User, "root", None, &["notes:write"])
@@ -184,7 +184,7 @@ async fn keys(world: &World, tally: &mut Tally) {
     tally.stands(world, "rotations").await;
 }
 
-/// A call that was begun ends; the next one with that key does not begin.
+/// A call that has begun ends; the next one with a revoked key does not begin.
 async fn revoked_meanwhile(world: &Arc<World>, tally: &mut Tally) {
     let (fred, id) = world
         .key(ActorType::User, "fred", None, &["notes:write"])
@@ -200,7 +200,7 @@ async fn revoked_meanwhile(world: &Arc<World>, tally: &mut Tally) {
     tally.stands(world, "a key that was taken back").await;
 }
 
-/// A user who is erased is gone at once, and who comes back is somebody new, also for the records of keys.
+/// An erased user is gone at once; one who comes back is a new user, also in the records of keys.
 async fn erased(world: &World, tally: &mut Tally) {
     let (gina, _) = world
         .key(ActorType::User, "gina", None, &["notes:write"])
@@ -229,7 +229,7 @@ async fn erased(world: &World, tally: &mut Tally) {
     tally.stands(world, "an erased user").await;
 }
 
-/// A call that has begun and waits.
+/// Starts a call, which runs until it is released.
 async fn hold(world: &Arc<World>, by: &str) -> tokio::task::JoinHandle<(u16, Value)> {
     let request = Request::call("test.hold", &json!({"arguments": {}})).by(by);
     let calling = world.clone();

@@ -1,4 +1,4 @@
-//! Scopes and agents: nobody does or sees more than the policy and their credential say (A3).
+//! Scopes and agents: no caller does or sees more than the policy and the credential allow (A3).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::case::{
 };
 use crate::world::{Backing, World};
 
-/// A3: a scope, a name in the envelope and a key that one makes never widen what one may.
+/// A3: neither a scope, nor a name in the envelope, nor a new key ever widens a caller's rights.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = World::start(backing).await;
     let mut tally = Tally::new("scopes");
@@ -34,7 +34,7 @@ pub(crate) async fn attack(backing: Backing) -> Tally {
     tally
 }
 
-/// A key as it is asked for, by somebody.
+/// A request of a caller for a new key.
 fn new_key(by: &str, key: &Value) -> Request {
     Request::post("/v1/keys", key.to_string()).by(by)
 }
@@ -434,7 +434,7 @@ fn records(world: &World) -> Vec<Case> {
     ]
 }
 
-/// A token says which scopes it has; the policy says which of ours count.
+/// A token lists its scopes; the policy decides which built-in ones count.
 fn grants(world: &World) -> Vec<Case> {
     let harm = "a right that nobody gave";
     let all = "keys:manage approvals:answer calls:read evidence:open evidence:erase evidence:hold claims:resolve";
@@ -502,7 +502,7 @@ fn grants(world: &World) -> Vec<Case> {
     cases
 }
 
-/// A key that reads changes nothing, and makes no key that does.
+/// A key for reads changes nothing, and cannot create a key that does.
 fn effects(world: &World, watcher: &str) -> Vec<Case> {
     let harm = "an effect that the key does not have";
     let add = json!({"arguments": {"text": "forged"}});
@@ -581,7 +581,7 @@ fn status(world: &World) -> Vec<Case> {
     ]
 }
 
-/// A key that ends cannot be made to last by its own hand.
+/// A key that expires cannot prolong itself.
 async fn rotation(world: &World, tally: &mut Tally) {
     let end = "2026-11-16T13:00:00Z";
     let (token, id) = world.key_until("root", &["keys:manage"], end).await;

@@ -1,4 +1,4 @@
-//! Tokens and keys that prove nobody, or somebody else than they say (A3).
+//! Tokens and keys that are invalid, or prove another user than they seem to (A3).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::{Backing, World};
 
 const HARM: &str = "a note in the name of ann";
 
-/// A3: nothing but a good credential proves anything, over HTTP and over MCP.
+/// A3: only a valid credential proves anything, over HTTP and over MCP.
 pub(crate) async fn attack(backing: Backing) -> Tally {
     let world = World::start(backing).await;
     let mut tally = Tally::new("tokens");
@@ -31,7 +31,7 @@ pub(crate) async fn attack(backing: Backing) -> Tally {
     for (group, tokens) in groups {
         let cases = tokens.iter().map(|(name, token)| by_http(name, token));
         tally.run(&world, group, cases.collect()).await;
-        // The same credentials at the other door.
+        // The same credentials over MCP.
         let cases = tokens.iter().map(|(name, token)| by_mcp(name, token));
         tally.run(&world, group, cases.collect()).await;
     }
@@ -44,7 +44,7 @@ pub(crate) async fn attack(backing: Backing) -> Tally {
     tally
 }
 
-/// A token that was accepted is not accepted for ever, and vouches for no other one.
+/// An accepted token is not accepted for ever, and does not help any other one.
 async fn known(world: &World, tally: &mut Tally) {
     let home = world
         .issuers
@@ -114,7 +114,7 @@ fn good(world: &World) -> String {
     world.issuers.by_home(&json!({}))
 }
 
-/// A token that chooses how it is checked.
+/// Tokens that choose their own algorithm.
 fn algorithms(world: &World) -> Vec<Named> {
     let issuers = &world.issuers;
     let said = claims(HOME, &json!({})).to_string();
@@ -253,7 +253,7 @@ fn headers(world: &World, trap: &str) -> Vec<Named> {
     ])
 }
 
-/// Claims that are not for us, not now, or of nobody.
+/// Claims with a wrong audience, a wrong time, or no subject.
 fn wrong_claims(world: &World) -> Vec<Named> {
     let home = |more: Value| world.issuers.by_home(&more);
     let text = |claims: &str| {
@@ -323,7 +323,7 @@ fn wrong_claims(world: &World) -> Vec<Named> {
     ])
 }
 
-/// Subjects, actors and applications that name somebody else.
+/// Subjects, actors and applications that name another user.
 fn actors(world: &World) -> Vec<Named> {
     let home = |more: Value| world.issuers.by_home(&more);
     let chain = |depth| {
@@ -380,7 +380,7 @@ fn actors(world: &World) -> Vec<Named> {
     tokens
 }
 
-/// Texts that are no token.
+/// Texts that are not tokens.
 fn forms(world: &World) -> Vec<Named> {
     let good = good(world);
     let parts: Vec<&str> = good.split('.').collect();
@@ -420,7 +420,7 @@ fn forms(world: &World) -> Vec<Named> {
     ])
 }
 
-/// Keys of ours that have ended, or were put together.
+/// API keys that have ended, or are composed of parts.
 fn api_keys(world: &World) -> Vec<Named> {
     let cast = &world.cast;
     let split = |token: &str| {
@@ -452,7 +452,7 @@ fn api_keys(world: &World) -> Vec<Named> {
     ])
 }
 
-/// Credentials where none are looked for.
+/// Credentials in places where none are read.
 fn other_places(world: &World) -> Vec<Case> {
     let ann = &world.cast.ann;
     let body = json!({"arguments": {"text": "forged"}});
@@ -493,7 +493,7 @@ fn other_places(world: &World) -> Vec<Case> {
     ]
 }
 
-/// Tokens that are good, and prove somebody else than their subject may look like.
+/// Valid tokens that prove another user than their subject suggests.
 fn other_users(world: &World) -> Vec<Case> {
     let issuers = &world.issuers;
     let list = Request::call("notes.list", &json!({"arguments": {}}));
@@ -530,7 +530,7 @@ fn other_users(world: &World) -> Vec<Case> {
     ]
 }
 
-/// An address that counts who comes.
+/// An address that counts its visitors.
 struct Trap {
     url: String,
     hits: std::sync::Arc<std::sync::atomic::AtomicUsize>,

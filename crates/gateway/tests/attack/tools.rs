@@ -1,4 +1,4 @@
-//! Tools that count what they do: whatever an attack sets in motion is seen here.
+//! Tools that count their effects, so that every effect of an attack is seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,15 @@ use countersign::{CallContext, Catalog, Tool, ToolArgs, ToolError};
 use serde::Deserialize;
 use tokio::sync::{Notify, Semaphore};
 
-/// What the tools have done.
+/// Effects of the tools.
 #[derive(Default)]
 pub(crate) struct Deeds {
-    /// How many disks were wiped.
+    /// Number of wiped disks.
     pub(crate) wiped: AtomicU64,
-    /// How many payments were prepared, and of how much in all.
+    /// Number of prepared payments, and their total in cents.
     pub(crate) paid: AtomicU64,
     pub(crate) cents: AtomicU64,
-    /// Told when a call of `test.hold` runs; it goes on when it is let.
+    /// Notified when a call of `test.hold` runs; the call goes on when it is released.
     pub(crate) holding: Notify,
     pub(crate) release: Semaphores,
 }
@@ -78,7 +78,7 @@ impl Tool for Wipe {
     }
 }
 
-/// The same, for which the policy wants two approvers.
+/// A disk wipe for which the policy requires two approvers.
 struct Launch(Arc<Deeds>);
 
 impl Tool for Launch {
@@ -99,7 +99,7 @@ impl Tool for Launch {
     }
 }
 
-/// Buys something for at most what the user has confirmed.
+/// Buys something for at most the confirmed amount.
 struct Pay(Arc<Deeds>);
 
 #[derive(Deserialize, ToolArgs)]
@@ -144,7 +144,7 @@ impl Tool for Pay {
     }
 }
 
-/// Waits until it is let go on, and says so.
+/// Reports that it runs, and waits until it is released.
 struct Hold(Arc<Deeds>);
 
 #[derive(Deserialize, ToolArgs)]

@@ -1,4 +1,5 @@
-//! A gateway on a real store with its keys, issuers and users, and all that has to hold whatever somebody sends to it.
+//! A gateway on a real store with its keys, issuers and users, and the invariants that must hold whatever is
+//! sent to it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -34,7 +35,7 @@ pub(crate) enum Backing {
     Postgres,
 }
 
-/// The notes of two users: whoever else sees them has broken in.
+/// Notes of two users: another caller that sees one has broken in.
 pub(crate) const CANARIES: [&str; 2] = ["canary-of-ann-5f2c81", "canary-of-bob-a07e44"];
 
 pub(crate) struct World {
@@ -45,49 +46,49 @@ pub(crate) struct World {
     pub(crate) cast: Cast,
     pub(crate) issuers: Issuers,
     pub(crate) deeds: Arc<Deeds>,
-    /// The record and the request of a call of ann's.
+    /// Record and request id of a call of Ann's.
     pub(crate) record: String,
     pub(crate) request: String,
-    /// One for all groups: whoever has signed once keeps the log for a while.
+    /// One for all groups: the process that has signed once keeps the lease of the log for a while.
     sequencer: tokio::sync::Mutex<Sequencer>,
-    /// A second database connection needs it.
+    /// URL for a second database connection.
     url: Option<String>,
     folder: tempfile::TempDir,
-    /// What attackers were answered since it was looked at, and which credentials they sent.
+    /// Answers to attackers since the last check, and the credentials they sent.
     answered: Mutex<Vec<(String, Vec<u8>)>>,
-    /// What has been done by right.
+    /// Effects of legitimate calls.
     done: Mutex<Vec<String>>,
 }
 
-/// A credential for each part.
+/// A credential for each role.
 #[derive(Default)]
 pub(crate) struct Cast {
     pub(crate) ann: String,
     pub(crate) bob: String,
-    /// A person who makes keys.
+    /// A person who creates keys.
     pub(crate) root: String,
-    /// An agent of ann's that may write.
+    /// An agent of Ann's that may write.
     pub(crate) shopper: String,
     /// The same agent with a credential that may not.
     pub(crate) reader: String,
-    /// An agent of ann's with every scope of ours that an agent can hold.
+    /// An agent of Ann's with every built-in scope that an agent can hold.
     pub(crate) greedy: String,
-    /// An agent that the policy denies everything.
+    /// An agent to which the policy denies everything.
     pub(crate) blocked: String,
-    /// A backend that vouches for its users, and an agent that does.
+    /// A backend that acts for its users, and an agent that does.
     pub(crate) shop: String,
     pub(crate) broker: String,
-    /// A support desk that answers for everybody.
+    /// A support desk that may answer for all users.
     pub(crate) desk: String,
-    /// A program that acts for nobody.
+    /// A program that acts for no user.
     pub(crate) job: String,
-    /// A person who may open what is theirs.
+    /// A person who may open their own records.
     pub(crate) opener: String,
-    /// A key that has ended, one that was taken back, one whose user was erased.
+    /// A key that has expired, one that was revoked, one whose user was erased.
     pub(crate) expired: String,
     pub(crate) revoked: String,
     pub(crate) erased: String,
-    /// The ids of some of them.
+    /// Ids of some of them.
     pub(crate) root_id: String,
     pub(crate) desk_id: String,
 }
@@ -99,7 +100,7 @@ fn actor(kind: ActorType, id: &str) -> Actor {
     }
 }
 
-/// Whoever has the data folder.
+/// The operator: the owner of the data folder.
 pub(crate) fn operator() -> Principal {
     let actor = actor(ActorType::System, "operator/ann");
     let principal = Principal::new(actor, "").scope(SCOPE_KEYS);
@@ -162,7 +163,7 @@ impl World {
         world
     }
 
-    /// Another server on the same store, with the same clock and issuers.
+    /// Starts another server on the same store, with the same clock and issuers.
     pub(crate) async fn beside(&self, settings: Settings) -> Server {
         let parts = match &self.url {
             Some(url) => Parts::on_postgres(url).await.store,
@@ -175,7 +176,7 @@ impl World {
         parts.serve_tools(identity, settings, catalog).await
     }
 
-    /// Keys, and a note of each user.
+    /// Creates the keys, and a note of each user.
     async fn furnish(&mut self) {
         use ActorType::{Agent, System, User};
 
@@ -240,7 +241,7 @@ impl World {
         self.rebase().await;
     }
 
-    /// A key, and its id.
+    /// Creates a key; returns it and its id.
     pub(crate) async fn key(
         &self,
         kind: ActorType,
@@ -261,7 +262,7 @@ impl World {
         self.made(new).await
     }
 
-    /// A person's key that only reads.
+    /// Creates a person's key that only reads.
     pub(crate) async fn reading_key(&self, user: &str, scopes: &[&str]) -> String {
         let new = NewKey {
             actor: actor(ActorType::User, user),
@@ -284,7 +285,7 @@ impl World {
         self.made(new).await.0
     }
 
-    /// A person's key that ends, and its id.
+    /// Creates a person's key that expires; returns it and its id.
     pub(crate) async fn key_until(
         &self,
         user: &str,
@@ -299,13 +300,13 @@ impl World {
         self.made(new).await
     }
 
-    /// Takes back all public keys of an issuer.
+    /// Removes all public keys of an issuer.
     pub(crate) fn withdraw_keys(&self, issuer: &str) {
         let none = json!({"keys": []}).to_string();
         std::fs::write(self.folder.path().join(issuer), none).unwrap();
     }
 
-    /// Sends what an attacker sends.
+    /// Sends an attacker's request.
     pub(crate) async fn send(&self, name: &str, request: &Request) -> Option<Answer> {
         let answer = raw(self, request.wire()).await;
         if let Some(answer) = &answer {
@@ -316,19 +317,19 @@ impl World {
         answer
     }
 
-    /// Sends what somebody may send.
+    /// Sends a legitimate request.
     pub(crate) async fn honest(&self, request: &Request) -> Answer {
         let answer = raw(self, request.wire()).await;
         answer.expect("an answer")
     }
 
-    /// What has happened until now has happened by right.
+    /// Accepts all effects until now as legitimate.
     pub(crate) async fn rebase(&self) {
         let effects = self.effects().await;
         *self.done.lock().unwrap() = effects;
     }
 
-    /// All that calls have left behind.
+    /// Returns all effects of calls.
     async fn effects(&self) -> Vec<String> {
         let mut effects = Vec::new();
         for key in [&self.cast.ann, &self.cast.bob, &self.cast.root] {
@@ -345,8 +346,8 @@ impl World {
         effects
     }
 
-    /// What does not hold: something was done, the log is not whole, somebody was told or the log got what is not theirs, or
-    /// nobody is answered.
+    /// Returns broken invariants: an effect happened, the log is incomplete, a caller or the log got another
+    /// user's data, or requests are not answered.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         let health = self.honest(&Request::get("/healthz")).await;
@@ -396,7 +397,7 @@ impl World {
         findings.map(|it| format!("the log: {it:?}")).collect()
     }
 
-    /// What nobody is told: the notes of others, and secrets.
+    /// Returns strings that no caller may see: other users' notes, and secrets.
     fn needles(&self) -> Vec<String> {
         let cast = &self.cast;
         let keys = [

@@ -1,4 +1,5 @@
-//! A13 over HTTP: what a person has to confirm is asked, seen and answered there, and never by an agent.
+//! A13 over HTTP: calls that a person has to confirm are asked, shown and answered there, and never by an
+//! agent.
 
 use countersign::approve::{SCOPE_ANSWER, Wanted};
 use countersign::contract::ActorType;
@@ -17,7 +18,7 @@ use crate::world::World;
 
 const CLEAR: &str = "/v1/tools/notes.clear";
 
-/// The usual gateway, with a tool that asks.
+/// Starts the usual gateway, with a tool that asks.
 async fn start() -> World {
     let world = World::start().await;
     let asking = Catalog::builder().tool(ClearNotes).build().unwrap();
@@ -26,7 +27,7 @@ async fn start() -> World {
     world
 }
 
-/// The approval that a call is told to wait for.
+/// Makes a call and returns the approval that it waits for.
 async fn asked(world: &World, body: &str) -> String {
     let answer = post(world, CLEAR, body).await;
     assert_eq!(
@@ -37,7 +38,7 @@ async fn asked(world: &World, body: &str) -> String {
     id.as_str().unwrap().to_owned()
 }
 
-/// With what differs each time replaced.
+/// Replaces the parts that differ each time.
 fn shown(value: &Value) -> String {
     let mut value = value.clone();
     for name in ["id", "request_id", "asked_at", "expires_at", "shown_digest"] {
@@ -48,7 +49,7 @@ fn shown(value: &Value) -> String {
     serde_json::to_string_pretty(&value).unwrap()
 }
 
-/// The whole way: asked, seen, not answered by the agent, answered by the user, done, once.
+/// The whole sequence: asked, shown, not answered by the agent, answered by the user, done, once.
 #[tokio::test]
 async fn a_call_waits_for_the_user() {
     let world = start().await;
@@ -100,8 +101,9 @@ async fn a_call_waits_for_the_user() {
     assert_ne!(asked(&world, again).await, id, "an answer counts once");
 }
 
-/// U2 over HTTP: the approver reads the tool's words in the language of the request, and an answer counts for what was shown. The policy wants two
-/// approvers, within a time of its own; each answer that does not count is told why.
+/// U2 over HTTP: the approver reads the tool's text in the language of the request, and an answer counts for
+/// what was shown. The policy requires two approvers, with a time limit of its own; each answer that does not
+/// count gets a reason.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story of two approvers")]
 async fn approvers_answer_what_they_were_shown() {
@@ -222,7 +224,7 @@ async fn a_caller_may_prefer_to_wait() {
     assert_eq!(answer.json()["data"], json!({"cleared": 0}));
 }
 
-/// A no is a 403 from then on, also for a caller who waits.
+/// A denial is a 403 from then on, also for a caller that waits.
 #[tokio::test]
 async fn a_no_is_enforced() {
     let world = start().await;
@@ -243,7 +245,7 @@ async fn a_no_is_enforced() {
     assert!(details["ask_again_at"].is_string(), "{details}");
 }
 
-/// What cannot be answered says why; nothing of it is repeated.
+/// An invalid answer is refused with a reason, and nothing of it is quoted.
 #[tokio::test]
 async fn those_who_err_are_told() {
     let world = start().await;
@@ -297,13 +299,13 @@ async fn those_who_err_are_told() {
     400 INVALID_ARGUMENT /limit: limit is not a number up to 1000; correct it, or leave it out
     400 INVALID_ARGUMENT : "users" is no option of this address; did you mean user?
     "#);
-    // Nobody learns of the questions of others.
+    // A caller learns nothing of other users' questions.
     let foreign = get(&world, "/v1/approvals?user=u_2").await.json();
     assert_eq!(foreign, json!({"approvals": []}));
 }
 
-/// A13, with real credentials: the policy demands the user's confirmation and says for how long it holds;
-/// an agent with every right cannot give it, nor can another user; the user's own key can.
+/// A13, with real credentials: the policy requires the user's confirmation and limits its validity; neither an
+/// agent with every right nor another user can give it; the user's own key can.
 #[tokio::test]
 async fn the_users_own_key_confirms() {
     let parts = Parts::new();

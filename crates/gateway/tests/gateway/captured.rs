@@ -1,5 +1,5 @@
-//! Everything that this process logs, at the most talkative level: as the server writes it, and as a plain
-//! subscriber would write our own events.
+//! Everything that this process logs at the most verbose level: in the server's format, and in that of a plain
+//! subscriber for the workspace's own events.
 
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -31,7 +31,7 @@ pub(crate) struct Captured {
     plain: Sink,
 }
 
-/// Set up once, for the whole program; every test may log into it.
+/// Set up once for the whole program; every test may log into it.
 pub(crate) static CAPTURED: LazyLock<Captured> = LazyLock::new(|| {
     let (written, plain) = (Sink::default(), Sink::default());
     let lines = Lines::to(Box::new(written.clone()), LogFormat::Json);
@@ -54,13 +54,13 @@ pub(crate) static CAPTURED: LazyLock<Captured> = LazyLock::new(|| {
 });
 
 impl Captured {
-    /// The log as the server writes it.
+    /// Returns the log in the server's format.
     pub(crate) async fn written(&self) -> Vec<u8> {
         assert!(self.lines.flush(Duration::from_secs(30)).await);
         self.written.0.lock().unwrap().clone()
     }
 
-    /// Our own events without the last guard.
+    /// Returns the workspace's own events without the last guard.
     pub(crate) fn plain(&self) -> Vec<u8> {
         self.plain.0.lock().unwrap().clone()
     }

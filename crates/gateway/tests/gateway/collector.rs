@@ -1,4 +1,4 @@
-//! A collector of traces: takes OTLP over HTTP and keeps what it was sent.
+//! A trace collector: takes OTLP over HTTP and keeps the requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -33,7 +33,7 @@ impl Collector {
         collector
     }
 
-    /// Everything that was sent, byte for byte.
+    /// Returns all requests, byte for byte.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.requests.lock().unwrap().concat()
     }
@@ -44,7 +44,7 @@ impl Collector {
         requests.iter().map(decode).collect()
     }
 
-    /// Every span, with the schema that its scope names.
+    /// Returns all spans, each with the schema that its scope names.
     pub(crate) fn spans(&self) -> Vec<(Span, String)> {
         let requests = self.requests();
         let resources = requests.into_iter().flat_map(|one| one.resource_spans);

@@ -1,4 +1,4 @@
-//! Which credential made a call: the record names it, and never shows it (A3, A15).
+//! The credential of a call: the record names it, and never shows it (A3, A15).
 
 use countersign::contract::ActorType;
 use countersign_gateway::identity::Identity;
@@ -72,7 +72,7 @@ async fn the_record_names_the_token() {
     assert_eq!(credential(json!({})).await, without);
 }
 
-/// What the issuer calls the token is in the payload, for those who may open it.
+/// The issuer's own id of the token is in the payload, for callers that may open it.
 #[tokio::test]
 async fn the_payload_has_the_id_of_the_token() {
     let parts = Parts::new();

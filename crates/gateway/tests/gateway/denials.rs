@@ -1,4 +1,4 @@
-//! Denied opens and denied key management leave a record each, and a bounded number of them.
+//! Denied opens and denied key management are recorded, with a bounded number of records.
 
 use countersign::contract::ActorType::{Agent, System, User};
 use countersign::contract::RecordKind;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::identity::{key_of, operator, policy};
 use crate::parts::Parts;
 
-/// What was denied that is no call, oldest first: the actor's kind and the act.
+/// Returns denied operations that are not calls, oldest first: the actor's kind and the operation.
 async fn denied(parts: &Parts) -> Vec<String> {
     let query = LogQuery {
         kind: Some(RecordKind::Denial),
@@ -26,7 +26,7 @@ async fn denied(parts: &Parts) -> Vec<String> {
         let leaf = String::from_utf8(stored.leaf).unwrap();
         let record: Value = serde_json::from_str(&leaf).unwrap();
         if row.request_id.is_none() {
-            // The record is nobody's and names no person: neither whose it was nor who tried.
+            // The record belongs to no user and names no person: neither the owner nor the one who tried.
             assert_eq!(row.user_id, "");
             assert!(!leaf.contains("ann") && !leaf.contains("bob"), "{leaf}");
             let mut act = record["act"].clone();
@@ -115,7 +115,7 @@ async fn denials_are_records_on(parts: Parts) {
     }
     let told = denied(&parts).await.join("\n").replace(record, "RECORD");
     assert_eq!(told, DENIED);
-    // What was counted since is told when the interval is over.
+    // Denials that were counted since are recorded when the interval is over.
     parts.clock.advance(INTERVAL);
     server.gateway.archive().denials().write_counts().await;
     keys_denials(&server.gateway).write_counts().await;
@@ -129,7 +129,7 @@ fn keys_denials(gateway: &countersign_gateway::Gateway) -> &countersign::denials
     gateway.identity().keys().unwrap().denials()
 }
 
-/// U3: a denied open, export of content, replay or change of a key is a record, whatever the store.
+/// U3: a denied open, export of content, replay or change of a key is recorded in every store.
 #[tokio::test]
 async fn denials_are_records() {
     denials_are_records_on(Parts::new()).await;
@@ -139,7 +139,7 @@ async fn denials_are_records() {
     denials_are_records_on(Parts::on_postgres(&url).await).await;
 }
 
-/// A key that nobody may make: more than its maker, or somebody else's.
+/// Keys that the caller may not create: with more rights than its own, or for another user.
 #[tokio::test]
 async fn who_asks_for_more_than_they_have_is_recorded() {
     let parts = Parts::new();
@@ -155,7 +155,8 @@ async fn who_asks_for_more_than_they_have_is_recorded() {
         .key
         .principal();
     keys.create(key_of(User, "bob"), &by).await.unwrap_err();
-    // Who may know of all keys was denied nothing; of others' keys, and of keys that there are not, alike.
+    // A caller that may know of all keys was denied nothing; unknown keys and other callers' keys are treated
+    // alike.
     keys.revoke("0123456789abcdef", &by).await.unwrap_err();
     let backend = NewKey {
         acts_for_others: true,
@@ -174,7 +175,8 @@ async fn who_asks_for_more_than_they_have_is_recorded() {
     "#);
 }
 
-/// N2: `/v1/evidence/{id}` takes the request id of a call as well, for its user, and tells where a call has several records.
+/// N2: `/v1/evidence/{id}` also takes the request id of a call, for its user, and reports a call that has
+/// several records.
 #[tokio::test]
 async fn evidence_is_found_by_the_request_id() {
     let parts = Parts::new();

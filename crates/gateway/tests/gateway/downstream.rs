@@ -1,5 +1,5 @@
-//! What a service behind a tool is told of the trace. The tool chooses nothing: it adds the headers that the context
-//! names, so that a header which the context forgets, or has too many, is seen by the service.
+//! Trace headers that a service behind a tool receives. The tool chooses nothing: it adds the headers that the
+//! context names, so that the service sees a header which the context forgets or has too many.
 
 use axum::Router;
 use axum::routing::get;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::mcp::Modern;
 use crate::world::World;
 
-/// Asks a service over HTTP, as a tool would.
+/// Calls a service over HTTP, as a tool would.
 struct Fetch {
     url: String,
 }
@@ -56,8 +56,8 @@ async fn world() -> World {
     world
 }
 
-/// The caller's trace with a span of ours, and the state as the caller sent it. Nothing else: callers put personal data
-/// into `baggage`, so it stays here.
+/// Checks for the caller's trace with a span of ours, and the caller's state. Nothing else: callers put
+/// personal data into `baggage`, so it is not passed on.
 #[track_caller]
 fn check(told: &Value) {
     let names: Vec<&String> = told.as_object().unwrap().keys().collect();
@@ -76,7 +76,7 @@ fn check(told: &Value) {
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A6: whether the trace comes in headers or in `_meta`, what a tool asks is below the call.
+/// A6: whether the trace comes in headers or in `_meta`, a tool's requests are below the call's span.
 #[tokio::test]
 async fn the_trace_goes_on_to_every_service_behind_a_tool() {
     let world = world().await;
@@ -97,7 +97,7 @@ async fn the_trace_goes_on_to_every_service_behind_a_tool() {
     content.as_object_mut().unwrap().remove("evidence");
     check(&content);
 
-    // Without a trace of the caller's there is a new one, and no state.
+    // Without a trace of the caller there is a new one, and no state.
     let bare = reqwest::Client::new().post(world.url("/v1/tools/web.fetch"));
     let reply: Value = bare.body("{}").send().await.unwrap().json().await.unwrap();
     let names: Vec<&String> = reply["data"].as_object().unwrap().keys().collect();

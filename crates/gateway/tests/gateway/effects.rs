@@ -1,4 +1,4 @@
-//! Credentials and agents that are held to tools with some effects: the same answer in a list and in a call.
+//! Credentials and agents that are limited to some effects: the same decision in a list and in a call.
 
 use countersign::Effects;
 use countersign::contract::ActorType::{Agent, User};
@@ -15,7 +15,8 @@ fn reads() -> Effects {
     Effects::of([Effect::Read]).unwrap()
 }
 
-/// The tools that a credential is shown, and what becomes of calling `notes.list`, which reads, and `notes.add`, which writes.
+/// Returns the tools that a credential sees, and the results of calling `notes.list`, which reads, and
+/// `notes.add`, which writes.
 async fn check(server: &Server, credential: &str) -> String {
     let (_, _, listed) = server
         .send("GET", "/v1/tools", Some(credential), None)
@@ -66,7 +67,7 @@ async fn a_key_is_held_to_its_effects_on(parts: Parts) {
     };
     let token = issued(&keys, reader.clone()).await;
     assert_eq!(check(&server, &token).await, READS_ONLY);
-    // A key that it makes can only be narrower, whichever way it is asked for.
+    // A key that it creates can only be narrower, however it is requested.
     let body = |effects: Value| {
         let actor = json!({"type": "agent", "id": "helper"});
         let mut body = json!({"actor": actor, "user_id": "ann"});
@@ -85,18 +86,18 @@ async fn a_key_is_held_to_its_effects_on(parts: Parts) {
     assert_eq!(status, 400, "{answer}");
     let (status, _, answer) = made(json!(["read"])).await;
     assert_eq!((status, &answer["key"]["effects"]), (201, &json!(["read"])));
-    // The record of the key says what it is for.
+    // The record of the key names its effects.
     let records = parts.config_records().await;
     let last = records.last().unwrap();
     assert_eq!(last["act"]["effects"], json!(["read"]), "{last}");
-    // What rotates keeps it.
+    // A rotated key keeps them.
     let of_helper = answer["key"]["id"].as_str().unwrap();
     let by = operator();
     let rotated = keys.rotate(of_helper, std::time::Duration::ZERO, &by).await;
     assert_eq!(rotated.unwrap().key.effects, Some(reads()));
 }
 
-/// N4: a key for reads reads, and makes no key that does more.
+/// N4: a key for reads can read, and creates no key that does more.
 #[tokio::test]
 async fn a_key_is_held_to_its_effects() {
     a_key_is_held_to_its_effects_on(Parts::new()).await;
@@ -106,7 +107,8 @@ async fn a_key_is_held_to_its_effects() {
     a_key_is_held_to_its_effects_on(Parts::on_postgres(&url).await).await;
 }
 
-/// N4: an `[[agents]]` entry holds its agents to effects, also behind another agent and where a backend names them.
+/// N4: an `[[agents]]` entry limits its agents to effects, also behind another agent and if a backend names
+/// them.
 #[tokio::test]
 async fn an_agent_is_held_to_the_effects_of_its_entry() {
     let parts = Parts::new();

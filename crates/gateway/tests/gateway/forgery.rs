@@ -1,4 +1,5 @@
-//! A3: who calls is proved, not claimed. Forged actors, other people's users and keys, over a real socket.
+//! A3: the caller's identity is proved, not claimed. Forged actors, other people's users and keys, over a real
+//! socket.
 
 use countersign::Principal;
 use countersign::contract::ActorType::{self, Agent, System, User};
@@ -49,7 +50,7 @@ impl Shop {
             .to_string()
     }
 
-    /// Status and code of `notes.add` with this envelope, and what the newest record says of who it was.
+    /// Returns status and code of `notes.add` with this envelope, and the identity in the newest record.
     async fn check(&self, key: &str, envelope: Value) -> String {
         let mut body = json!({"arguments": {"text": "buy milk"}});
         for (name, value) in envelope.as_object().unwrap() {
@@ -99,8 +100,8 @@ impl Shop {
     }
 }
 
-/// A credential speaks for whom it was made for; only one that may act for others names somebody else, and
-/// the record then says both who was named and who it really was.
+/// A credential acts for the user it was created for; only one that may act for others names another user, and
+/// the record then has both the named and the real actor.
 #[tokio::test]
 async fn an_envelope_names_nobody_but_the_proved_caller() {
     let shop = Shop::open("defaults = { unlisted = \"allow\" }").await;
@@ -141,7 +142,7 @@ async fn an_envelope_names_nobody_but_the_proved_caller() {
     ");
 }
 
-/// The same decision for a list and a call, and a challenge that names every scope that is needed.
+/// A list and a call use the same decision, and the challenge names every needed scope.
 #[tokio::test]
 async fn a_missing_scope_is_named() {
     let rules = "[[tools]]\nmatch = \"*\"\nscopes = [\"tools:call\"]\n\

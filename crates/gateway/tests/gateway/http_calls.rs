@@ -1,4 +1,4 @@
-//! Calls over HTTP: bare and with an envelope, once and again, and what is told to those who err.
+//! Calls over HTTP: bare and with an envelope, first and repeated, and the answers to mistakes.
 
 use countersign::contract::{Behaviour, Effect};
 use countersign::{CallContext, Catalog, Tool, ToolArgs, ToolError};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::http_client::{get, post, send};
 use crate::world::World;
 
-/// A1, A2: a bare call works; what is missing is filled in.
+/// A1, A2: a bare call works; missing members are filled in.
 #[tokio::test]
 async fn a_bare_call_is_answered() {
     let world = World::start().await;
@@ -77,7 +77,7 @@ async fn an_application_that_is_not_listed_is_reported() {
     assert_eq!(empty.code(), "INVALID_ARGUMENT", "{empty:?}");
 }
 
-/// B6: what a model wrote is bound, as a string or as the whole body.
+/// B6: a model's text is bound, as a string or as the whole body.
 #[tokio::test]
 async fn sloppy_text_is_bound() {
     let world = World::start().await;
@@ -106,8 +106,7 @@ async fn sloppy_text_is_bound() {
     assert!(as_string["ok"] == true && as_string["warnings"] != serde_json::json!([]));
 }
 
-/// A5, A18: the key comes from the body or from the header, bare or quoted, and says so when the answer is
-/// the stored one.
+/// A5, A18: the key comes from the body or from the header, bare or quoted, and a header marks a stored answer.
 #[tokio::test]
 async fn a_repeat_gets_the_stored_answer() {
     let world = World::start().await;
@@ -147,7 +146,7 @@ async fn a_repeat_gets_the_stored_answer() {
     );
 }
 
-/// Every member of the envelope that is of another type is refused by its place, and null is none.
+/// Every member of the envelope with a wrong type is refused with its place, and null counts as absent.
 #[tokio::test]
 async fn wrong_members_are_named() {
     let world = World::start().await;
@@ -218,7 +217,7 @@ async fn mistakes_are_explained() {
     "#);
 }
 
-/// B17: the list is in the words of whoever asks.
+/// B17: the list is in the requested format.
 #[tokio::test]
 async fn tools_are_listed_in_every_form() {
     let world = World::start().await;
@@ -261,7 +260,7 @@ async fn tools_are_listed_in_every_form() {
     );
 }
 
-/// B17: a list that is too long for a budget can be cut to the tools that are offered, in every form.
+/// B17: a list that is too long for a budget can be limited to some tools, in every format.
 #[tokio::test]
 async fn some_tools_are_listed_by_name_and_pattern() {
     let world = World::start().await;
@@ -334,7 +333,7 @@ impl Tool for Pay {
     }
 }
 
-/// A5, A17: a key whose call failed without an effect takes corrected arguments, and then stands for those.
+/// A5, A17: a key whose call failed without an effect accepts corrected arguments, and then belongs to those.
 #[tokio::test]
 async fn a_key_takes_corrected_arguments_after_a_failure() {
     let catalog = Catalog::builder().tool(Pay).build().unwrap();
@@ -367,7 +366,7 @@ async fn probes_answer() {
 }
 
 /// The envelope's locale decides the language of a call's messages. Before there is a call, and for approvals,
-/// `Accept-Language` does. Codes stay.
+/// `Accept-Language` does. Codes do not change.
 #[tokio::test]
 async fn messages_follow_the_locale() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! A request on a socket of its own, byte for byte as the test writes it, and what came back.
+//! A request on a socket of its own, byte for byte as the test writes it, and the answer to it.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Reads what is on the wire; none where the connection ended without an answer.
+    /// Parses the bytes on the wire; `None` if the connection ended without an answer.
     pub(crate) fn parse(wire: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(wire);
         let (head, body) = text.split_once("\r\n\r\n")?;
@@ -41,7 +41,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The code of an error; every one is a reply envelope with a hint or a field.
+    /// Returns the code of an error; every error is a reply envelope with a hint or a field.
     #[track_caller]
     pub(crate) fn code(&self) -> String {
         let json = self.json();
@@ -54,7 +54,7 @@ impl Answer {
         json["error"]["code"].as_str().unwrap().to_owned()
     }
 
-    /// An error in one line: status, code, place, message and hint.
+    /// Formats an error in one line: status, code, place, message and hint.
     #[track_caller]
     pub(crate) fn told(&self) -> String {
         let code = self.code();
@@ -65,8 +65,8 @@ impl Answer {
         format!("{} {code} {field}: {message}; {hint}", self.status)
     }
 
-    /// Status, the headers that the contract promises, and the body, with what differs each time
-    /// replaced.
+    /// Formats status, the headers that the contract promises, and the body, with the parts that differ each
+    /// time replaced.
     pub(crate) fn shown(&self) -> String {
         let mut lines = vec![self.status.to_string()];
         for name in [
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// Replaces what differs each time: times, names of records, hashes of the log.
+/// Replaces the parts that differ each time: times, ids of records, hashes of the log.
 fn settle(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -103,7 +103,7 @@ fn settle(value: &mut Value) {
     }
 }
 
-/// What is on the wire until the connection ends; how it ends is up to the server.
+/// Reads until the connection ends, in any way.
 pub(crate) async fn to_the_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut wire = Vec::new();
     let _ = within(stream.read_to_end(&mut wire)).await;
@@ -118,7 +118,7 @@ pub(crate) async fn raw(world: &World, bytes: impl AsRef<[u8]>) -> Option<Answer
     Answer::parse(&to_the_end(&mut stream).await)
 }
 
-/// One request in the usual form.
+/// Sends one request in the usual form.
 pub(crate) async fn send(
     world: &World,
     method: &str,

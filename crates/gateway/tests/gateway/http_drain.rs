@@ -1,4 +1,4 @@
-//! How a server ends: what has begun is finished, nothing new begins.
+//! Shutdown of a server: calls that have begun are finished, no new ones begin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::http_client::{Answer, to_the_end};
 use crate::world::World;
 
-/// A tool that answers when the test lets it.
+/// A tool that answers when the test releases it.
 struct Gate {
     entered: Arc<Notify>,
     open: Arc<Semaphore>,
@@ -81,7 +81,7 @@ async fn a_call_that_has_begun_is_answered() {
     let mut running = in_a_call(Settings::default()).await;
     let address = running.stream.peer_addr().unwrap();
     running.stop.send(()).unwrap();
-    // Nothing new: the socket is closed soon, and until then whoever asks is told.
+    // No new calls: the socket is closed soon, and until then they are refused.
     until(async || TcpStream::connect(address).await.is_err()).await;
     until(async || running.gateway.health().is_draining()).await;
     running.open.add_permits(1);
@@ -94,7 +94,7 @@ async fn a_call_that_has_begun_is_answered() {
     assert_eq!(within(running.ended).await.unwrap(), Stopped::Drained);
 }
 
-/// A client that has gone does not take its call with it.
+/// A call goes on when its client has gone.
 #[tokio::test]
 async fn a_call_whose_client_has_gone_is_waited_for() {
     let running = in_a_call(Settings::default()).await;
@@ -116,7 +116,7 @@ async fn a_call_that_does_not_end_is_cut_off() {
     assert_eq!(within(running.ended).await.unwrap(), Stopped::CutOff);
 }
 
-/// One call more than may run is told when to come back, and the others are not disturbed.
+/// A call beyond the limit is refused with a retry interval, and the others are not disturbed.
 #[tokio::test]
 async fn one_call_too_many_is_refused() {
     let settings = Settings {
@@ -161,7 +161,7 @@ async fn in_a_wait() -> (Gateway, TcpStream, oneshot::Sender<()>, JoinHandle<Sto
     (gateway, stream, stop, ended)
 }
 
-/// A call that waits for a person ends with its client: it holds nobody else's room.
+/// A call that waits for a person ends with its client, and frees its slot.
 #[tokio::test]
 async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
     let (gateway, stream, _stop, _ended) = in_a_wait().await;
@@ -171,7 +171,7 @@ async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
     assert!(within(gateway.drained()).await);
 }
 
-/// Who waits for a person when the server stops is told to come back.
+/// A caller that waits for a person when the server stops is told to come back.
 #[tokio::test]
 async fn a_wait_for_a_person_ends_with_the_server() {
     let (_gateway, mut stream, stop, ended) = in_a_wait().await;
@@ -185,7 +185,7 @@ async fn a_wait_for_a_person_ends_with_the_server() {
     assert_eq!(within(ended).await.unwrap(), Stopped::Drained);
 }
 
-/// U9: what was counted of refused calls is written when the server stops, also when it is cut off.
+/// U9: counts of refused calls are recorded when the server stops, also when it is cut off.
 #[tokio::test]
 async fn counted_refusals_are_written_at_the_end() {
     for drain in [Duration::from_secs(30), Duration::from_millis(50)] {

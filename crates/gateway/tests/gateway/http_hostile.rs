@@ -1,4 +1,4 @@
-//! Those who mean no good: every one gets a closed code or a closed connection, and the others their answers.
+//! Hostile clients: each gets a closed code or a closed connection, and all others their answers.
 
 use std::time::Duration;
 
@@ -45,13 +45,13 @@ async fn a_body_that_is_too_long_is_refused() {
         (413, "INVALID_ARGUMENT")
     );
 
-    // As long as is allowed is allowed.
+    // A body of exactly the maximum length is accepted.
     let longest = format!("{{\"arguments\": {{}}{}}}", " ".repeat(max - 17));
     assert_eq!(longest.len(), max);
     assert_eq!(post(&world, PATH, &longest).await.status, 200);
 }
 
-/// Bodies that arrive at once share a bound; it is free again when they are done.
+/// Concurrent bodies share a limit; it is free again when they are done.
 #[tokio::test]
 async fn many_bodies_at_once_find_no_room() {
     let settings = Settings {
@@ -66,7 +66,7 @@ async fn many_bodies_at_once_find_no_room() {
     slow.write_all(format!("{head}{{{}", " ".repeat(600)).as_bytes())
         .await
         .unwrap();
-    // Until the first one has arrived there may be room for the second.
+    // There may be room for the second one until the first one has arrived.
     until(async || {
         let answer = post(&world, PATH, &format!("{{{}}}", " ".repeat(500))).await;
         if answer.status == 200 {
@@ -104,7 +104,8 @@ async fn a_slow_body_is_cut_off() {
 #[tokio::test]
 async fn a_slow_head_is_cut_off() {
     let world = World::with(impatient()).await;
-    // A byte at a time does not start the time anew; whoever sends nothing at all is cut off as well.
+    // Sending a byte at a time does not restart the timeout; a client that sends nothing at all is cut off as
+    // well.
     assert!(raw(&world, "").await.is_none());
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let (mut from_server, mut to_server) = stream.split();
@@ -146,7 +147,7 @@ async fn a_head_that_is_too_long_is_refused() {
         (answer.status, answer.code().as_str()),
         (431, "INVALID_ARGUMENT")
     );
-    // Beyond twice of it nothing is read that could be answered in our words.
+    // Beyond twice the limit nothing is parsed, so the gateway cannot answer itself.
     let longer = "a".repeat(4 * max);
     let request = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: {longer}\r\n\r\n");
     assert!(
@@ -232,7 +233,7 @@ async fn what_is_no_http_is_no_trouble() {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream.shutdown().await.unwrap();
-        // No answer is one, too: what is no HTTP has no right to one.
+        // Closing the connection is fine too: bytes that are not HTTP need no answer.
         let answer = Answer::parse(&to_the_end(&mut stream).await);
         let is_refused = answer.as_ref().is_none_or(|answer| (400..500).contains(&answer.status));
         assert!(is_refused, "{answer:?}");
@@ -240,7 +241,7 @@ async fn what_is_no_http_is_no_trouble() {
     assert_eq!(get(&world, "/healthz").await.status, 200);
 }
 
-/// Deep and wide arguments are the binder's: bounded, answered, no stack is overrun.
+/// Deeply nested and wide arguments are left to the binder: limited, answered, without a stack overflow.
 #[tokio::test]
 async fn deep_json_is_refused() {
     let world = World::start().await;
@@ -264,7 +265,7 @@ async fn deep_json_is_refused() {
     }
 }
 
-/// A3: whoever may not act for others cannot say to be somebody else.
+/// A3: a caller that may not act for others cannot claim to be another user.
 #[tokio::test]
 async fn a_forged_actor_is_refused() {
     let world = World::start().await;
@@ -284,7 +285,7 @@ async fn a_forged_actor_is_refused() {
     assert_eq!(post(&user, PATH, r#"{"user_id": "u_1"}"#).await.status, 200);
 }
 
-/// A page of another site, or a name that points here, gets nothing.
+/// A page of another site, or a foreign name that resolves to this machine, is refused.
 #[tokio::test]
 async fn other_sites_are_kept_out() {
     let world = World::start().await;
@@ -302,7 +303,7 @@ async fn other_sites_are_kept_out() {
     assert_eq!((answer.status, answer.code().as_str()), (403, "FORBIDDEN"));
 }
 
-/// Connections beyond the bound wait, and are answered when there is room.
+/// Connections beyond the limit wait, and are answered when there is room.
 #[tokio::test]
 async fn a_thousand_connections_are_answered_in_turn() {
     let settings = Settings {
@@ -323,7 +324,7 @@ async fn a_thousand_connections_are_answered_in_turn() {
     assert_eq!(answered, 1000);
 }
 
-/// A member that has to be an object is nothing else.
+/// A member that must be an object accepts nothing else.
 #[tokio::test]
 async fn arrays_are_no_objects() {
     let world = World::start().await;

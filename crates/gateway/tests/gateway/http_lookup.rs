@@ -1,4 +1,4 @@
-//! A call that is over, looked up: by the id that the caller chose, and at once.
+//! Looking up a finished call: by the id that the caller chose, and at once.
 
 use countersign::Principal;
 use countersign::sample::{AddNote, ClearNotes};
@@ -12,7 +12,7 @@ use crate::http_client::{Answer, get, post, send};
 use crate::parts::Parts;
 use crate::world::World;
 
-/// Adds a note under this id; the name of its evidence.
+/// Adds a note under this id; returns the id of its evidence.
 async fn note(world: &World, header: Option<&str>, body: Value) -> String {
     let headers: Vec<_> = header.into_iter().map(|id| ("x-request-id", id)).collect();
     let path = "/v1/tools/notes.add";
@@ -22,7 +22,7 @@ async fn note(world: &World, header: Option<&str>, body: Value) -> String {
     id.as_str().unwrap().to_owned()
 }
 
-/// The records of a call, by what they are named and how they name the call.
+/// Returns the records of a call: their ids, and the call's id in each.
 fn records(answer: &Answer) -> Vec<(String, String)> {
     let json = answer.json();
     let records = json["records"]
@@ -40,8 +40,8 @@ fn records(answer: &Answer) -> Vec<(String, String)> {
     records.iter().map(record).map(named).collect()
 }
 
-/// A2, A15: a user finds a call by the id that they chose, in the header or in the body, and nobody else does; the
-/// record has a digest in its place.
+/// A2, A15: only the user finds a call by the id that they chose, in the header or in the body; the record has
+/// a digest in its place.
 #[tokio::test]
 async fn a_chosen_id_finds_the_call_for_its_user_alone() {
     let world = World::start().await;
@@ -76,7 +76,7 @@ async fn a_chosen_id_finds_the_call_for_its_user_alone() {
         }
         let elsewhere = get(&auditor, &format!("{path}?user=u_2")).await;
         assert_eq!(elsewhere.status, 404);
-        // To somebody else it is like a call that there is not.
+        // For another user it is like a missing call.
         for asked in [chosen, digest] {
             let hidden = get(&others, &format!("/v1/calls/{asked}")).await;
             let never = get(&others, "/v1/calls/never").await;
@@ -94,7 +94,7 @@ async fn a_chosen_id_finds_the_call_for_its_user_alone() {
     assert!(!listed.body.contains("Quuxington"), "{listed:?}");
 }
 
-/// A2: an id that is used again is answered with a warning that names the first call, and finds both.
+/// A2: a reused id is answered with a warning that names the first call, and finds both.
 #[tokio::test]
 async fn a_chosen_id_that_is_used_again_is_warned_of() {
     let world = World::start().await;
@@ -106,7 +106,7 @@ async fn a_chosen_id_that_is_used_again_is_warned_of() {
     assert!(message.contains(&first), "{message}");
     let both = records(&get(&world, "/v1/calls/r_1").await);
     assert_eq!(both.len(), 2);
-    // An id that the gateway made is never a second use, and is recorded as it is.
+    // An id that the gateway generated is never reused, and is recorded as it is.
     let body = r#"{"arguments": {"text": "bread"}}"#;
     let fresh = send(&world, "POST", "/v1/tools/notes.add", &[], body).await;
     let fresh = fresh.json();
@@ -116,7 +116,7 @@ async fn a_chosen_id_that_is_used_again_is_warned_of() {
     assert_eq!(found[0].1, made);
 }
 
-/// A9: the evidence that a reply names can be fetched at once, also where nobody waited for its commit.
+/// A9: the evidence that a reply names can be fetched at once, even if its commit was not waited for.
 #[tokio::test]
 async fn the_evidence_of_a_plain_read_is_there_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ async fn the_evidence_of_a_plain_read_is_there_at_once() {
     }
 }
 
-/// A4, A18: a dry run is answered as the call itself would be: with the stored answer, or the refusal of the key.
+/// A4, A18: a dry run is answered like the call itself: with the stored answer, or the refusal of the key.
 #[tokio::test]
 async fn a_dry_run_answers_as_the_call_would() {
     let world = World::start().await;
@@ -177,7 +177,7 @@ async fn a_dry_run_answers_as_the_call_would() {
     assert_eq!(notes["data"].as_array().unwrap().len(), 1);
 }
 
-/// A4, A13: a dry run says that the call itself would need the user, and asks nobody.
+/// A4, A13: a dry run says that the call itself would need the user, and asks no one.
 #[tokio::test]
 async fn a_dry_run_says_that_the_user_would_be_asked() {
     let catalog = Catalog::builder().tool(AddNote).tool(ClearNotes);

@@ -1,11 +1,11 @@
-//! `/openapi.json`: it says what there is, and the copy in `docs/` says the same.
+//! `/openapi.json`: it describes the server, and equals the copy in `docs/`.
 
 use serde_json::Value;
 
 use crate::http_client::get;
 use crate::world::World;
 
-/// A server says of the sample tools what is checked in; `cargo xtask generate` writes it anew.
+/// The document for the sample tools equals the committed one; `cargo xtask generate` regenerates that.
 #[tokio::test]
 async fn the_committed_document_is_what_a_server_says() {
     let world = World::start().await;
@@ -15,7 +15,7 @@ async fn the_committed_document_is_what_a_server_says() {
     assert!(served == committed, "run `cargo xtask generate`");
 }
 
-/// Every reference in the document leads somewhere in it.
+/// Every reference in the document resolves within it.
 #[tokio::test]
 async fn every_reference_leads_somewhere() {
     let world = World::start().await;
@@ -29,7 +29,7 @@ async fn every_reference_leads_somewhere() {
     }
 }
 
-/// Every path of the document is one of the server's: none is answered as if there were no such path.
+/// Every path of the document exists on the server.
 #[tokio::test]
 async fn every_path_is_there() {
     let world = World::start().await;

@@ -1,11 +1,11 @@
-//! A model's message in, its tool messages out, in the words of each provider.
+//! A model's message in, its tool messages out, in each provider's format.
 
 use serde_json::{Value, json};
 
 use crate::http_client::{get, post, send};
 use crate::world::World;
 
-/// One note in the words of a provider.
+/// Returns one note in a provider's format.
 fn message(provider: &str, text: &str) -> Value {
     match provider {
         "openai" => json!({"role": "assistant", "tool_calls": [{"id": "c_1", "type": "function",
@@ -25,7 +25,7 @@ async fn notes(world: &World) -> usize {
     reply.json()["data"].as_array().unwrap().len()
 }
 
-/// B15, B16: the same note over every provider, once, however often its message is sent.
+/// B15, B16: the same note over every provider, added once, however often its message is sent.
 #[tokio::test]
 async fn a_message_that_comes_again_runs_nothing_twice() {
     let world = World::start().await;
@@ -53,7 +53,7 @@ async fn a_message_that_comes_again_runs_nothing_twice() {
     }
 }
 
-/// The official shape of a provider's answer, not only the message inside it.
+/// The complete official form of a provider's answer, not only the message inside it.
 #[tokio::test]
 async fn a_whole_answer_is_read() {
     let world = World::start().await;

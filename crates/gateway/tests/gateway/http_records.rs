@@ -1,4 +1,4 @@
-//! Calls, evidence and the log over HTTP, and who may see them.
+//! Calls, evidence and the log over HTTP, and access to them.
 
 use countersign::Principal;
 use countersign::contract::evidence::CountedRefusals;
@@ -13,7 +13,7 @@ use crate::identity::policy;
 use crate::parts::Parts;
 use crate::world::{World, log_key};
 
-/// A note of a user; the name of its evidence.
+/// Adds a note of a user; returns the id of its evidence.
 async fn note(world: &World, user: &str, text: &str) -> String {
     let body = json!({"arguments": {"text": text}, "user_id": user, "idempotency_key": text});
     let reply = post(world, "/v1/tools/notes.add", &body.to_string()).await;
@@ -21,7 +21,7 @@ async fn note(world: &World, user: &str, text: &str) -> String {
     id.as_str().unwrap().to_owned()
 }
 
-/// A9: a record is shown, proved and exported; what was kept of it is not what was said.
+/// A9: a record is shown, proved and exported; it does not contain the content.
 #[tokio::test]
 async fn a_record_is_shown_with_its_proof() {
     let world = World::start().await;
@@ -82,7 +82,7 @@ async fn the_log_can_be_mirrored() {
     }
 }
 
-/// A22: a user sees nothing of another one, and cannot tell whether there is anything.
+/// A22: another user's record is answered exactly like a missing one.
 #[tokio::test]
 async fn records_of_others_look_like_none() {
     let world = World::start().await;
@@ -119,7 +119,7 @@ async fn records_of_others_look_like_none() {
         assert_eq!(hidden.0, 404, "{path}");
         assert_ne!(ask(&mine).await.0, 404, "{path}");
     }
-    // Both notes were sent under the same name; only the user's own record is shown.
+    // Both notes were sent under the same id; only the user's own record is shown.
     let records = get(&user, "/v1/calls/r_1").await.json();
     assert_eq!(records["records"].as_array().unwrap().len(), 1);
     assert_eq!(records["records"][0]["record"]["id"], mine.as_str());
@@ -156,7 +156,8 @@ async fn opening_needs_a_scope_and_a_reason() {
         (403, "FORBIDDEN")
     );
 
-    // A scope to open shows nobody's records but one's own, and an agent sees those of its user only, whatever it holds.
+    // A scope to open gives access only to one's own records, and an agent sees only those of its user,
+    // whatever its scopes.
     let agent = Actor {
         kind: ActorType::Agent,
         id: "a_7".to_owned(),
@@ -191,7 +192,7 @@ async fn opening_needs_a_scope_and_a_reason() {
         (&payload["data"]["text"], &payload["request_id"]),
         (&json!("tea"), &json!("r_1"))
     );
-    // The reason is the operator's words, so it is sealed like everything that people word freely.
+    // The reason is free text of the operator, so it is sealed like all free text.
     let access = opened["access"].as_str().unwrap();
     let shown = get(&world, &format!("/v1/evidence/{access}")).await;
     assert!(shown.status == 200 && !shown.body.contains("dispute"));
@@ -202,7 +203,7 @@ async fn opening_needs_a_scope_and_a_reason() {
     assert_eq!(reason["payload"]["reason"], "dispute 7");
 }
 
-/// A16: a recorded call is checked and computed again.
+/// A16: a recorded call is verified and computed again.
 #[tokio::test]
 async fn a_record_is_replayed() {
     let world = World::start().await;
@@ -277,8 +278,8 @@ async fn calls_come_in_pages() {
     }
 }
 
-/// U9: in every store, any number of refused calls of one kind is two records an interval, and a reply names no evidence
-/// that there is not.
+/// U9: in every store, any number of refused calls of one kind makes two records an interval, and a reply names
+/// no missing evidence.
 #[tokio::test]
 async fn refused_calls_are_counted_in_every_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -315,7 +316,7 @@ async fn refused_calls_are_counted_in_every_store() {
         assert_eq!(rows.len(), 2);
         let counted = rows.iter().find(|row| row.request_id.is_none()).unwrap();
         assert_eq!(counted.user_id, "u_1");
-        // Row and leaf say the same: the log is valid.
+        // Row and leaf agree: the log is valid.
         let shown = server.gateway.archive().show(&counted.id).await;
         assert!(shown.is_ok(), "{shown:?}");
         let kept = parts.store.record(&counted.id).await.unwrap().unwrap();

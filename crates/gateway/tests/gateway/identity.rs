@@ -1,4 +1,4 @@
-//! Credentials: who a caller is, and how a missing or wrong one is answered.
+//! Credentials: the identity they prove, and the answer to a missing or wrong one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,7 +67,7 @@ pub(crate) async fn caller(identity: &Identity, token: &str) -> Result<Caller, R
     caller.map_err(|refused| refused.reason)
 }
 
-/// A3: a key proves what it was made for, and nothing that is not exactly it proves anything.
+/// A3: a key proves the identity it was created for, and any altered key proves nothing.
 #[tokio::test]
 async fn a_key_proves_its_holder() {
     let parts = Parts::new();
@@ -110,14 +110,14 @@ async fn a_key_proves_its_holder() {
             "{token}"
         );
     }
-    // No secret is in the store or in what can be printed.
+    // No secret is in the store or in debug output.
     let secret = &mine[21..];
     assert!(!format!("{issued:?} {keys:?} {identity:?}").contains(secret));
     let records = parts.config_records().await;
     assert!(!json!(records).to_string().contains(secret));
 }
 
-/// Every change of a key is a record that names no person.
+/// Every change of a key is recorded without naming a person.
 #[tokio::test]
 async fn what_is_done_with_keys_is_recorded() {
     let parts = Parts::new();
@@ -151,7 +151,7 @@ async fn what_is_done_with_keys_is_recorded() {
     "#);
 }
 
-/// A key that another process makes works here at once; one that it revokes ends here within five seconds.
+/// A key that another process creates works here at once; one that it revokes ends here within five seconds.
 #[tokio::test]
 async fn processes_on_one_store_have_the_same_keys() {
     let parts = Parts::new();
@@ -218,7 +218,7 @@ async fn keys_end_and_are_rotated() {
         [KeyState::Expired, KeyState::Revoked, KeyState::Active]
     );
 
-    // Ended keys are forgotten after a month, with the next new one.
+    // Ended keys are deleted after a month, with the next new one.
     parts.clock.advance(Duration::from_hours(31 * 24));
     keys.create(key_of(ActorType::Agent, "a_2"), &operator())
         .await
@@ -226,7 +226,7 @@ async fn keys_end_and_are_rotated() {
     assert_eq!(keys.list(&operator()).await.unwrap().len(), 1);
 }
 
-/// Erasing a user leaves no key that could bring the user back, and no record that tells who it was.
+/// Erasing a user leaves no key that could bring the user back, and no record that names them.
 #[tokio::test]
 async fn the_keys_of_an_erased_user_are_forgotten() {
     let parts = Parts::new();
@@ -254,8 +254,8 @@ async fn the_keys_of_an_erased_user_are_forgotten() {
     assert_eq!((again.record, again.belongings), (None, 0));
 }
 
-/// U4: a store that fails anywhere in an erasure leaves either the user with the keys or neither, and nobody gets in
-/// without a credential.
+/// U4: a store that fails anywhere in an erasure leaves either the user with the keys or neither, and no
+/// request is accepted without a credential.
 #[tokio::test]
 async fn an_erasure_and_its_keys_are_one_commit() {
     for step in 0..100 {
@@ -278,7 +278,7 @@ async fn an_erasure_and_its_keys_are_one_commit() {
         let erased = archive.erase("u_1", &eraser(), "asked").await;
         operation.store(usize::MAX / 2, Ordering::Relaxed);
 
-        // Another process, which has seen nothing of this one.
+        // Another process, which shares only the store with this one.
         let other = plain.api_keys();
         let has_user_key = plain.store.user_key("u_1").await.unwrap().is_some();
         let gets_in = other.verify(&issued.token).await.unwrap().is_some();
@@ -293,7 +293,7 @@ async fn an_erasure_and_its_keys_are_one_commit() {
     panic!("an erasure has fewer steps");
 }
 
-/// Processes that share nothing but a PostgreSQL database have the same keys.
+/// Processes that share only a PostgreSQL database have the same keys.
 #[tokio::test]
 async fn keys_are_shared_over_postgresql() {
     let url = shared_postgres().fresh_database();
@@ -415,7 +415,7 @@ async fn without_a_credential_only_this_machine_is_let_in() {
     assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
     may_listen(everywhere, None, &identity).await.unwrap();
 
-    // Revoking the last key opens nothing.
+    // Revoking the last key does not open the server.
     keys.revoke(&issued.key.id, &operator()).await.unwrap();
     assert_eq!(anonymous(&identity).await, Err(Reason::Missing));
     let open = Identity::new(parts.clock(), policy("revision = \"none\"")).api_keys(keys);
@@ -436,7 +436,7 @@ async fn without_a_credential_only_this_machine_is_let_in() {
     may_listen(everywhere, None, &by_tokens).await.unwrap();
 }
 
-/// A policy that loses its issuers lets nobody in who had to show a token before.
+/// A policy that loses its issuers accepts no caller that needed a token before.
 #[tokio::test]
 async fn issuers_that_vanish_open_nothing() {
     let parts = Parts::new();
@@ -444,7 +444,7 @@ async fn issuers_that_vanish_open_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.toml");
     let issuer = "[[issuers]]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"";
-    // Named from the beginning, and by a file that came later.
+    // Named from the beginning, and by a later file.
     for before in [issuer, "revision = \"none\""] {
         std::fs::write(&path, before).unwrap();
         let live = Arc::new(LivePolicy::open(&path).unwrap());
@@ -459,7 +459,7 @@ async fn issuers_that_vanish_open_nothing() {
     }
 }
 
-/// Refusals are counted, and say nothing of the credential.
+/// Refusals are counted, and reveal nothing about the credential.
 #[tokio::test]
 async fn a_refusal_is_an_envelope_with_a_challenge() {
     let parts = Parts::new();
@@ -509,7 +509,7 @@ async fn a_refusal_is_an_envelope_with_a_challenge() {
     );
 }
 
-/// Headers in which no credential can be found are told apart from wrong ones.
+/// Headers without a readable credential are told apart from wrong credentials.
 #[tokio::test]
 async fn only_one_bearer_is_a_credential() {
     let identity = Identity::loopback();
@@ -536,7 +536,7 @@ async fn only_one_bearer_is_a_credential() {
     assert_eq!(reason, Reason::NotAccepted);
 }
 
-/// Keys over HTTP: made, listed, rotated and revoked by whoever may.
+/// Keys over HTTP: created, listed, rotated and revoked by callers with the scope.
 #[tokio::test]
 async fn keys_are_managed_over_http() {
     let parts = Parts::new();

@@ -1,4 +1,4 @@
-//! The same calls in the words of ACP and UCP, over real sockets.
+//! The same calls in the formats of ACP and UCP, over real sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,11 +23,11 @@ mod views;
 /// A key of 128 bits.
 const UUID: &str = "550e8400-e29b-41d4-a716-446655440000";
 
-/// Counts how often it was run, and can be made to wait.
+/// Counts its runs, and can be made to wait.
 #[derive(Clone, Default)]
 struct Place {
     runs: Arc<AtomicU32>,
-    /// Said once the tool has begun, where it waits.
+    /// Notified when the tool has begun, if it waits.
     begun: Arc<Notify>,
     go_on: Arc<Notify>,
 }
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// An order that is placed elsewhere: its key is claimed before it runs.
+/// An order that is placed elsewhere: its idempotency key is claimed before it runs.
 impl Tool for Place {
     const NAME: &'static str = "orders.place";
     const DESCRIPTION: &'static str = "Places an order elsewhere.";
@@ -86,7 +86,7 @@ impl Tool for Place {
             effect: Effect::External,
             ..Behaviour::default()
         };
-        // The second caller is told at once, and does not wait for the first.
+        // The second caller is refused at once, and does not wait for the first.
         behaviour.idempotency.join_ms = 0;
         behaviour
     }
@@ -96,7 +96,7 @@ impl Tool for Place {
     }
 }
 
-/// The same as a write: its key is taken with the commit.
+/// The same as a write: its idempotency key is taken with the commit.
 struct Note(Place);
 
 impl Tool for Note {
@@ -117,7 +117,7 @@ impl Tool for Note {
     }
 }
 
-/// Answers the error that it is asked for.
+/// Answers the requested error.
 struct Fail;
 
 #[derive(Deserialize, ToolArgs)]
@@ -151,7 +151,7 @@ fn catalog(place: &Place) -> Catalog {
     builder.build().unwrap()
 }
 
-/// One call with a key.
+/// Makes one call with a key.
 async fn call(world: &World, path: &str, key: &str, arguments: &str) -> Answer {
     let headers = [("idempotency-key", key), ("request-id", "r_1")];
     let body = format!("{{\"arguments\": {arguments}}}");

@@ -1,5 +1,5 @@
-//! What another gateway for the same standard got wrong, shown here to be right: the lines that need no
-//! shop. Each was measured there; the comment says what it did.
+//! Failures of another gateway for the same standard, which do not occur here: those that need no shop. Each
+//! was measured there; the comment says what that gateway did.
 
 use countersign::sample::ClearNotes;
 use countersign::tool;
@@ -10,7 +10,7 @@ use crate::world::World;
 
 const ADD: &str = "/v1/tools/notes.add";
 
-/// With a tool that a user has to confirm.
+/// Starts a gateway with a tool that a user has to confirm.
 async fn with_confirmation() -> World {
     let world = World::start().await;
     let clear = tool::erase(ClearNotes).unwrap();
@@ -129,7 +129,7 @@ async fn every_call_is_in_the_audit_whatever_became_of_it() {
     let mut codes: Vec<_> = codes.map(|call| call["code"].clone()).collect();
     codes.sort_by_key(ToString::to_string);
     assert_eq!(codes, ["CONFLICT", "NEEDS_USER_CONFIRMATION", "OK"]);
-    // By what the caller called it (A2).
+    // By the caller's own request id (A2).
     let headers = [("x-request-id", "r_7")];
     send(
         &world,

@@ -1,4 +1,4 @@
-//! A21: known personal data goes by every way through the gateway, and then every sink is searched for it.
+//! A21: known personal data is sent through every part of the gateway, and then every sink is searched for it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,7 +42,7 @@ struct World {
     collector: Collector,
     traces: Arc<Traces>,
     wire: Wire,
-    /// What the user was answered: everything that is looked for has to be in it.
+    /// Answers to the user: everything that is searched for must be in them.
     replies: Mutex<Vec<u8>>,
 }
 
@@ -115,7 +115,7 @@ impl World {
         self.replies.lock().unwrap().extend(reply);
     }
 
-    /// A call that the user has to confirm: asked, answered with a reason, and made.
+    /// Makes a call that the user has to confirm: asked, answered with a reason, and run.
     async fn confirm(&self, text: &str) {
         let arguments = arguments(text, "ok").swap_remove(0);
         self.send("courier.buy", &*arguments, RequestEnvelope::default())
@@ -139,7 +139,7 @@ impl World {
             .await;
     }
 
-    /// What somebody else is told who uses the same keys.
+    /// Returns the replies to another user with the same keys.
     async fn replies_to_others(&self) -> Vec<u8> {
         let mut replies = Vec::new();
         for tool in TOOLS {
@@ -158,7 +158,7 @@ impl World {
         answer.unwrap().bytes().await.unwrap().to_vec()
     }
 
-    /// Everything that leaves the process or stays behind of it, but the store itself.
+    /// Returns everything that leaves the process or stays behind, except the store itself.
     async fn sinks(&mut self) -> Vec<(&'static str, Vec<u8>)> {
         let sequencer = &mut self.sequencer;
         until(async || !matches!(sequencer.tick().await.unwrap(), Tick::Grown { .. })).await;
@@ -192,7 +192,7 @@ impl World {
         (leaves, serde_json::to_vec(&bundle).unwrap())
     }
 
-    /// The database with everything beside it, byte for byte.
+    /// Returns the database and its side files, byte for byte.
     fn files(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).unwrap() {
@@ -222,7 +222,7 @@ const TOOLS: [&str; 4] = [
     "courier.legacy",
 ];
 
-/// What is wrong with a sink.
+/// Returns the fault of a sink.
 fn leak_of(sink: &str, bytes: &[u8]) -> Option<String> {
     if bytes.is_empty() {
         return Some(format!("{sink} has nothing in it"));
@@ -232,7 +232,7 @@ fn leak_of(sink: &str, bytes: &[u8]) -> Option<String> {
     Some(format!("{found:?} in {sink}: {shown}"))
 }
 
-/// Where a needle stands, for whoever has to find the leak.
+/// Returns the text around a needle, to find the leak.
 fn around(bytes: &[u8], needle: &str) -> String {
     let text = String::from_utf8_lossy(bytes);
     let at = text.find(needle).unwrap_or_default();
@@ -241,7 +241,7 @@ fn around(bytes: &[u8], needle: &str) -> String {
     text[start..end].escape_debug().to_string()
 }
 
-/// Values: declared as personal, not declared, of a map, as names, broken in every way.
+/// Returns values that are declared as personal, undeclared, in a map, as names, and broken in every way.
 fn arguments(text: &str, mode: &str) -> Vec<String> {
     let quoted = json!(text).to_string();
     vec![
@@ -265,7 +265,7 @@ fn keyed(key: String) -> RequestEnvelope {
     }
 }
 
-/// Everything that an envelope can carry.
+/// Returns envelopes with personal data in every member.
 fn envelopes(text: &str) -> Vec<RequestEnvelope> {
     let id = || Some(text.to_owned());
     vec![
@@ -339,7 +339,7 @@ async fn personal_data_reaches_no_sink() {
         world.wire.mcp(text, &arguments(text, "remark")).await;
         world.wire.provider(text, &arguments(text, "error")).await;
     }
-    // It went through the tools, so it was there to be found.
+    // It went through the tools, so it could be found.
     let found = found_in(&world.replies.lock().unwrap());
     let missing: Vec<_> = NEEDLES
         .into_iter()
@@ -355,7 +355,7 @@ async fn personal_data_reaches_no_sink() {
             leaks.push(format!("the user in {sink}: {}", around(&bytes, USER)));
         }
     }
-    // A store files by its users, whose name is therefore in it.
+    // A store files by its users, so their name is in it.
     let files = String::from_utf8_lossy(&world.files()).replace(USER, "");
     leaks.extend(leak_of("the database", files.as_bytes()));
     assert!(leaks.is_empty(), "{}", leaks.join("\n\n"));

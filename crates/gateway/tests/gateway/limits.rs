@@ -1,4 +1,4 @@
-//! Limits and budgets of a policy file, as a caller over HTTP meets them.
+//! Limits and budgets of a policy file, as a caller over HTTP sees them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn world(policy: &LivePolicy) -> World {
     .await
 }
 
-/// Status, `Retry-After` and body of a call.
+/// Makes a call; returns status, `Retry-After` and body.
 async fn call(world: &World, tool: &str, arguments: Value) -> (u16, Option<String>, Value) {
     let answer = reqwest::Client::new()
         .post(world.url(&format!("/v1/tools/{tool}")))
@@ -62,12 +62,12 @@ async fn a_limit_of_the_file_is_met_and_can_be_changed() {
     let (status, retry_after, body) = search().await;
     assert_eq!((status, retry_after.is_some()), (429, true));
     assert_eq!(body["error"]["details"]["limit"], "tool");
-    // What was used up stays used up: half of two a year is one.
+    // Used calls stay used: half of two a year is one.
     std::fs::write(&path, limit(2)).unwrap();
     let reloaded = policy.reload(&recorder).await;
     assert!(matches!(reloaded, Reloaded::Accepted(_)), "{reloaded:?}");
     assert_eq!(search().await.0, 429);
-    // In the store the count begins anew, and it is kept there as well.
+    // In the store the count starts again, and it is kept there as well.
     for (calls, statuses) in [(1, [200, 429]), (2, [429, 429])] {
         std::fs::write(&path, format!("{}\nshared = true", limit(calls))).unwrap();
         policy.reload(&recorder).await;
@@ -102,7 +102,8 @@ async fn a_model_that_repeats_itself_is_told_so() {
     "#);
 }
 
-/// Two gateways on one database, each with its own connections: how many of many calls at once are let in.
+/// Two gateways on one database, each with its own connections: counts how many of many concurrent calls are
+/// admitted.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shared_holds_for_all_gateways_of_a_database() {
     let check = async |policy: &str, expected: usize| {
@@ -131,7 +132,7 @@ async fn what_is_shared_holds_for_all_gateways_of_a_database() {
             });
         }
         let answers = calls.join_all().await;
-        // Whatever becomes of a call that was let in, one that was not is told so.
+        // Whatever the result of an admitted call, a refused one says so.
         let is_refused = |(status, code): &&(u16, Value)| *status == 429 && code == "RATE_LIMITED";
         let refused = answers.iter().filter(is_refused).count();
         assert_eq!(refused, 24 - expected, "{policy}: {answers:?}");
@@ -146,7 +147,7 @@ async fn what_is_shared_holds_for_all_gateways_of_a_database() {
     check(&format!("{breaker}\nshared = true"), 3).await;
 }
 
-/// A budget that cannot read the amount lets nothing through.
+/// A budget that cannot read the amount refuses the call.
 #[tokio::test]
 async fn a_budget_of_the_file_is_counted() {
     let policy = r#"

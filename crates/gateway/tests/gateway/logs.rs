@@ -28,7 +28,7 @@ impl Write for Sink {
     }
 }
 
-/// What is logged while something is done on this thread.
+/// Returns the log of work on this thread.
 async fn logged(format: LogFormat, filter: &str, work: BoxFuture<'_, ()>) -> String {
     let sink = Sink::default();
     let lines = Lines::to(Box::new(sink.clone()), format);
@@ -60,7 +60,7 @@ async fn search() {
     assert!(executor().execute(call).await.ok);
 }
 
-/// One line a call, with the ids that find its record and its trace.
+/// One line for each call, with the ids that find its record and its trace.
 #[tokio::test]
 async fn a_call_is_one_line_with_its_ids() {
     insta::assert_snapshot!(logged(LogFormat::Json, "info", Box::pin(search())).await, @r#"{"time":"2026-11-15T12:00:00.000000Z","level":"INFO","target":"countersign::observe","message":"call answered","tool":"memory.search","code":"OK","replayed":false,"dry_run":false,"binding":"repaired","issues":"QUOTE_STYLE:1 KEY_UNQUOTED:1","policy":"allow-all","queued_us":0,"awaiting_approval_us":0,"executing_us":0,"settling_us":0,"request_id":"req_1","trace_id":"00000000000000000000000000000001","span_id":"0000000000000001"}"#);
@@ -71,7 +71,7 @@ async fn a_call_is_one_line_with_its_ids() {
     );
 }
 
-/// B16: what the binder did is a category of its own, with codes and places and without values.
+/// B16: the binder logs in a category of its own, with codes and places and without values.
 #[tokio::test]
 async fn the_binder_has_a_log_of_its_own() {
     let work = async {
@@ -86,8 +86,8 @@ async fn the_binder_has_a_log_of_its_own() {
     ");
 }
 
-/// A warning has its call's ids also where nothing less is logged; of other crates only the place is told,
-/// and nothing below a warning; control characters and what the detectors know are replaced.
+/// A warning has its call's ids even if nothing less is logged; of other crates only the place is logged, and
+/// nothing below a warning; control characters and detected personal data are replaced.
 #[tokio::test]
 async fn what_others_say_is_not_repeated() {
     let work = async {
@@ -106,13 +106,13 @@ async fn what_others_say_is_not_repeated() {
     ");
 }
 
-/// A sink that stalls costs lines, never the one who logs; it says how many.
+/// A sink that stalls costs lines, never blocks the caller, and the number of lost lines is logged.
 #[tokio::test]
 async fn a_log_that_nobody_reads_stops_nothing() {
     struct Stalled(std::sync::mpsc::Receiver<()>, Sink);
     impl Write for Stalled {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Until the other end is gone.
+            // Until the sender is gone.
             let _gone = self.0.recv();
             self.1.write(bytes)
         }
@@ -147,7 +147,7 @@ async fn a_log_that_nobody_reads_stops_nothing() {
     assert!(dropped > 10_000, "{dropped}");
 }
 
-/// U10: while every call fails for the same reason, the log has a line and a number, not a line a call.
+/// U10: while every call fails for the same reason, the log has a line and a count, not a line for each call.
 #[tokio::test]
 async fn errors_that_repeat_themselves_are_counted() {
     let work = async {

@@ -1,5 +1,5 @@
-//! The gateway from outside: a real server on a real socket. One program for all of it, because each
-//! one takes long to link; one module a subject.
+//! The gateway from outside: a real server on a real socket. All tests are one program, because each program
+//! takes long to link; there is one module for each subject.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 )]
 
 mod approvals;
+mod big_catalog;
 mod captured;
 mod collector;
 mod credentials;

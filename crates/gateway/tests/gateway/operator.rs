@@ -1,4 +1,4 @@
-//! The operator: the socket, the proof over TCP, and what is asked for there.
+//! The operator: the socket, the proof over TCP, and its operations.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,13 +20,13 @@ use tokio::sync::oneshot;
 use crate::identity::{operator, policy};
 use crate::parts::{self, Parts};
 
-/// Lets the operator in who knows this secret.
+/// Accepts the operator who knows this secret.
 pub(crate) fn proved_by(parts: &Parts, secret: &Secret) -> Operator {
     let prover = Prover::new(secret.clone(), parts.ids.clone());
     Operator::new(operator()).or_proved_by(prover)
 }
 
-/// Has a server prove itself; the credential for one request.
+/// Makes a server prove itself; returns the credential for one request.
 pub(crate) async fn credential(parts: &Parts, server: &parts::Server, secret: &Secret) -> String {
     let url = format!("http://{}", server.address);
     server.gateway.identity().prover().unwrap().listens_at(&url);
@@ -46,7 +46,7 @@ pub(crate) async fn credential(parts: &Parts, server: &parts::Server, secret: &S
     authorization(secret, exchange)
 }
 
-/// U8: the operator proves a secret that is never sent; that counts as no set up credential.
+/// U8: the operator proves a secret that is never sent; it does not count as a configured credential.
 #[tokio::test]
 async fn the_operator_is_proved_over_tcp() {
     let parts = Parts::new();
@@ -73,7 +73,7 @@ async fn the_operator_is_proved_over_tcp() {
     }
 }
 
-/// A server with a socket proves nothing over TCP, and has nothing there for operators.
+/// A server with a socket proves nothing over TCP, and has no operator's paths there.
 #[tokio::test]
 async fn there_is_nothing_for_operators_over_tcp_beside_a_socket() {
     let parts = Parts::new();
@@ -96,7 +96,7 @@ async fn there_is_nothing_for_operators_over_tcp_beside_a_socket() {
     }
 }
 
-/// An operation that says one line and then waits until nobody waits for it.
+/// An operation that sends one line and then waits until its client has gone.
 #[derive(Default)]
 struct Waiting {
     given_up: Mutex<Option<oneshot::Sender<()>>>,
@@ -117,8 +117,8 @@ impl Operations for Waiting {
     }
 }
 
-/// U8: whoever comes by the socket is the operator; what they ask for is given up when they go, and when the server
-/// is told to stop.
+/// U8: a client of the socket is the operator; an operation is cancelled when the client goes, and when the
+/// server stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_is_given_up_with_its_connection() {
     for is_stopped in [false, true] {

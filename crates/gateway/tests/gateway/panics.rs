@@ -1,4 +1,4 @@
-//! What a panic says on stderr.
+//! Output of a panic on stderr.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use countersign_gateway::telemetry::install_panic_hook;
 /// Set in the process that is to panic.
 const PANICS: &str = "COUNTERSIGN_TEST_PANICS";
 
-/// A21: a tool's panic may quote its call, so stderr gets its place and not its words. In a process of its
-/// own, because a hook is the whole process's.
+/// A21: a tool's panic may quote its call, so stderr gets its place and not its message. It runs in a process
+/// of its own, because a hook is global.
 #[test]
 fn a_panic_says_where_and_never_what() {
     if std::env::var_os(PANICS).is_some() {

@@ -1,4 +1,4 @@
-//! What identity and policy stand on: a store with a log, a clock that is set, and keys.
+//! Fixtures for identity and policy: a store with a log, a clock that can be set, and keys.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -29,14 +29,14 @@ pub(crate) struct Parts {
     pub(crate) vault: Arc<Vault>,
 }
 
-/// A gateway that listens; it ends with the test's runtime.
+/// A listening gateway; it ends with the test's runtime.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) gateway: Gateway,
 }
 
 impl Server {
-    /// Sends a request, with a credential where there is one; answers status, challenge and body.
+    /// Sends a request, with a credential if there is one; returns status, challenge and body.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -82,13 +82,13 @@ impl Parts {
         Self::on(store, clock, ids)
     }
 
-    /// The same on a PostgreSQL database.
+    /// Same as `new` on a PostgreSQL database.
     pub(crate) async fn on_postgres(url: &str) -> Self {
         let store = PostgresStore::open(PostgresOptions::new(url)).await;
         Self::on_durable(Arc::new(store.unwrap()))
     }
 
-    /// The same on an SQLite file in this folder.
+    /// Same as `new` on an SQLite file in this folder.
     pub(crate) fn on_sqlite(folder: &Path) -> Self {
         let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default());
         Self::on_durable(Arc::new(store.unwrap()))
@@ -101,7 +101,7 @@ impl Parts {
         Self::on(store, clock, ids)
     }
 
-    /// The same on another store.
+    /// Same as `new` on another store.
     pub(crate) fn on(
         store: Arc<dyn Store>,
         clock: Arc<ManualClock>,
@@ -130,7 +130,7 @@ impl Parts {
         ApiKeys::new(store, vault, self.clock(), self.ids.clone())
     }
 
-    /// Operators' acts; the keys of whoever is erased go, too.
+    /// Returns the archive for operators; erasing a user also erases their keys.
     pub(crate) fn archive(&self, keys: &ApiKeys) -> Archive {
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         let (store, vault) = (self.store.clone(), self.vault.clone());
@@ -144,7 +144,7 @@ impl Parts {
         archive.with_belongings(Arc::new(keys.clone()))
     }
 
-    /// A server with the samples, whose policy is that of the identity.
+    /// Starts a server with the samples and the identity's policy.
     pub(crate) async fn serve(&self, identity: Identity) -> Server {
         self.serve_with(identity, Settings::default()).await
     }
@@ -154,7 +154,7 @@ impl Parts {
         self.serve_tools(identity, settings, catalog.unwrap()).await
     }
 
-    /// The same with other tools.
+    /// Same as `serve_with` with other tools.
     pub(crate) async fn serve_tools(
         &self,
         identity: Identity,
@@ -169,7 +169,7 @@ impl Parts {
             .authorizer(identity.policy().clone());
         let executor = identity.policy().controls().install(builder).build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
-        // Who is erased has to be forgotten by the executor's vault.
+        // The executor's vault must forget an erased user.
         let (store, vault) = (self.store.clone(), executor.vault().clone());
         let (clock, ids) = (self.clock(), self.ids.clone());
         let archive = Archive::new(store, vault, clock, ids.clone(), key.verifying_key());
@@ -182,7 +182,7 @@ impl Parts {
         Server { address, gateway }
     }
 
-    /// The leaves of what operators changed, oldest first.
+    /// Returns the leaves of operators' changes, oldest first.
     pub(crate) async fn config_records(&self) -> Vec<Value> {
         let query = LogQuery {
             kind: Some(RecordKind::Config),

@@ -1,4 +1,4 @@
-//! The policy file: who may call what, and what is said about a mistake in it.
+//! The policy file: rights to call tools, and the reports about mistakes in it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ fn specs() -> [ToolSpec; 2] {
     })
 }
 
-/// The verdict about `notes.add`, which changes something, and about `memory.search`, which does not.
+/// Returns the decision about `notes.add`, which changes something, and about `memory.search`, which does not.
 async fn check(policy: &str, principal: &Principal) -> String {
     let policy = Policy::parse(policy).unwrap();
     let mut said = Vec::new();
@@ -50,7 +50,7 @@ async fn check(policy: &str, principal: &Principal) -> String {
     said.join("\n")
 }
 
-/// Users' item 16: what no rule names is not allowed, and every rule that matches counts.
+/// Users' item 16: tools that no rule names are denied, and every rule that matches counts.
 #[tokio::test]
 async fn scopes_decide_who_may_call_a_tool() {
     let policy = r#"
@@ -87,7 +87,7 @@ async fn scopes_decide_who_may_call_a_tool() {
     ");
 }
 
-/// An agent is held to its list, also where it hands its right on to another.
+/// An agent is limited to its list, also if it delegates its right to another.
 #[tokio::test]
 async fn agents_are_held_to_their_list() {
     let policy = r#"
@@ -134,7 +134,7 @@ async fn what_changes_something_needs_a_user() {
         check(&off, &job).await,
         "notes.add: yes\nmemory.search: yes"
     );
-    // Who acts for others names the user with each call.
+    // A caller that acts for others names the user with each call.
     let backend = job.acting_for_others();
     assert_eq!(
         check(open, &backend).await,
@@ -142,7 +142,7 @@ async fn what_changes_something_needs_a_user() {
     );
 }
 
-/// Every mistake is told with its place.
+/// Every mistake is reported with its place.
 #[test]
 fn a_bad_file_is_refused_with_its_line() {
     let check = |text: &str| Policy::parse(text).unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn a_bad_file_is_refused_with_its_line() {
     "#);
 }
 
-/// The example in the documentation has every section, and each is read.
+/// The example in the documentation has every section, and each is parsed.
 #[test]
 fn the_example_is_read() {
     let example = concat!(
@@ -222,7 +222,7 @@ fn the_example_is_read() {
     assert_eq!(file.approvals.valid_for.unwrap().duration().as_secs(), 900);
 }
 
-/// A new file comes into force with its record; a bad one changes nothing and is told.
+/// A new file comes into force with its record; a bad one changes nothing and is reported.
 #[tokio::test]
 async fn a_changed_file_is_read_again() {
     let parts = Parts::new();
@@ -270,8 +270,8 @@ async fn a_changed_file_is_read_again() {
     "#);
 }
 
-/// A15: records name a policy by its digest, so its text is kept before it is in force, at the start and after a
-/// change. A text that cannot be kept does not come into force.
+/// A15: records name a policy by its digest, so its text is stored before it is in force, at the start and
+/// after a change. A policy whose text cannot be stored does not come into force.
 #[tokio::test]
 async fn the_text_of_a_policy_is_kept_before_it_is_in_force() {
     let parts = Parts::new();
@@ -314,7 +314,7 @@ async fn the_text_of_a_policy_is_kept_before_it_is_in_force() {
     assert_eq!(digest, by_digest(two).0.to_string());
 }
 
-/// What was wrong with a file is no longer told when the file is again what is in force.
+/// A mistake in a file is no longer reported when the file is again the one in force.
 #[tokio::test]
 async fn a_fault_ends_with_the_file_that_had_it() {
     let parts = Parts::new();
@@ -338,7 +338,7 @@ async fn a_fault_ends_with_the_file_that_had_it() {
     }
 }
 
-/// A file that is being written is left alone: half of a policy may well be one.
+/// A file that is being written is not read: half of a policy may be a valid one.
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_being_written_is_not_taken() {
     let parts = Parts::new();
@@ -348,7 +348,7 @@ async fn a_file_that_is_being_written_is_not_taken() {
     std::fs::write(&path, "revision = \"one\"").unwrap();
     let live = LivePolicy::open(&path).unwrap();
     std::fs::write(&path, "revision = \"half\"").unwrap();
-    // The clock of this test stands still until both wait: the second half comes while the first settles.
+    // The clock of this test is paused until both wait: the second half comes while the first settles.
     let second_half = async {
         tokio::time::sleep(Duration::from_millis(49)).await;
         std::fs::write(&path, "revision = \"half\"\n[[tools]]\nmatch = \"*\"").unwrap();
@@ -361,7 +361,7 @@ async fn a_file_that_is_being_written_is_not_taken() {
     assert_eq!(live.current().file().tools.len(), 1);
 }
 
-/// A pipe in the place of the file is refused and not waited for: the next file is read as ever.
+/// A pipe in place of the file is refused without waiting: the next file is read as usual.
 #[tokio::test]
 async fn a_pipe_is_no_policy() {
     let parts = Parts::new();
@@ -386,7 +386,25 @@ async fn a_pipe_is_no_policy() {
     ));
 }
 
-/// A rule that says how a tool is confirmed has to say that it is; a pause has its bounds.
+/// A rule that configures confirmations must require them; a pause is limited. A policy that is a table of
+/// another file equals one in a file of its own, and mistakes are reported with their place in that file.
+#[test]
+fn a_policy_within_a_file_is_read_at_its_place() {
+    let folder = std::path::Path::new("etc");
+    let text =
+        "[server]\nlisten = 'x'\n[policy]\nrevision = '7'\n[[policy.tools]]\nmatch = 'notes.*'\n";
+    let within = Policy::within(text, folder).unwrap();
+    let alone = Policy::parse(within.text()).unwrap();
+    assert_eq!(within.revision(), alone.revision());
+    let moved = text.replace("'x'", "'y'");
+    let moved = Policy::within(&moved, folder).unwrap();
+    assert_eq!(moved.digest(), within.digest(), "only the table counts");
+    let wrong = Policy::within(&text.replace("match", "matches"), folder).unwrap_err();
+    assert_eq!((wrong.line, wrong.column), (6, 1), "{wrong}");
+    let empty = Policy::within("[policy]\n", folder).unwrap_err();
+    assert_eq!(empty.message, "the file says nothing");
+}
+
 #[test]
 fn how_a_tool_is_confirmed_is_checked() {
     let told = |text: &str| match Policy::parse(text) {

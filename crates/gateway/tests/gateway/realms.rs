@@ -39,7 +39,7 @@ impl Issuers {
         issuers
     }
 
-    /// A policy with both, each with members of its own.
+    /// Returns a policy with both, each with members of its own.
     fn policy(&self, home: &str, corp: &str) -> String {
         let entry = |name: &str, more: &str| {
             let file = self.folder.path().join(name);
@@ -74,7 +74,7 @@ async fn proved(identity: &Identity, token: &str) -> Arc<Principal> {
     caller(identity, token).await.unwrap().principal
 }
 
-/// A3: the same subject of two issuers is two users, two agents, and two that hand their right on.
+/// A3: the same subject of two issuers is two users, two agents, and two delegating actors.
 #[tokio::test]
 async fn a_user_is_issuer_and_subject() {
     let (parts, issuers) = (Parts::new(), Issuers::new());
@@ -116,7 +116,7 @@ async fn a_user_is_issuer_and_subject() {
     .await;
 }
 
-/// A3: no subject makes a token of one issuer that of a user of the other.
+/// A3: no subject turns a token of one issuer into that of another issuer's user.
 #[tokio::test]
 async fn no_subject_reaches_into_another_realm() {
     let (parts, issuers) = (Parts::new(), Issuers::new());
@@ -139,19 +139,20 @@ async fn no_subject_reaches_into_another_realm() {
                 .map(|caller| caller.principal.user_id.clone());
             let is_harmless = match &who {
                 Err(reason) => *reason == Reason::NotAccepted,
-                // What is not the name of a realm of ours is an ordinary part of the id.
+                // A prefix that is not the name of a realm is an ordinary part of the id.
                 Ok(user_id) => user_id.starts_with("corp::") && subject == "agent/nightly",
             };
             assert!(is_harmless, "{subject:?}: {who:?}");
         }
     }
-    // Two ways to write one name are one user.
+    // Two spellings of one name are one user.
     let composed = proved(&identity, &issuers.by_home(json!({"sub": "\u{e9}lan"}))).await;
     let decomposed = proved(&identity, &issuers.by_home(json!({"sub": "e\u{301}lan"}))).await;
     assert_eq!(composed, decomposed);
 }
 
-/// A3: scopes of Countersign itself come from issuers that the policy lists for them, and never to an agent.
+/// A3: built-in scopes of Countersign come only from issuers that the policy lists for them, and never to an
+/// agent.
 #[tokio::test]
 async fn built_in_scopes_are_listed_for_an_issuer() {
     let (parts, issuers) = (Parts::new(), Issuers::new());
@@ -172,7 +173,7 @@ async fn built_in_scopes_are_listed_for_an_issuer() {
     check(issuers.by_home(agent), &["calls:read", "own:scope"]).await;
 }
 
-/// A3: with several issuers, a policy has to say whose users are whose. The same realm twice is a link.
+/// A3: with several issuers, a policy must name the realm of each. The same realm twice is a link.
 #[test]
 fn several_issuers_need_realms() {
     let issuers = Issuers::new();
@@ -193,7 +194,7 @@ fn several_issuers_need_realms() {
     assert!(Policy::parse(&issuers.policy(HOME, "realm = \"home\"")).is_ok());
 }
 
-/// A token that would be good for years is refused, and so is one from the future.
+/// A token that would be valid for years is refused, and so is one from the future.
 #[tokio::test]
 async fn a_token_has_a_bounded_life() {
     let (parts, issuers) = (Parts::new(), Issuers::new());
@@ -233,7 +234,7 @@ async fn a_token_has_a_bounded_life() {
     .await;
 }
 
-/// Keys that cannot be fetched any more end with the time that the policy gives them.
+/// Keys that can no longer be fetched expire after the time in the policy.
 #[tokio::test]
 async fn keys_that_cannot_be_fetched_end() {
     let (parts, issuers) = (Parts::new(), Issuers::new());
@@ -250,7 +251,8 @@ async fn keys_that_cannot_be_fetched_end() {
     );
 }
 
-/// An issuer that says where its keys are needs no other word about them; one that names another issuer is not believed.
+/// An issuer that publishes the address of its keys needs no further configuration; a document that names
+/// another issuer is rejected.
 #[tokio::test]
 async fn keys_are_discovered() {
     let parts = Parts::new();
@@ -284,7 +286,7 @@ async fn keys_are_discovered() {
     }
 }
 
-/// A3: a key that is made can do no more than its maker, and no agent manages keys or answers for people.
+/// A3: a key has no more rights than its creator, and no agent manages keys or answers for people.
 #[tokio::test]
 async fn a_key_is_within_its_maker() {
     let parts = Parts::new();
@@ -321,7 +323,7 @@ async fn a_key_is_within_its_maker() {
         ..key_of(System, "web-shop")
     };
     assert_snapshot!(made(others.clone(), &ann).await.unwrap_err(), @"/acts_for_others must be false: a key can do no more than its maker");
-    // Nor by rotating a key that can do more.
+    // Nor by rotating a key with more rights.
     let system = keys.create(others, &operator()).await.unwrap();
     let rotated = keys
         .rotate(&system.key.id, std::time::Duration::ZERO, &ann)
@@ -346,7 +348,7 @@ async fn credentials_stay_required() {
     assert!(keys.list(&operator()).await.unwrap().is_empty());
     assert!(!is_open(&open(&keys)).await);
     assert!(!is_open(&open(&parts.api_keys())).await);
-    // A server that has had issuers keeps that, too.
+    // A server that has had issuers stays closed, too.
     let parts = Parts::new();
     let keys = parts.api_keys();
     keys.require_credentials(&operator().actor).await.unwrap();
@@ -357,7 +359,7 @@ async fn credentials_stay_required() {
     assert!(!is_open(&other).await);
 }
 
-/// A3: a rule for an agent holds for the one that is named, too, and nobody of one realm names somebody of another.
+/// A3: a rule for an agent also applies to the named one, and no caller of one realm names a user of another.
 #[tokio::test]
 async fn rules_hold_for_the_named_actor() {
     let rules = "[defaults]\nunlisted = \"allow\"\n[[agents]]\nid = \"blocked-*\"\ndeny = [\"*\"]";
@@ -408,7 +410,7 @@ async fn rules_hold_for_the_named_actor() {
     .await;
 }
 
-/// A3: whoever manages keys of one realm makes, sees, rotates and ends none of another.
+/// A3: a caller that manages keys of one realm creates, sees, rotates and revokes none of another.
 #[tokio::test]
 async fn keys_are_managed_within_a_realm() {
     let parts = Parts::new();
@@ -463,7 +465,7 @@ async fn keys_are_managed_within_a_realm() {
     assert!(keys.revoke(&own, &corp).await.is_ok());
 }
 
-/// A3: a key does not outlive the key that it was made with.
+/// A3: a key does not outlive the key that it was created with.
 #[tokio::test]
 async fn a_key_ends_with_its_maker() {
     let parts = Parts::new();
@@ -488,7 +490,7 @@ async fn a_key_ends_with_its_maker() {
     assert!(keys.create(admin, &ann).await.is_ok());
 }
 
-/// Issuers that a policy names for the first time while the server runs count for good as well.
+/// Issuers that a policy names for the first time while the server runs count permanently as well.
 #[tokio::test]
 async fn credentials_stay_required_after_a_reload() {
     let (parts, issuers) = (Parts::new(), Issuers::new());

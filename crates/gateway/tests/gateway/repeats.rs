@@ -17,7 +17,7 @@ use crate::http_client::post;
 use crate::mcp::Modern;
 use crate::world::World;
 
-/// A gateway over a store, for one agent of one user.
+/// Starts a gateway over a store, for one agent of one user.
 async fn gateway(store: Arc<dyn Store>) -> World {
     let builder = Catalog::builder().tool(AddNote).tool(ListNotes);
     let catalog = builder.build().unwrap();
@@ -64,7 +64,7 @@ async fn notes(world: &World) -> usize {
     reply.json()["data"].as_array().unwrap().len()
 }
 
-/// Twelve times the same write at once, over two gateways, is one write; one that is meant again is one more.
+/// Twelve concurrent copies of a write, over two gateways, are one write; an intended repeat is one more.
 async fn check(stores: [Arc<dyn Store>; 2]) {
     let [first, second] = stores;
     let worlds = [

@@ -1,4 +1,4 @@
-//! `serve --check`: who may call what under a policy, and what in it looks like a mistake.
+//! `serve --check`: the rights under a policy, and its probable mistakes.
 
 use countersign::Catalog;
 use countersign::Principal;
@@ -17,7 +17,7 @@ fn catalog() -> Catalog {
     builder.build().unwrap()
 }
 
-/// The warnings about a policy, after how many tools can be called.
+/// Returns the number of callable tools, and the warnings about a policy.
 #[track_caller]
 fn check(policy: &str) -> String {
     let policy = Policy::parse(policy).unwrap();
@@ -41,7 +41,7 @@ fn named(names: &[String]) -> String {
     }
 }
 
-/// N4: a policy that denies everything, and everything that seldom is meant, is told.
+/// N4: a policy that denies everything, and all rules that are rarely intended, are reported.
 #[test]
 fn what_looks_like_a_mistake_is_told() {
     assert_snapshot!(check("[[tools]]\nmatch = \"*\""), @"4 of 4");
@@ -93,7 +93,7 @@ fn what_looks_like_a_mistake_is_told() {
     "#);
 }
 
-/// The review says what a call would be told: for each agent pattern and each scope alone.
+/// The review agrees with the decision about a call: for each agent pattern and each scope alone.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one policy and its whole table")]
 async fn a_review_is_what_the_policy_decides() {
@@ -155,7 +155,7 @@ async fn a_review_is_what_the_policy_decides() {
     notes: notes.add notes.clear notes.list / none
     admin: notes.add notes.clear notes.list / none
     "#);
-    // The very same, asked one by one with ids that the patterns match.
+    // The same decisions, asked one by one with ids that the patterns match.
     let ids = [
         ("*", "anybody"),
         ("reader-*", "reader-x"),

@@ -19,7 +19,7 @@ use crate::world::World;
 
 const PATH: &str = "/v1/tools/notes.list";
 
-/// A connection from another address of this machine.
+/// Connects from another address of this machine.
 async fn connect_from(last: u8, world: &World) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
@@ -27,7 +27,7 @@ async fn connect_from(last: u8, world: &World) -> TcpStream {
     socket.connect(world.address).await.unwrap()
 }
 
-/// A connection on which the first byte of a body has been sent, and no more.
+/// Connects and sends only the first byte of a body.
 async fn slow(last: u8, world: &World) -> TcpStream {
     let mut stream = connect_from(last, world).await;
     let head = format!("POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{{");
@@ -41,7 +41,7 @@ async fn ask(mut stream: TcpStream, request: &str) -> Option<Answer> {
     Answer::parse(&to_the_end(&mut stream).await)
 }
 
-/// U15: one address with slow bodies on as many connections as it likes; others are answered at once.
+/// U15: one address sends slow bodies on as many connections as it likes; others are answered at once.
 #[tokio::test]
 async fn one_address_cannot_hold_all_connections() {
     let settings = Settings {
@@ -60,7 +60,7 @@ async fn one_address_cannot_hold_all_connections() {
         let answer = ask(other, "GET /healthz HTTP/1.1").await.unwrap();
         assert_eq!(answer.status, 200);
     }
-    // What waits gets its turn when one of its own ends.
+    // A waiting connection gets its turn when another one of its address ends.
     let last = held.pop().unwrap();
     drop(held);
     let mut last = last;
@@ -91,14 +91,14 @@ async fn one_caller_cannot_hold_all_requests() {
     let answer = refused().await.unwrap();
     assert_eq!(answer.header("retry-after"), Some("1"));
     insta::assert_snapshot!(answer.told(), @"429 RATE_LIMITED : this caller has as much open at once as one caller may have; wait for retry_after_ms, then send the same request again");
-    // What needs no caller is answered all the same.
+    // Requests that need no caller are still answered.
     let probe = ask(connect_from(1, &world).await, "GET /readyz HTTP/1.1").await;
     assert_eq!(probe.unwrap().status, 200);
     drop(held);
     until(async || refused().await.is_none()).await;
 }
 
-/// U15: a body has a least rate besides its deadline.
+/// U15: a body has a minimum speed besides its deadline.
 #[tokio::test]
 async fn a_body_that_trickles_is_cut_off_long_before_its_deadline() {
     let settings = Settings {
@@ -114,7 +114,7 @@ async fn a_body_that_trickles_is_cut_off_long_before_its_deadline() {
     insta::assert_snapshot!(answer.told(), @"408 TIMEOUT : the body arrives at less than 1048576 bytes a second after its first 0 seconds; send the same request again, faster; nothing was run");
 }
 
-/// A tool that changes something, and answers when the test lets it.
+/// A tool that changes something, and answers when the test releases it.
 struct Gate {
     entered: Arc<Notify>,
     open: Arc<Semaphore>,
@@ -194,7 +194,7 @@ async fn who_waits_for_a_key_holds_no_seat() {
         until(async || gateway.calls_waiting() == waiting).await;
     }
     assert_eq!(gateway.calls_running(), 1);
-    // There is a seat for somebody else.
+    // There is a seat for another caller.
     replies.push(spawn(call("u_2", "k")));
     within(entered.notified()).await;
     assert_eq!((gateway.calls_running(), gateway.calls_waiting()), (2, 5));
@@ -210,7 +210,7 @@ async fn who_waits_for_a_key_holds_no_seat() {
     assert_eq!((gateway.calls_running(), gateway.calls_waiting()), (0, 0));
 }
 
-/// U15: no more wait than may; the next one is told that its key is running, and its seat is free.
+/// U15: no more calls wait than allowed; the next one is told that its key is running, and its seat is free.
 #[tokio::test]
 async fn no_more_calls_of_a_caller_wait_than_may() {
     let settings = Settings {
@@ -236,7 +236,7 @@ async fn no_more_calls_of_a_caller_wait_than_may() {
     assert_eq!(error.details.reason.unwrap().as_str(), "in_flight");
     assert!(error.details.retry_after_ms.is_some());
     open.add_permits(2);
-    // What need not wait is not refused.
+    // A call that need not wait is not refused.
     assert!(within(gateway.call(call("u_1", "other"))).await.ok);
     assert!(within(first).await.unwrap().ok);
     assert!(within(second).await.unwrap().replayed);

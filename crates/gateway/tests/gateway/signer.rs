@@ -37,7 +37,7 @@ impl Signer {
                 let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
                 let der = pair.as_der().unwrap();
                 let der: &Pkcs8V1Der<'_> = &der;
-                // What is inside of the PKCS #8 envelope, which has 26 bytes for a key of this size.
+                // The content of the PKCS #8 envelope, which has 26 bytes for a key of this size.
                 EncodingKey::from_rsa_der(&der.as_ref()[26..])
             }
         };
@@ -56,7 +56,7 @@ impl Signer {
         header
     }
 
-    /// A token with usual claims and these.
+    /// Signs a token with the usual claims and these.
     pub(crate) fn token(&self, more: &Value) -> String {
         self.token_under(&self.header(), more)
     }

@@ -1,4 +1,4 @@
-//! `GET /v1/status`: what there is and what is wrong, for those whom it concerns.
+//! `GET /v1/status`: the state of the server and its problems, as far as they concern the caller.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ match = "notes.add"
 amount = "/text"
 "#;
 
-// What is left for Ann, for somebody who did nothing, for Ann's agent, and what an operator sees of Ann.
+// The rest for Ann, for an inactive user, for Ann's agent, and as an operator sees it for Ann.
 const OWN: &str = r#""user"  3 of 5
 "tool" notes.add 1 of 3
 "mine" "5.00 EUR" of "20.00 EUR"
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-/// What is left, in short lines.
+/// Formats the rest of limits and budgets in short lines.
 fn left(status: &Value) -> String {
     let mut lines = Vec::new();
     for limit in status["limits"].as_array().unwrap() {
@@ -173,7 +173,7 @@ async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
         "{text}"
     );
     assert_eq!(left(&place.status(&bob, "").await), OTHER);
-    // An agent is its user's and its own, whatever it holds.
+    // An agent sees its user's figures and its own, whatever its scopes.
     let agent = place.status(&shopper, "").await;
     assert_eq!(agent.get("server"), None);
     assert_eq!(left(&agent), AGENT);
@@ -182,7 +182,7 @@ async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
         let (status, _, body) = place.server.send("GET", &path, Some(key), None).await;
         assert_eq!((status, &body["error"]["code"]), (403, &json!("FORBIDDEN")));
     }
-    // A backend asks for the users whom it may name, and sees nothing of the server.
+    // A backend asks about the users that it may name, and sees nothing of the server.
     let named = place.status(&backend, "?user=ann").await;
     assert_eq!(named.get("server"), None);
     assert!(left(&named).contains("\"mine\" \"5.00 EUR\""), "{named:#}");
@@ -208,7 +208,7 @@ async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
     assert_eq!(all["policy"]["since"], "2026-11-16T12:00:00Z");
 }
 
-/// N3: a caller sees their own figures, an operator everything, and nobody anybody else's, whatever the store.
+/// N3: a caller sees their own figures, an operator everything, and no one another user's, in every store.
 #[tokio::test]
 async fn everybody_sees_what_concerns_them() {
     everybody_sees_what_concerns_them_on(Parts::new(), false).await;
@@ -218,7 +218,7 @@ async fn everybody_sees_what_concerns_them() {
     everybody_sees_what_concerns_them_on(Parts::on_postgres(&url).await, true).await;
 }
 
-/// N3: what is wrong comes first, for those who can do something about it; N10: and alarms have a figure for it.
+/// N3: problems come first, for those who can resolve them; N10: and there are metrics for alarms.
 #[tokio::test]
 async fn what_is_wrong_comes_first() {
     let place = Place::new(Parts::new(), false).await;

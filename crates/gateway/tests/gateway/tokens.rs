@@ -1,4 +1,4 @@
-//! Tokens: real ones, signed by keys that are made here, with the set of public keys behind a real server.
+//! Tokens: real ones, signed by keys that are generated here, with the public keys behind a real server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use crate::identity::{actor, caller, policy};
 use crate::parts::Parts;
 use crate::signer::{NOW, Signer};
 
-/// Proved by a token of the issuer, which has no id.
+/// A principal that is proved by a token of the issuer without an id.
 fn by_token(principal: Principal) -> Principal {
     let proved = principal.proved_by(Credential::Token {
         issuer: "https://login.example.com/".to_owned(),
@@ -27,7 +27,7 @@ fn by_token(principal: Principal) -> Principal {
     proved.of_realm(Realm::Home)
 }
 
-/// A policy with one issuer, whose set is in a file.
+/// Creates a policy with one issuer, whose key set is in a file.
 pub(crate) fn with_file(
     parts: &Parts,
     keys: &[&Signer],
@@ -48,7 +48,7 @@ fn issuer(more: &str) -> String {
     )
 }
 
-/// A token by each algorithm that counts proves its user.
+/// A token of each supported algorithm proves its user.
 #[tokio::test]
 async fn a_token_proves_its_user() {
     let parts = Parts::new();
@@ -82,7 +82,7 @@ async fn a_token_proves_its_user() {
     }
 }
 
-/// A3: nothing but a good token proves anything.
+/// A3: only a valid token proves anything.
 #[tokio::test]
 async fn a_wrong_token_proves_nobody() {
     let parts = Parts::new();
@@ -171,7 +171,8 @@ async fn a_token_is_read_with_a_minute_of_grace() {
     }
 }
 
-/// Whom a token proves, by who got it: a person, an agent for a person, an agent for nobody.
+/// The principal of a token depends on the party that got it: a person, an agent for a person, an agent for no
+/// user.
 #[tokio::test]
 async fn the_actor_of_a_token_is_who_got_it() {
     let parts = Parts::new();
@@ -216,8 +217,7 @@ async fn the_actor_of_a_token_is_who_got_it() {
     );
 }
 
-/// An agent is never taken for its user, whatever its issuer calls the application: whoever is the user
-/// confirms.
+/// An agent is never taken for its user, whatever its issuer calls the application: only the user can confirm.
 #[tokio::test]
 async fn a_token_is_a_persons_own_only_where_every_client_is_known() {
     let parts = Parts::new();
@@ -289,7 +289,7 @@ async fn a_token_is_a_persons_own_only_where_every_client_is_known() {
     }
 }
 
-/// Who handed the right to call on is in the record: an auditor who asks gets more than a robot's name.
+/// The chain of delegation is in the record, so that an auditor sees more than an agent's name.
 #[tokio::test]
 async fn the_chain_of_delegation_is_recorded() {
     let parts = Parts::new();
@@ -313,7 +313,7 @@ async fn the_chain_of_delegation_is_recorded() {
     assert_eq!(stored.row.user_id, "u_1");
 }
 
-/// A pipe in the place of the keys is not waited for.
+/// A pipe in place of the keys is not waited for.
 #[tokio::test]
 async fn a_pipe_is_no_set_of_keys() {
     let parts = Parts::new();
@@ -327,7 +327,7 @@ async fn a_pipe_is_no_set_of_keys() {
     assert_eq!(refused.unwrap_err(), Reason::Unavailable);
 }
 
-/// Keys that the issuer changes are found, and its outage is not ours.
+/// New keys of the issuer are found, and its outage does not become ours.
 #[tokio::test]
 async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
     let parts = Parts::new();
@@ -360,7 +360,7 @@ async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
         caller.map(|_| ())
     };
 
-    // Nothing is known while there was no answer, and the issuer is not asked all the time.
+    // Nothing is known before the first answer, and the issuer is not queried all the time.
     assert_eq!(is_good(&first).await, Err(Reason::Unavailable));
     serve(&[&first]);
     assert_eq!(is_good(&first).await, Err(Reason::Unavailable));
@@ -368,7 +368,7 @@ async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
     parts.clock.advance(Duration::from_secs(2));
     assert_eq!(is_good(&first).await, Ok(()));
 
-    // A key that is not known is looked for once in thirty seconds.
+    // An unknown key is looked up once in thirty seconds.
     serve(&[&first, &second]);
     assert_eq!(is_good(&second).await, Err(Reason::NotAccepted));
     assert_eq!(fetches.load(Ordering::Relaxed), 2);
@@ -376,7 +376,7 @@ async fn keys_are_fetched_when_they_change_and_kept_when_they_cannot_be() {
     assert_eq!(is_good(&second).await, Ok(()));
     assert_eq!(fetches.load(Ordering::Relaxed), 3);
 
-    // The issuer answers with nonsense: what is known stays.
+    // The issuer answers with nonsense: the known keys stay.
     set.store(Arc::new("out of order".to_owned()));
     parts.clock.advance(Duration::from_secs(1_000));
     let unknown = Signer::new("k3", Algorithm::EdDSA);

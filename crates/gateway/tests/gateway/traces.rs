@@ -1,4 +1,4 @@
-//! Spans as a collector gets them.
+//! Spans as a collector receives them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ struct World {
 
 const CALLERS: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// For a flush in a test: it ends sooner unless something is broken.
+/// Timeout of a flush in a test; it ends sooner unless something is broken.
 const LONG: Duration = Duration::from_secs(30);
 
 impl World {
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// The span of one call, and the schema that it names.
+    /// Returns the span of one call, and the schema that it names.
     async fn span(&self, call: ToolCall) -> (Span, String) {
         self.executor.execute(call).await;
         assert!(self.traces.flush(LONG).await);
@@ -93,8 +93,8 @@ fn shown(span: &Span, schema: &str) -> String {
     serde_json::to_string_pretty(&shown).unwrap()
 }
 
-/// A6: the span of a call has the caller's trace, the caller's span as its parent and our own id, and says
-/// in the words of the pinned convention what was called and how it ended.
+/// A6: the span of a call has the caller's trace, the caller's span as its parent and our own id, and describes
+/// the call and its end in the terms of the pinned convention.
 #[tokio::test]
 async fn a_call_is_one_span_below_that_of_its_caller() {
     let world = World::start(Convention::V1_37, 0.0).await;
@@ -167,7 +167,7 @@ async fn a_call_is_one_span_below_that_of_its_caller() {
     "#);
 }
 
-/// A newer version says more of a call over MCP; without `GenAI` the span is still there.
+/// A newer version describes more of a call over MCP; without `GenAI` the span is still there.
 #[tokio::test]
 async fn the_convention_can_be_chosen() {
     let over_mcp = || {
@@ -221,7 +221,7 @@ async fn the_convention_can_be_chosen() {
     }
 }
 
-/// The caller's flag counts; of traces that begin here, the share that was asked for.
+/// The caller's sampling flag counts; of traces that begin here, the configured share is sampled.
 #[tokio::test]
 async fn only_sampled_traces_are_sent() {
     let plain = || {
@@ -245,7 +245,7 @@ async fn only_sampled_traces_are_sent() {
     }
 }
 
-/// A collector that is away costs spans, which are counted, and no call waits for it.
+/// An unreachable collector costs spans, which are counted, and no call waits for it.
 #[tokio::test]
 async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -257,7 +257,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let traces = Arc::new(traces);
     let executor = Executor::builder(catalog.build().unwrap()).observer(traces.clone());
     let executor = executor.build();
-    // More than the queue holds; nothing of it is sent before this task rests.
+    // More than the queue holds; nothing of it is sent before this task yields.
     for _ in 0..5_000 {
         assert!(executor.execute(search(r#"{"query": "milk"}"#)).await.ok);
     }
@@ -265,7 +265,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     assert_eq!(dropped.load(Ordering::Relaxed), 5_000);
 }
 
-/// What models call a call is told only where it is no more than a name.
+/// A model's id of a call is exported only if it is no more than an id.
 #[tokio::test]
 async fn a_call_id_that_may_be_more_is_left_out() {
     let world = World::start(Convention::V1_37, 1.0).await;

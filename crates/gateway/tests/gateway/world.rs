@@ -1,4 +1,4 @@
-//! A gateway that listens, and what stands behind it.
+//! A listening gateway, with its store and tools.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use countersign::sample::{AddNote, Diagnostics, ListNotes, MemorySearch, Vat};
 use countersign::sequencer::{LastStop, Sequencer};
 use countersign::{Catalog, Executor, Principal};
 use countersign_evidence::note::SigningKey;
+use countersign_evidence::seal::MasterKey;
 use countersign_gateway::caller::Proof;
 use countersign_gateway::identity::Identity;
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::{Caller, Gateway, Server, Settings};
 
-/// What signs the log of every world.
+/// Returns the key that signs the log of every world.
 pub(crate) fn log_key() -> SigningKey {
     SigningKey::from_seed("example.com/log", &[7; 32]).unwrap()
 }
@@ -30,18 +31,18 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The samples on a store in memory, without credentials.
+    /// Starts a gateway with the samples on a store in memory, without credentials.
     pub(crate) async fn start() -> Self {
         Self::with(Settings::default()).await
     }
 
-    /// The same within other bounds.
+    /// Same as `start` with other settings.
     pub(crate) async fn with(settings: Settings) -> Self {
         let (gateway, store) = Self::gateway(samples(), settings);
         Self::listen(gateway, store).await
     }
 
-    /// The same with other tools and other parts of the executor.
+    /// Same as `start` with other tools and other parts of the executor.
     pub(crate) async fn made(
         settings: Settings,
         catalog: Catalog,
@@ -51,7 +52,7 @@ impl World {
         Self::listen(gateway, store).await
     }
 
-    /// The same with other tools, and with pages made from their answers.
+    /// Same as `start` with other tools, and with pages built from their answers.
     pub(crate) async fn viewing(
         settings: Settings,
         catalog: Catalog,
@@ -61,7 +62,7 @@ impl World {
         Self::listen(change(gateway), store).await
     }
 
-    /// A gateway that does not listen yet, and its store.
+    /// Creates a gateway that does not listen yet, and its store.
     pub(crate) fn gateway(catalog: Catalog, settings: Settings) -> (Gateway, Arc<dyn Store>) {
         Self::gateway_of(catalog, settings, |builder| builder)
     }
@@ -76,10 +77,13 @@ impl World {
         Self::gateway_on(store, clock, catalog, settings, change)
     }
 
-    /// These tools on a store of the test's, which goes by the clock of the machine.
+    /// Starts a gateway with these tools on a given store, with the machine's clock.
     pub(crate) async fn on(store: Arc<dyn Store>, catalog: Catalog, settings: Settings) -> Self {
         let clock = Arc::new(SystemClock::new());
-        let (gateway, store) = Self::gateway_on(store, clock, catalog, settings, |it| it);
+        // Whoever opens the store again reads what was written before.
+        let key = Arc::new(MasterKey::from_bytes(&[7; 32]));
+        let keyed = |builder: ExecutorBuilder| builder.kms(key);
+        let (gateway, store) = Self::gateway_on(store, clock, catalog, settings, keyed);
         Self::listen(gateway, store).await
     }
 
@@ -113,12 +117,12 @@ impl World {
         (gateway, store)
     }
 
-    /// The same tools and records, for a caller who is proved to be this one.
+    /// Starts a gateway on the same tools and records, for this caller.
     pub(crate) async fn beside(&self, principal: Principal) -> Self {
         self.beside_with(principal, |gateway| gateway).await
     }
 
-    /// The same with a change to the gateway.
+    /// Same as `beside` with a change to the gateway.
     pub(crate) async fn beside_with(
         &self,
         principal: Principal,
@@ -138,7 +142,7 @@ impl World {
         Self::listen(change(gateway), self.store.clone()).await
     }
 
-    /// Everything that was committed is under a signed checkpoint after this.
+    /// Signs a checkpoint over everything that was committed.
     pub(crate) async fn sign(&self) {
         let key = log_key();
         let builder = Sequencer::builder(self.store.clone(), key).briefly();

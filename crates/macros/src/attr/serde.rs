@@ -1,5 +1,5 @@
-//! serde's attributes: those that change the names are followed, those that change the shape are
-//! refused, because the declaration would then say something else than what is read.
+//! serde's attributes: those that change the names are followed, those that change the shape are refused, because the declaration would
+//! then differ from the wire format.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Expr, LitStr, Token, parenthesized, token};

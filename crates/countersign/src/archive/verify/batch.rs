@@ -13,7 +13,7 @@ use crate::ledger::Leaf;
 pub(super) struct Batch {
     pub(super) leaves: Vec<Leaf>,
     pub(super) writer: TileWriter,
-    /// Sizes at which the root is wanted, rising.
+    /// Sizes at which the root is needed, in rising order.
     pub(super) splits: Vec<u64>,
     pub(super) depth: Depth,
 }
@@ -97,7 +97,7 @@ fn read(leaf: &[u8]) -> Result<EvidenceRecord, Fault> {
     })
 }
 
-/// Compares a tile as it was computed with the row that is kept, which may have grown since.
+/// Compares a computed tile with the stored one, which may have grown since.
 pub(super) fn compare_tile(id: TileId, computed: &[u8], kept: Option<&[u8]>, found: &mut Found) {
     let TileId { level, index } = id;
     let Some(kept) = kept.filter(|kept| kept.len() >= computed.len()) else {

@@ -1,5 +1,5 @@
-//! Logs that this one goes on from after a restore: their records are the first ones of this log, and their checkpoints still
-//! hold for them.
+//! Logs that this one continues after a restore: their records are the first ones of this log, and their checkpoints
+//! are still valid for them.
 
 use countersign_contract::RecordKind;
 use countersign_evidence::checkpoint::Checkpoint;
@@ -13,14 +13,14 @@ use crate::archive::growth::{NotGrown, grown};
 use crate::archive::{Archive, Error};
 use crate::ledger::Head;
 
-/// A log that this one goes on from.
+/// A log that this one continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EarlierLog {
     /// Its public key, with its name.
     pub log_key: String,
-    /// How many of its records are here, under a checkpoint of its own.
+    /// Number of its records that are here, under a checkpoint of its own.
     pub signed: u64,
-    /// How many records its newest known checkpoint has; those that are not here are lost.
+    /// Number of records under its newest known checkpoint; those that are not here are lost.
     pub newest: u64,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn begun(records: &[ReadRecord]) -> Vec<Begun> {
     found.collect()
 }
 
-/// Compares what these records say of the logs before with the tree.
+/// Compares the statements of these records about earlier logs with the tree.
 pub(super) async fn check(
     archive: &Archive,
     begun: Vec<Begun>,

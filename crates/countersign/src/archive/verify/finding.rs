@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a log, by name.
+//! The faults that a log can have.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,110 +9,110 @@ use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::freshness::FreshnessFault;
 use serde::{Serialize, Serializer};
 
-/// Something that is wrong, and where.
+/// A fault, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The place in the log, where it is about one record.
+    /// The place in the log, if it is about one record.
     pub index: Option<u64>,
-    /// The name of the record, where that could be read.
+    /// The id of the record, if it could be read.
     pub id: Option<Arc<str>>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// Who says which root the tree has.
+/// The source of a statement about the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// The store, of itself.
+    /// The store's own tree head.
     Head,
     /// The newest signed checkpoint in the store.
     Signed,
-    /// A signed checkpoint that somebody kept elsewhere.
+    /// A signed checkpoint that an auditor kept elsewhere.
     Held,
-    /// The run that this one goes on from.
+    /// The run that this one continues.
     Progress,
 }
 
-/// What can be wrong. Closed.
+/// The kinds of fault. Closed. The usual cause is that somebody has changed the store, or put back an older copy of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A note that is none of this log.
+    /// A note that is not a valid checkpoint of this log.
     #[error("{whose} does not hold: {error}")]
     Checkpoint {
-        /// Which one.
+        /// The source of the note.
         whose: Whose,
-        /// Why.
+        /// The reason.
         error: CheckpointError,
     },
-    /// There are records and no signature.
+    /// There are records, but none was ever signed. Usually the signer has never run.
     #[error("the log was never signed")]
     NeverSigned,
-    /// Records are gone.
+    /// Records are missing: the log was cut or rolled back.
     #[error("the log has {found} leaves, and {whose} is of {signed}: the newest are gone")]
     Shorter {
-        /// Who says so.
+        /// The source that names the greater size.
         whose: Whose,
-        /// How many there were.
+        /// Number of leaves by that source.
         signed: u64,
-        /// How many there are.
+        /// Number of leaves in the log.
         found: u64,
     },
-    /// The store shows an old checkpoint as its newest.
+    /// The store shows an old checkpoint as its newest. Usually an old copy was put back.
     #[error("the newest signed checkpoint is of {signed} leaves, and one of {held} was kept")]
     Replayed {
-        /// The size that somebody kept.
+        /// The size that the auditor kept.
         held: u64,
         /// The size that the store has.
         signed: u64,
     },
-    /// The leaves give another root.
+    /// The leaves have another root: a leaf was changed, or the log was rewritten.
     #[error("the first {size} leaves have the root {found}; {whose} says {expected}")]
     RootDiffers {
-        /// Who says so.
+        /// The source of the expected root.
         whose: Whose,
-        /// Of how many leaves.
+        /// Number of leaves under the root.
         size: u64,
-        /// What they say.
+        /// The root by that source.
         expected: Digest,
-        /// What the leaves give.
+        /// The root of the leaves.
         found: Digest,
     },
-    /// No proof leads from there to the tree as it is.
+    /// No proof leads from this checkpoint to the current tree.
     #[error("nothing shows that the log has grown from the {size} leaves of {whose}")]
     NotShown {
-        /// Which one.
+        /// The source of the checkpoint.
         whose: Whose,
         /// Its size.
         size: u64,
     },
-    /// The tiles are not of the tree that was verified before.
+    /// The tiles do not belong to the tree that was verified before.
     #[error("the tiles of the first {size} leaves are not those that were verified before")]
     EdgeDiffers {
-        /// How many were verified.
+        /// Number of leaves that were verified before.
         size: u64,
     },
-    /// A leaf is not there.
+    /// A leaf is missing.
     #[error("the leaf is missing; the log should have {size}")]
     LeafMissing {
-        /// How many there should be.
+        /// Number of leaves that the log should have.
         size: u64,
     },
-    /// Another leaf stands in its place.
+    /// Another leaf is in its place.
     #[error("the leaf {found} stands in its place")]
     OutOfOrder {
-        /// Which one.
+        /// The place that the other leaf names.
         found: u64,
     },
-    /// The leaf has another canonical text, or none.
+    /// The leaf is not canonical JSON.
     #[error("its leaf is not canonical JSON")]
     LeafNotCanonical,
-    /// The leaf is JSON and not a record.
+    /// The leaf is JSON, but not a record.
     #[error("its leaf isn't a record: {0}")]
     LeafNotARecord(LeafError),
     /// The leaf, or its hash in the tree, was changed.
     #[error("its leaf has another hash than the tree keeps")]
     HashDiffers,
-    /// A tile is not there, or cut short.
+    /// A tile is missing, or cut short.
     #[error("tile {level}/{index} is missing or cut short")]
     TileMissing {
         /// Its level.
@@ -120,7 +120,7 @@ pub enum Fault {
         /// Its number in the level.
         index: u64,
     },
-    /// A tile is not that of the leaves.
+    /// A tile does not agree with the leaves.
     #[error("tile {level}/{index} is not that of the leaves below it")]
     TileDiffers {
         /// Its level.
@@ -128,65 +128,71 @@ pub enum Fault {
         /// Its number in the level.
         index: u64,
     },
-    /// The record cannot be found by its name.
+    /// The record cannot be found by its id.
     #[error("there is no row for it")]
     RowMissing,
-    /// The record is found in another place.
+    /// The row cannot be read back from the store.
+    #[error("its row cannot be read: {what}")]
+    RowUnreadable {
+        /// The damage that the store reports.
+        what: Arc<str>,
+    },
+    /// The row names another place in the tree.
     #[error("its row says that it stands at {found:?}")]
     IndexDiffers {
-        /// Where.
+        /// The place that the row names.
         found: Option<u64>,
     },
-    /// The row says something else than the record.
+    /// A column of the row differs from the record.
     #[error("its row has another {field}")]
     RowDiffers {
-        /// What.
+        /// Name of the column.
         field: &'static str,
     },
-    /// Nobody can read it, and its row does not say that its user was erased.
+    /// The user's key is missing, and the row does not say that the user was erased.
     #[error("its user was not erased and has no key")]
     KeyMissing,
-    /// The record knows no payload.
+    /// There is a payload, but the record names none.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
-    /// The payload is another one.
+    /// The payload's digest differs from the one in the record.
     #[error("its payload has the digest {found}, not {expected}")]
     PayloadDiffers {
-        /// What the record says.
+        /// The digest in the record.
         expected: Digest,
-        /// What is kept.
+        /// The digest of the stored payload.
         found: Digest,
     },
-    /// A linked record is not there.
+    /// A linked record is missing.
     #[error("it links {id:?}, which is not there")]
     LinkMissing {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// A linked record is another one now.
+    /// A linked record has another leaf than the link names.
     #[error("it links {id:?}, which has another leaf")]
     LinkDiffers {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// A linked record came after this one.
+    /// A linked record is not before this one in the log.
     #[error("it links {id:?}, which is not before it in the log")]
     LinkLater {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// The claim that a linked answer was fresh does not hold.
+    /// The claim that a linked answer was fresh is wrong.
     #[error("it claims that {id:?} was fresh {fault}")]
     Freshness {
         /// The name in the link.
         id: Arc<str>,
-        /// Why.
+        /// The reason.
         fault: FreshnessFault,
     },
-    /// A record that begins this log after another one, which is not what it says.
+    /// A record begins this log as the continuation of another one, and its statement about that log is wrong.
     #[error("it begins the log after another one, and {what}")]
     EarlierLog {
-        /// What is wrong.
+        /// The difference.
         what: &'static str,
     },
 }
@@ -210,6 +216,7 @@ impl Fault {
             Self::TileMissing { .. } => "tile_missing",
             Self::TileDiffers { .. } => "tile_differs",
             Self::RowMissing => "row_missing",
+            Self::RowUnreadable { .. } => "row_unreadable",
             Self::IndexDiffers { .. } => "index_differs",
             Self::RowDiffers { .. } => "row_differs",
             Self::KeyMissing => "key_missing",
@@ -223,7 +230,7 @@ impl Fault {
         }
     }
 
-    /// Whose statement about the tree it contradicts.
+    /// The source whose statement about the tree the fault contradicts.
     pub(super) const fn whose(&self) -> Option<Whose> {
         match self {
             Self::Checkpoint { whose, .. }
@@ -240,6 +247,7 @@ impl Fault {
             | Self::TileMissing { .. }
             | Self::TileDiffers { .. }
             | Self::RowMissing
+            | Self::RowUnreadable { .. }
             | Self::IndexDiffers { .. }
             | Self::RowDiffers { .. }
             | Self::KeyMissing

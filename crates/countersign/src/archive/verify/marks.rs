@@ -1,5 +1,5 @@
-//! The roots that the tree has to have at certain sizes: what was signed, what somebody kept, and what
-//! the store says of itself.
+//! The roots that the tree has to have at certain sizes: those of the signed checkpoint, of the auditor's checkpoint,
+//! and of the store's own head.
 
 use countersign_contract::Digest;
 use countersign_evidence::checkpoint::Checkpoint;
@@ -62,7 +62,7 @@ impl Marks {
         sizes
     }
 
-    /// Marks of no more leaves than a run begins with.
+    /// Marks no larger than the size that a run begins with.
     pub(super) fn behind(&self, start: u64) -> Vec<(Whose, u64, Hash)> {
         let behind = self.0.iter().filter(|(_, size, _)| *size <= start);
         behind.copied().collect()

@@ -1,24 +1,24 @@
-//! What a verification of the whole log leaves unchecked. A verdict counts for the rest only.
+//! The checks that a verification of the whole log leaves out. A verdict counts for the rest only.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Something that a verification of the whole log did not check. Closed.
+/// A check that a verification of the whole log did not make. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotChecked {
     /// Records with their rows, payloads and links: only the tree and the signatures were looked at.
     Records,
-    /// Records that the run before this one looked at.
+    /// Records that the previous run checked.
     EarlierRun,
-    /// Whether the log was rewritten or cut: no checkpoint was given that somebody kept.
+    /// Rewriting or cutting of the log: no checkpoint was given that an auditor kept.
     Rewriting,
-    /// Whether the whole folder was rolled back: the kept checkpoint lies beside the store.
+    /// Rollback of the whole folder: the kept checkpoint is stored beside the log.
     Rollback,
     /// Signatures of others under the checkpoints, such as witnesses.
     FurtherSignatures,
-    /// Whether linked answers were fresh: their records do not claim it (version 1 never does).
+    /// Freshness of linked answers: their records do not claim it (version 1 never does).
     Freshness,
     /// The content of payloads: their digest was compared, they were not opened.
     SealedPayloads,
@@ -61,7 +61,7 @@ impl NotChecked {
         }
     }
 
-    /// In words, with what would check it.
+    /// Explains it in words, with the way to check it.
     pub const fn explained(self) -> &'static str {
         match self {
             Self::Records => "rows, payloads and links of records: leave out --quick",

@@ -1,4 +1,4 @@
-//! Whether the row, the payload and the links of a record are what the record says.
+//! Checks that the row, the payload and the links of a record agree with the record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::{Fault, Finding, Found, NotChecked};
 use crate::archive::{Archive, content};
 use crate::ledger::{Error, StoredRecord};
 
-/// How many records are looked up at the same time.
+/// Number of records that are looked up in parallel.
 const PARALLEL: usize = 8;
 
-/// Looks every record up by its name.
+/// Looks up and checks every record.
 pub(super) async fn check(
     archive: &Archive,
     records: Vec<ReadRecord>,
@@ -63,11 +63,14 @@ async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part,
     let mut part = Part::default();
     let mut owners = Owners::default();
     for read in &records {
-        let stored = store.record(&read.record.id).await?;
         let mut faults = Vec::new();
-        match &stored {
-            None => faults.push(Fault::RowMissing),
-            Some(stored) => {
+        match store.record(&read.record.id).await {
+            // One row that somebody has changed must not hide all those behind it.
+            Err(Error::Damaged { what }) => faults.push(Fault::RowUnreadable { what: what.into() }),
+            Err(error) => return Err(error),
+            Ok(None) => faults.push(Fault::RowMissing),
+            Ok(Some(stored)) => {
+                let stored = &stored;
                 part.kept(read, stored, &mut faults);
                 match owners.check(archive, read, stored).await? {
                     Ownership::Holds => {}
@@ -79,7 +82,12 @@ async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part,
             }
         }
         for link in &read.record.links {
-            let target = store.record(&link.id).await?;
+            let target = match store.record(&link.id).await {
+                Ok(target) => target,
+                // It is named as the record that it is.
+                Err(Error::Damaged { .. }) => continue,
+                Err(error) => return Err(error),
+            };
             // A leaf that cannot be read is named as the record that it is; here it says nothing.
             let leaf = target.as_ref().map(|target| target.leaf.as_slice());
             let record: Option<EvidenceRecord> =
@@ -127,7 +135,7 @@ impl Part {
     }
 }
 
-/// The keys of the users that were met so far.
+/// Cache of the keys of the users that were met so far.
 #[derive(Default)]
 struct Owners(HashMap<String, Owner>);
 
@@ -135,11 +143,11 @@ struct Owners(HashMap<String, Owner>);
 enum Owner {
     Known(Arc<UserKey>),
     WithoutKey,
-    /// The master key does not open it, so nothing can be said.
+    /// The master key does not open the user's key, so the user cannot be checked.
     Closed,
 }
 
-/// Whether the row names the user whom the record means.
+/// Result of comparing the user in the row with the subject in the record.
 enum Ownership {
     Holds,
     /// The user was erased, or the master key does not open the user's key.

@@ -1,4 +1,4 @@
-//! A schema with what a model acts on, and no more: each keyword is paid for with every request.
+//! A brief schema for a model: each keyword costs tokens with every request, so only those stay that a model acts on.
 //!
 //! Nothing gets wider. The binder checks against the declaration, and its error names the bound that was missed. The whole
 //! schema is in `GET /v1/tools/{name}` and in `countersign tools --format jsonschema`.
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::{description, walk};
 
-/// Numbers from here on guard the server and tell a model nothing.
+/// Bound from which numbers are dropped: they guard the server and do not help a model.
 const LARGE: f64 = 2_147_483_647.0;
 
-/// A model counts letters only where there are few: it keeps to a longer bound anyway.
+/// Maximum length bound that stays: a model counts letters only if there are few, and keeps to a longer bound anyway.
 const SHORT: f64 = 50.0;
 
-/// Drops what a model has no use for. `names_tool` tells whether a description names another tool.
+/// Drops the keywords that a model has no use for. `names_tool` is true if a description names another tool.
 pub(super) fn rewrite(schema: &mut Value, names_tool: &dyn Fn(&str) -> bool) {
     walk::each(schema, &mut |node| {
         node.retain(|keyword, value| is_useful(keyword, value));
@@ -31,7 +31,7 @@ pub(super) fn rewrite(schema: &mut Value, names_tool: &dyn Fn(&str) -> bool) {
     });
 }
 
-/// False for a bound that a model does not act on. Other keywords stay.
+/// True if a model acts on a bound. Other keywords stay.
 fn is_useful(keyword: &str, value: &Value) -> bool {
     let Some(bound) = value.as_f64() else {
         return true;
@@ -44,8 +44,9 @@ fn is_useful(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// One example says how a value is written. None is needed where the parts of the value have their own, where a default, a
-/// choice or the description shows it, and where another tool gives the value: a model would send the example.
+/// Keeps one example, which shows how a value is written. No example is kept if the parts of the value have their own,
+/// if a default, an enum or the description shows it, or if another tool gives the value: a model would send the
+/// example.
 fn keep_one_example(node: &mut Map<String, Value>, names_tool: &dyn Fn(&str) -> bool) {
     let Some(Value::Array(mut examples)) = node.remove("examples") else {
         return;
@@ -82,7 +83,7 @@ pub(super) fn outline(output: &Value) -> Value {
     }
 }
 
-/// A schema that only says the type, where the schema or what it refers to has one.
+/// A schema with the type only, if the schema or its reference target has one.
 fn typed(member: &Value, root: &Value) -> Value {
     let target = member.get("$ref").and_then(Value::as_str);
     let target = target.and_then(|path| root.pointer(path.strip_prefix('#')?));
@@ -123,7 +124,7 @@ mod tests {
         );
     }
 
-    /// Where no words say how a value is written, the pattern is all that a model has.
+    /// If no text says how a value is written, the pattern stays: a model has nothing else.
     #[test]
     fn a_pattern_stays_where_nothing_else_says_the_form() {
         assert_snapshot!(briefly(json!({ "pattern": "^[A-Z]{3}$" })), @r#"{"pattern":"^[A-Z]{3}$"}"#);

@@ -1,4 +1,4 @@
-//! What a provider's schema cannot say is said in the description; and examples put together.
+//! Texts for keywords that a provider's schema cannot express; and examples put together.
 
 use serde_json::{Map, Value};
 
@@ -30,7 +30,7 @@ pub(super) fn append(node: &mut Map<String, Value>, phrase: &str) {
     node.insert("description".into(), text.into());
 }
 
-/// A keyword in words; none where nothing is lost without it.
+/// A keyword in words; `None` if nothing is lost without it.
 fn phrase(keyword: &str, value: &Value) -> Option<String> {
     let shown = match value {
         Value::String(text) => text.clone(),
@@ -65,8 +65,8 @@ fn phrase(keyword: &str, value: &Value) -> Option<String> {
 
 /// An object made of the examples of its properties.
 ///
-/// None where no property has an example, or where a required one has nothing to show: an example
-/// that the schema itself refuses is refused by the provider too.
+/// `None` if no property has an example, or if a required one has nothing to show: an example that the schema itself
+/// refuses is refused by the provider too.
 pub(super) fn example_object(node: &Map<String, Value>) -> Option<Value> {
     let properties = node.get("properties")?.as_object()?;
     let required = node.get("required").and_then(Value::as_array);
@@ -100,7 +100,7 @@ fn example_of(schema: &Map<String, Value>) -> Option<Value> {
     example_object(schema)
 }
 
-/// What certainly fits a node that has no example.
+/// A value that certainly fits a node without an example: its constant, default or first enum member.
 fn stand_in(schema: &Map<String, Value>) -> Option<Value> {
     let first = || schema.get("enum").and_then(|members| members.get(0));
     schema

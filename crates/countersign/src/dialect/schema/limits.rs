@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::walk::children;
 use super::{Located, SchemaProblem};
 
-/// How deep a schema may be nested before we read it no further.
+/// Maximum nesting depth of a schema.
 pub(super) const DEPTH_MAX: usize = 64;
-/// How many nodes a schema may have, references written out.
+/// Maximum number of nodes of a schema, references written out.
 pub(super) const NODES_MAX: usize = 20_000;
 
 const STRICT_LEVELS_MAX: usize = 10;
@@ -15,12 +15,12 @@ const STRICT_PROPERTIES_MAX: usize = 5_000;
 const STRICT_ENUM_VALUES_MAX: usize = 1_000;
 const STRICT_CHARACTERS_MAX: usize = 120_000;
 
-/// Whether a strict form has the limits of OpenAI's.
+/// Choice of size limits for a strict form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// It has.
+    /// OpenAI's limits apply.
     Yes,
-    /// It has others, which only the whole request shows.
+    /// Other limits apply, which only the whole request shows.
     No,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn bounded(schema: &Value) -> Result<(), Located> {
     Ok(())
 }
 
-/// Refuses what OpenAI would refuse without saying which of the tools it is about.
+/// Refuses a schema that OpenAI would refuse without naming the tool.
 pub(super) fn openai_strict(schema: &Value) -> Result<(), Located> {
     let mut totals = Totals::default();
     totals.count(schema, "", 0)?;
@@ -63,7 +63,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// The guide does not say whether a list is a level. Here it is: better refused by us with the
+    /// Counts nodes and levels. The guide does not say if a list is a level. Here it is: better refused by us with the
     /// name of the tool than by the provider without it.
     fn count(&mut self, schema: &Value, path: &str, above: usize) -> Result<(), Located> {
         let Value::Object(node) = schema else {

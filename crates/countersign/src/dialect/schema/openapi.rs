@@ -41,7 +41,7 @@ pub(super) fn rewrite(schema: &mut Value) {
     }
 }
 
-/// `null` among the alternatives is a flag here.
+/// Replaces `null` among the alternatives by the flag `nullable`.
 fn nullable(node: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = node.get_mut("anyOf") else {
         return;
@@ -61,7 +61,7 @@ fn nullable(node: &mut Map<String, Value>) {
     }
 }
 
-/// Enums are lists of texts; others are told in words.
+/// Keeps enums of texts; describes others in words.
 fn enumerated(node: &mut Map<String, Value>) {
     if let Some(only) = node.remove("const") {
         node.insert("enum".into(), json!([only]));
@@ -83,7 +83,7 @@ fn enumerated(node: &mut Map<String, Value>) {
     describe::fold(node, |keyword, _| keyword == "enum");
 }
 
-/// An object from names to values has no form here, so its values are told in words.
+/// Describes a map's values in words: this format has no schema for them.
 fn map_in_words(node: &mut Map<String, Value>) {
     let Some(Value::Object(values)) = node.get("additionalProperties") else {
         return;

@@ -1,4 +1,4 @@
-//! References: written out where a provider has none, left alone where they may stand.
+//! References: written out if a provider has none, kept if it has.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::walk::{children, children_mut, each};
 use super::{Located, SchemaProblem};
 use crate::dialect::raw::pointer_segment as segment;
 
-/// What becomes of `$ref`.
+/// Treatment of `$ref`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refs {
     /// A reference to a definition stays, alone in its node.
@@ -36,7 +36,7 @@ pub(super) fn resolve(schema: &mut Value, refs: Refs) -> Result<(), Located> {
 struct Resolver<'a> {
     document: &'a Value,
     refs: Refs,
-    /// The references that the present node stands inside of.
+    /// The references that contain the current node.
     open: Vec<String>,
     nodes: usize,
 }
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// Whether the reference is left in its node, alone.
+    /// True if the reference stays in its node, alone.
     fn stays(
         &self,
         reference: &str,
@@ -208,7 +208,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a path is `/$defs/<name>` or `/definitions/<name>`.
+/// True if a path is `/$defs/<name>` or `/definitions/<name>`.
 fn is_definition(path: &str) -> bool {
     ["/$defs/", "/definitions/"].iter().any(|prefix| {
         path.strip_prefix(prefix)
@@ -220,8 +220,8 @@ fn is_definitions(keyword: &str) -> bool {
     matches!(keyword, "$defs" | "definitions")
 }
 
-/// Whether a node is going to be merged with others, which a reference cannot be: the root, the
-/// branches of its compositions, and branches of `allOf` that can be written out at all.
+/// True if a node is going to be merged with others, which a reference cannot be: the root, the branches of its
+/// compositions, and branches of `allOf` that can be written out at all.
 fn is_merged(path: &str, recursive: bool) -> bool {
     let mut segments = path.rsplit('/');
     let (_, keyword) = (segments.next(), segments.next());
@@ -234,7 +234,7 @@ fn is_merged(path: &str, recursive: bool) -> bool {
     }
 }
 
-/// Whether a keyword only describes and accepts everything.
+/// True if a keyword only describes, and accepts everything.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,

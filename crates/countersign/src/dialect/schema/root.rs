@@ -38,7 +38,7 @@ pub(super) fn flatten(prepared: &mut Prepared) -> Result<(), Located> {
     refuse(root, &["not", "enum", "const", "allOf", "anyOf", "oneOf"])
 }
 
-/// What no provider accepts at the root.
+/// Refuses keywords that no provider accepts at the root.
 fn refuse(root: &Map<String, Value>, keywords: &[&str]) -> Result<(), Located> {
     let there = keywords.iter().find(|keyword| root.contains_key(**keyword));
     there.map_or(Ok(()), |keyword| Err(refused(keyword, keyword)))

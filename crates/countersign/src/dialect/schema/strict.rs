@@ -1,4 +1,4 @@
-//! Strict forms: what a provider can hold the model to while it writes.
+//! Strict forms: schemas that a provider can enforce while the model writes.
 
 use serde_json::{Map, Value, json};
 
@@ -7,14 +7,14 @@ use super::refs::Refs;
 use super::walk::children_mut;
 use super::{describe, root, types};
 
-/// How one provider's strict mode differs from another's.
+/// Differences between the strict modes of providers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Whether references may stay.
+    /// Treatment of references.
     pub(super) refs: Refs,
-    /// Whether every property is required, which makes optional ones nullable.
+    /// True if every property is required, which makes optional ones nullable.
     all_required: bool,
-    /// Whether OpenAI's size limits apply.
+    /// `Yes` if OpenAI's size limits apply.
     pub(super) counted: Counted,
     /// Keywords that stay, beside those that every strict mode has.
     keeps: fn(&str, &Value) -> bool,
@@ -57,7 +57,7 @@ const OPENAI_FORMATS: [&str; 9] = [
     "uuid",
 ];
 
-/// Keywords that can neither be enforced nor told in words without changing what is accepted.
+/// Keywords that can neither be enforced nor be put into words without changing what is accepted.
 const IMPOSSIBLE: [&str; 11] = [
     "patternProperties",
     "propertyNames",
@@ -193,7 +193,7 @@ fn accepts_null(node: &Map<String, Value>) -> bool {
         })
 }
 
-/// Merges `allOf` where its branches agree; otherwise it stays, and the schema is not strict.
+/// Merges `allOf` if its branches agree; otherwise it stays, and the schema is not strict.
 fn merge_all_of(node: &mut Map<String, Value>) {
     let Some(Value::Array(branches)) = node.get("allOf") else {
         return;
@@ -211,7 +211,7 @@ fn merge_all_of(node: &mut Map<String, Value>) {
     }
 }
 
-/// An enum says of which type it is by its members.
+/// Infers the type of an enum from its members.
 fn infer_type(node: &mut Map<String, Value>) {
     if ["type", "anyOf"]
         .iter()

@@ -47,7 +47,7 @@ fn split(node: &mut Map<String, Value>, types: &[String], path: &str, notes: &mu
     }
 }
 
-/// The node for one of its types; none where its enum leaves nothing of that type.
+/// The node for one of its types; `None` if its enum has no value of that type.
 fn branch(node: &Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
     let mut branch = Map::new();
     branch.insert("type".into(), name.into());
@@ -76,7 +76,7 @@ fn branch(node: &Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
     Some(branch)
 }
 
-/// Whether a keyword says something about values of a type.
+/// True if a keyword applies to values of a type.
 fn concerns(keyword: &str, name: &str) -> bool {
     match keyword {
         "minLength" | "maxLength" | "pattern" | "format" | "contentEncoding"
@@ -101,7 +101,7 @@ fn concerns(keyword: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a value is of a JSON Schema type.
+/// True if a value is of a JSON Schema type.
 pub(super) fn is_of_type(value: &Value, name: &str) -> bool {
     match value {
         Value::Null => name == "null",

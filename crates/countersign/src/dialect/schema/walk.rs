@@ -1,4 +1,4 @@
-//! Which members of a schema are schemas themselves, and the walks that need nothing more.
+//! The members of a schema that are schemas themselves, and simple walks over them.
 
 use countersign_contract::schema::ext;
 use serde_json::{Map, Value};
@@ -93,17 +93,17 @@ pub(super) fn each(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Va
     }
 }
 
-/// Removes the extension keywords of our own declarations. Others that start with `x-` mean something to somebody
-/// else.
+/// Removes the extension keywords of our own declarations. Others that start with `x-` may mean something to another
+/// program.
 ///
-/// Only where a keyword stands: a property may well be called `x-kind`.
+/// Only keywords are removed: a property may well be called `x-kind`.
 pub(super) fn strip_extensions(schema: &mut Value) {
     each(schema, &mut |node| {
         node.retain(|keyword, _| !ext::ALL.contains(&keyword.as_str()));
     });
 }
 
-/// Removes what only a JSON Schema validator needs, and every foreign extension.
+/// Removes keywords that only a JSON Schema validator needs, and every foreign extension.
 pub(super) fn strip_identity(schema: &mut Value) {
     each(schema, &mut |node| {
         node.retain(|keyword, _| {

@@ -109,6 +109,9 @@ impl MemoryStore {
     fn take(&self, request: &ClaimRequest) -> Result<ClaimAnswer, Error> {
         let now = self.clock.now();
         let mut inner = self.lock();
+        if inner.has_lost_key(&request.scope.user_id, request.sealed_under) {
+            return Ok(ClaimAnswer::Erased);
+        }
         let lease_until = after(now, request.lease);
         let Some(row) = inner.claims.get(&request.scope) else {
             self.make_room(&mut inner, now)?;
@@ -194,6 +197,10 @@ impl MemoryStore {
         if let Some(answer) = inner.answered(commit.record.id()) {
             return Ok(answer);
         }
+        let user_id = commit.record.user_id();
+        if commit.writes_of(user_id) && inner.has_lost_key(user_id, commit.record.sealed_under()) {
+            return Ok(CommitAnswer::Erased);
+        }
         if let Some(key) = &commit.key {
             let is_fenced = match key {
                 KeyChange::Take { .. } => {
@@ -242,19 +249,19 @@ impl MemoryStore {
 }
 
 impl Inner {
-    /// Marks an owner as lost.
+    /// Marks a claim in doubt because its owner is lost.
     fn give_up(&mut self, scope: &Scope, now: Timestamp) -> Result<Held, Error> {
         let row = self.claims.get_mut(scope).ok_or_else(lost_row)?;
         row.state = State::InDoubt;
         Ok(row.held(now))
     }
 
-    /// Whether a claim may still have its effect, or has had it.
+    /// True if the claim is running or in doubt, by exactly this attempt.
     pub(super) fn is_open(&self, claim: &Claim) -> bool {
         self.holds_claim(claim)
     }
 
-    /// How the scope stands, where it is not free to be taken.
+    /// State of the scope; `None` if it is free to be taken.
     fn taken(&self, key: &KeyChange, now: Timestamp) -> Option<Held> {
         let KeyChange::Take { scope, after, .. } = key else {
             return None;
@@ -333,7 +340,7 @@ fn ours(request: &ClaimRequest, attempt: u32) -> ClaimAnswer {
 }
 
 impl Row {
-    /// Whether an owner that was silent for too long may be replaced.
+    /// True if another call may take over from an owner whose lease is over.
     fn may_take_over(&self, now: Timestamp) -> bool {
         match self.recovery {
             Recovery::Retry => true,

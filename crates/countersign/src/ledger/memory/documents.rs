@@ -9,7 +9,7 @@ use super::{Document, Inner, MemoryStore};
 use crate::BoxFuture;
 use crate::ledger::{
     Commit, CommitAnswer, DocumentKey, DocumentWrite, Documents, Error, FoundDocument, IndexEntry,
-    Scan, StoredDocument,
+    OPEN_INDEX, OpenDocument, OpenPlace, Scan, StoredDocument,
 };
 
 impl Documents for MemoryStore {
@@ -77,6 +77,36 @@ impl Documents for MemoryStore {
         let count = open.take(limit).count();
         Box::pin(ready(Ok(count)))
     }
+
+    fn open_documents<'a>(
+        &'a self,
+        collection: &'a str,
+        after: &'a OpenPlace,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
+        let inner = self.lock();
+        let of_collection = inner
+            .documents
+            .iter()
+            .filter(|(key, _)| key.collection == collection);
+        let open = of_collection.filter_map(|(key, document)| {
+            let mut entries = document.entries.iter();
+            let entry = entries.find(|entry| entry.index == OPEN_INDEX)?;
+            Some(OpenDocument {
+                place: OpenPlace {
+                    until: entry.value,
+                    user_id: key.user_id.clone(),
+                    id: key.id.clone(),
+                },
+                version: document.version,
+                body: document.body.clone()?,
+            })
+        });
+        let mut open: Vec<_> = open.filter(|open| open.place > *after).collect();
+        open.sort_by(|a, b| a.place.cmp(&b.place));
+        open.truncate(limit);
+        Box::pin(ready(Ok(open)))
+    }
 }
 
 impl Inner {
@@ -117,7 +147,7 @@ impl Inner {
         self.shapes.get(&key).copied().unwrap_or_default()
     }
 
-    /// The first thing that has changed since it was read.
+    /// The first document or shape that has changed since it was read.
     pub(super) fn moved(&self, commit: &Commit) -> Option<CommitAnswer> {
         let read = commit.reads.iter().find(|read| {
             let document = self.documents.get(&read.key);

@@ -1,4 +1,4 @@
-//! The installation that a store in memory is bound to, where somebody binds it.
+//! The installation of a store in memory, if a program binds it.
 
 use std::future::ready;
 
@@ -9,7 +9,7 @@ use crate::ledger::{
 };
 
 impl MemoryStore {
-    /// Binds the store to these keys, as a store that stays does when it is opened.
+    /// Binds the store to these keys, as a durable store does when it is opened.
     pub fn bind(&self, binding: &Binding) -> Result<(), NotOurs> {
         let mut inner = self.lock();
         if let Some(found) = &inner.installation {

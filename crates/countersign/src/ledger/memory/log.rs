@@ -4,6 +4,7 @@ use crate::ledger::DocumentKey;
 use std::future::ready;
 
 use countersign_contract::SnapshotId;
+use countersign_evidence::seal::KeyId;
 use countersign_evidence::tile::{TileId, TileMap, TileWriter};
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
@@ -22,7 +23,7 @@ pub(super) struct Record {
     leaf: Vec<u8>,
     payload: Option<Vec<u8>>,
     payload_until: Option<Timestamp>,
-    /// Whether it is all that was kept of its commit, because the owner was overtaken.
+    /// True if the record is all that was stored of its commit, because the owner was overtaken.
     is_fenced: bool,
 }
 
@@ -228,6 +229,7 @@ impl Log for MemoryStore {
 
 impl MemoryStore {
     pub(super) fn keep_draft(&self, inner: &mut Inner, draft: Draft, is_fenced: bool) {
+        let is_lost = inner.has_lost_key(draft.user_id(), draft.sealed_under());
         let call = if self.keeps_log {
             let call = draft.call_record().cloned();
             inner.keep(draft.seal(), is_fenced);
@@ -235,7 +237,9 @@ impl MemoryStore {
         } else {
             draft.into_call_record()
         };
-        let Some(call) = call else { return };
+        let Some(call) = call.filter(|_| !is_lost) else {
+            return;
+        };
         if inner.calls.len() >= self.records_max {
             inner.calls.pop_front();
         }
@@ -244,7 +248,7 @@ impl MemoryStore {
 }
 
 impl Inner {
-    /// What the commit of a record was told, where the record is kept.
+    /// The answer that the commit of a record got; `None` if the record is not stored.
     pub(super) fn answered(&self, id: &SnapshotId) -> Option<CommitAnswer> {
         let record = self.records.get(*self.by_id.get(id)?)?;
         Some(if record.is_fenced {
@@ -254,8 +258,12 @@ impl Inner {
         })
     }
 
-    /// Keeps a record; one that is kept already is not kept twice.
-    pub(super) fn keep(&mut self, entry: Entry, is_fenced: bool) {
+    /// Stores a record; one that is stored already is not stored twice.
+    pub(super) fn keep(&mut self, mut entry: Entry, is_fenced: bool) {
+        if self.has_lost_key(&entry.user_id, entry.sealed_under) {
+            entry.user_id.clear();
+            entry.payload = None;
+        }
         let place = self.records.len();
         if self.by_id.contains_key(&entry.id) {
             return;
@@ -276,6 +284,15 @@ impl Inner {
             payload_until: entry.keep_payload.map(|keep| after(entry.at, keep)),
             is_fenced,
         });
+    }
+
+    /// True if this is no longer the user's key.
+    pub(super) fn has_lost_key(&self, user_id: &str, key: Option<KeyId>) -> bool {
+        let Some(key) = key.filter(|_| !user_id.is_empty()) else {
+            return false;
+        };
+        let current = self.user_keys.get(user_id);
+        current.is_none_or(|current| current.id.is_some_and(|current| current != key))
     }
 
     fn erase(

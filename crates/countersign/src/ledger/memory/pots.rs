@@ -12,7 +12,7 @@ use crate::ledger::{
     ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd, longer, overdrawn, window_start,
 };
 
-/// All pots, and what was set aside.
+/// All pots, and their reservations.
 #[derive(Default)]
 pub(super) struct Till {
     pots: BTreeMap<(PotKey, i64), Pot>,
@@ -32,7 +32,7 @@ struct Reservation {
     claim: Option<Claim>,
 }
 
-/// What was taken out of which pot, in which window.
+/// An amount that was taken out of a pot, in one window.
 struct Drawn {
     pot: (PotKey, i64),
     amount: i64,
@@ -87,8 +87,8 @@ impl Pots for MemoryStore {
 }
 
 impl Till {
-    /// Sets aside what a claim needs, in the place of what its earlier attempts had; the pot that has not
-    /// enough, where there is one.
+    /// Sets aside what a claim needs, in the place of what its earlier attempts had. Answers the pot without enough
+    /// money, if there is one.
     pub(super) fn take_with_claim(
         &mut self,
         request: &ClaimRequest,
@@ -126,7 +126,7 @@ impl Till {
         over
     }
 
-    /// Whether a commit relies on a reservation that is gone.
+    /// True if a commit relies on a reservation that has lapsed.
     pub(super) fn has_lapsed(&self, spend: &SpendChange) -> bool {
         match spend.end {
             SpendEnd::SpentHere(_) => !self.reservations.contains_key(&spend.id),
@@ -140,8 +140,8 @@ impl Till {
         }
     }
 
-    /// Forgets a user. What their open calls have set aside in the pots of others counts as spent there:
-    /// nobody will ever say that it was not.
+    /// Forgets a user. What their open calls have set aside in the pots of others counts as spent there, because no
+    /// call will ever settle it.
     pub(super) fn erase(&mut self, user_id: &str) {
         let of_user = self.reservations.keys();
         let of_user = of_user.filter(|id| id.user_id == user_id).cloned();
@@ -191,7 +191,7 @@ impl Till {
         over.fold(None, longer)
     }
 
-    /// Does what an end does, or with -1 takes it back.
+    /// Applies the end of a reservation, or with -1 reverts it.
     fn change(&mut self, made: &Reservation, end: &SpendEnd, sign: i64) {
         for (index, drawn) in made.drawn.iter().enumerate() {
             let spent = match end {
@@ -211,7 +211,7 @@ impl Till {
 }
 
 impl Inner {
-    /// Ends what lost owners have left, and drops pots of long ago.
+    /// Ends the reservations of lost owners, and drops old pots.
     pub(super) fn sweep_till(&mut self, now: Timestamp, limit: usize) -> (usize, usize) {
         let lost = self.till.reservations.iter().filter(|(_, made)| {
             let is_open = made.claim.as_ref().is_some_and(|claim| self.is_open(claim));

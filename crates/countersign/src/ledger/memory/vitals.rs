@@ -1,4 +1,4 @@
-//! How a store in memory is.
+//! Health of the store in memory.
 
 use std::future::ready;
 

@@ -1,5 +1,5 @@
-//! Postal addresses, where their words make them plain: Chinese ones by the signs of city, street and house,
-//! American ones by house, kind of street and state.
+//! Postal addresses that are plain by their words: Chinese ones by the signs of city, street and house, American ones
+//! by house, kind of street and state.
 
 use super::Kind;
 use super::fold::{
@@ -7,13 +7,13 @@ use super::fold::{
 };
 use super::scan::{Span, Text, is_word};
 
-/// The longest Chinese address, in characters from its first sign on.
+/// Maximum length of a Chinese address, in characters from its first sign on.
 const CHINESE_MAX: usize = 64;
 
-/// The most characters between two signs of one address.
+/// Maximum number of characters between two signs of one address.
 const GAP_MAX: usize = 12;
 
-/// The most characters of a name before its sign.
+/// Maximum number of characters of a name before its sign.
 const NAME_MAX: usize = 6;
 
 /// An address whose first sign is here: a street with the number of a house, or two regions with something
@@ -91,7 +91,7 @@ fn is_number(byte: u8) -> bool {
     byte.is_ascii_digit() || byte == HAN_DIGIT
 }
 
-/// Where the name before a sign starts.
+/// Start of the name before a sign.
 fn name_start(text: Text<'_>, place: usize) -> usize {
     let earliest = place.saturating_sub(NAME_MAX);
     let name = text.slice(earliest, place).iter().rev();
@@ -134,10 +134,10 @@ const STREETS: &[&str] = &[
     "trail",
 ];
 
-/// Kinds of streets that are seldom anything else.
+/// Number of street kinds at the front of the list that are seldom anything else.
 const PLAIN_STREETS: usize = 10;
 
-/// The most words of a street's or a city's name.
+/// Maximum number of words of a street's or a city's name.
 const WORDS_MAX: usize = 4;
 
 /// `123 Main St, Springfield, IL 62704`: the number is here. Without the state the street has to be plain and
@@ -192,7 +192,7 @@ pub(super) fn post_box(text: Text<'_>, place: usize) -> Option<Span> {
     })
 }
 
-/// Where an address ends whose street ends here.
+/// End of an address whose street ends here.
 fn whole(text: Text<'_>, street: usize, plain: bool) -> Option<usize> {
     let unit = unit_end(text, street);
     let end = unit.unwrap_or(street);

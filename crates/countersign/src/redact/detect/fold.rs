@@ -28,10 +28,10 @@ pub(super) const HAN_DIGIT: u8 = 0x97;
 /// A word that stands before an address and is no part of it.
 pub(super) const BEFORE: u8 = 0x98;
 
-/// The folded text, and where its characters come from.
+/// The folded text, and the places that its characters come from.
 pub(super) struct Folded<'t> {
     bytes: Cow<'t, [u8]>,
-    /// Where each folded character starts in the text; none where both are the same.
+    /// Place in the text of each folded character; `None` if both texts are the same.
     starts: Option<Vec<usize>>,
     text_bytes: usize,
 }
@@ -73,7 +73,7 @@ impl<'t> Folded<'t> {
     }
 }
 
-/// What a character counts as; none where it cannot be seen.
+/// The folded form of a character; `None` if it is invisible.
 fn fold(character: char) -> Option<u8> {
     if character.is_ascii() {
         return Some(character as u8);

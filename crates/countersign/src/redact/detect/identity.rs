@@ -1,10 +1,10 @@
-//! Numbers of people, accounts and cards. Where there is a check digit, it decides.
+//! Numbers of people, accounts and cards. If there is a check digit, it decides.
 
 use super::Kind;
 use super::number::Number;
 use super::scan::{Span, Text, is_word};
 
-/// Whether a number without letters was given to a person by a state.
+/// True if a number without letters is an identity number that a state gives to a person.
 pub(super) fn is_identity(number: &Number<'_>) -> bool {
     if number.plus {
         return false;
@@ -20,8 +20,8 @@ pub(super) fn is_identity(number: &Number<'_>) -> bool {
     }
 }
 
-/// Whether it is the number of a payment card: of a known issuer, as long as its numbers are, with the right
-/// check digit, and not also a barcode.
+/// True if it is a payment card number: of a known issuer, with that issuer's length and the right check digit, and not
+/// also a barcode.
 pub(super) fn is_card(number: &Number<'_>) -> bool {
     let total = number.digits.len();
     (14..=19).contains(&total)
@@ -293,10 +293,10 @@ fn hong_kong(text: Text<'_>, place: usize) -> Option<usize> {
     (check == expected).then_some(letters + 9)
 }
 
-/// How debit cards begin that share no range.
+/// First digits of debit cards that share no range.
 const MAESTRO: [u64; 9] = [5018, 5020, 5038, 5893, 6304, 6759, 6761, 6762, 6763];
 
-/// Whether cards of the issuer have so many digits.
+/// True if cards of the issuer have this number of digits.
 fn issuer_has(number: &Number<'_>, total: usize) -> bool {
     match value(number.digits, 0..4) {
         4000..=4999 => matches!(total, 16 | 19),
@@ -309,7 +309,7 @@ fn issuer_has(number: &Number<'_>, total: usize) -> bool {
     }
 }
 
-/// The check of payment cards.
+/// True if the check digit of a payment card is right (Luhn).
 fn luhn(digits: &[u8]) -> bool {
     let folded = |(place, digit): (usize, &u8)| {
         let doubled = u32::from(*digit) * 2;
@@ -323,7 +323,7 @@ fn luhn(digits: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// The check of what is printed on goods and parcels.
+/// True if the check digit of a barcode on goods and parcels is right.
 fn barcode(digits: &[u8]) -> bool {
     let weigh =
         |(place, digit): (usize, &u8)| u32::from(*digit) * if place % 2 == 0 { 1 } else { 3 };
@@ -331,7 +331,7 @@ fn barcode(digits: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Month and day, as two digits each.
+/// True if the digits are a month and a day, two digits each.
 fn day(digits: &[u8], start: usize) -> bool {
     let (month, day) = (
         value(digits, start..start + 2),
@@ -347,7 +347,7 @@ fn value(digits: &[u8], range: std::ops::Range<usize>) -> u64 {
         .fold(0, |value, digit| value * 10 + u64::from(*digit))
 }
 
-/// How long the account numbers of a country are.
+/// Length of the account numbers of a country.
 fn iban_length(country: &[u8]) -> Option<usize> {
     const LENGTHS: &[(usize, &str)] = &[
         (15, "NO"),

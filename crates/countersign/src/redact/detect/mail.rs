@@ -1,16 +1,16 @@
-//! E-mail addresses, and the passwords in addresses of services.
+//! E-mail addresses, and the passwords in URLs.
 
 use super::Kind;
 use super::fold::LETTER;
 use super::scan::{Span, Text};
 
-/// The longest part before the `@` that mail has.
+/// Maximum length of the part before the `@`.
 const LOCAL_MAX: usize = 64;
 
-/// The longest name of a host.
+/// Maximum length of a host name.
 const HOST_MAX: usize = 253;
 
-/// All e-mail addresses. They are found first, because what stands before the `@` looks like other things.
+/// All e-mail addresses. They are found first, because the part before the `@` looks like other kinds of data.
 pub(super) fn spans(text: Text<'_>) -> Vec<Span> {
     let ats = text.0.iter().enumerate().filter(|(_, byte)| **byte == b'@');
     let mut found: Vec<Span> = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn spans(text: Text<'_>) -> Vec<Span> {
     found
 }
 
-/// `https://user:password@host`: what stands between the slashes and the `@`.
+/// `https://user:password@host`: the part between the slashes and the `@`.
 pub(super) fn user_info(text: Text<'_>, place: usize) -> Option<Span> {
     if !text.has(place, "://") {
         return None;
@@ -61,7 +61,7 @@ fn is_local(byte: u8) -> bool {
         || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'\'' | LETTER)
 }
 
-/// Where the host ends: at the last label that can be a top-level one.
+/// End of the host: the last label that can be a top-level one.
 fn host_end(text: Text<'_>, start: usize) -> Option<usize> {
     let mut end = None;
     let mut labels = 0;

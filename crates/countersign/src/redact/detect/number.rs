@@ -1,26 +1,26 @@
-//! Numbers: their groups are collected, and the longest run of whole groups that is something is taken.
+//! Numbers: their groups are collected, and the longest run of whole groups that is a known kind of number is taken.
 
 use super::fold::LETTER;
 use super::scan::{Span, Text, is_word};
 use super::{Kind, identity, phone};
 
-/// Fewer digits tell nothing.
+/// Minimum number of digits: fewer are not personal.
 const DIGITS_MIN: usize = 8;
 
-/// More digits than any number that we look for.
+/// Bound of the digits: more than any number that we look for has.
 const DIGITS_MAX: usize = 20;
 
-/// More groups than any number that we look for.
+/// Bound of the groups: more than any number that we look for has.
 const GROUPS_MAX: usize = 8;
 
-/// Digits that stand together, and what stands before them.
+/// Digits that stand together, and the separator before them.
 #[derive(Clone, Copy, Default)]
 struct Group {
-    /// Where it ends.
+    /// The end of the group.
     end: usize,
-    /// How many digits there are up to here.
+    /// Number of digits up to here.
     digits: usize,
-    /// What separates it from the one before: a space, `-`, `.` or `)`.
+    /// The separator from the group before: a space, `-`, `.` or `)`.
     separator: u8,
 }
 
@@ -28,15 +28,15 @@ struct Group {
 pub(super) struct Number<'n> {
     /// The values of the digits.
     pub(super) digits: &'n [u8],
-    /// How many digits each group has.
+    /// Number of digits of each group.
     pub(super) groups: &'n [usize],
-    /// What stands between the groups.
+    /// The separators between the groups.
     pub(super) separators: &'n [u8],
-    /// Whether a `+` stands before it.
+    /// True if a `+` stands before it.
     pub(super) plus: bool,
-    /// Whether it goes on from a word: `PO-4155552671`.
+    /// True if it continues a word: `PO-4155552671`.
     pub(super) glued: bool,
-    /// Whether other digits stand before it, so that it may be the rest of something longer.
+    /// True if other digits stand before it, so that it may be the rest of a longer number.
     pub(super) follows: bool,
 }
 
@@ -45,13 +45,13 @@ impl Number<'_> {
         self.digits.get(place).copied().unwrap_or(0)
     }
 
-    /// Whether every group has as many digits.
+    /// True if every group has at least this many digits.
     pub(super) fn groups_have(&self, digits_min: usize) -> bool {
         self.groups.iter().all(|digits| *digits >= digits_min)
     }
 }
 
-/// The number that starts here, or at the `+` or `(` here, if it is something.
+/// The number that starts here, or at the `+` or `(` here; `None` if it is no known kind.
 pub(super) fn find(text: Text<'_>, place: usize) -> Option<Span> {
     let sign = matches!(text.at(place), b'+' | b'(');
     let start = place + usize::from(sign);
@@ -124,8 +124,7 @@ impl Run {
         run
     }
 
-    /// The longest run of whole groups that is something: where it ends, what it is, and whether it has a
-    /// closing bracket.
+    /// The longest run of whole groups that is a known kind: its end, its kind, and true if it has a closing bracket.
     fn longest(&self, text: Text<'_>, around: [bool; 3]) -> Option<(usize, Kind, bool)> {
         let [plus, glued, follows] = around;
         let total = self.groups.get(self.count.wrapping_sub(1))?.digits;
@@ -186,7 +185,7 @@ fn kind(number: &Number<'_>) -> Option<Kind> {
     }
 }
 
-/// Where the next group starts, and what separates it.
+/// Start of the next group, and its separator.
 fn next_group(text: Text<'_>, end: usize) -> Option<(usize, u8)> {
     let (first, second) = (text.at(end), text.at(end + 1));
     let (length, separator) = match (first, second) {
@@ -200,7 +199,7 @@ fn next_group(text: Text<'_>, end: usize) -> Option<(usize, u8)> {
     text.at(at).is_ascii_digit().then_some((at, separator))
 }
 
-/// Whether a number can end here: it is not part of a longer word, version or fraction.
+/// True if a number can end here: it is not part of a longer word, version or fraction.
 fn ends_at(text: Text<'_>, end: usize) -> bool {
     let (next, after) = (text.at(end), text.at(end + 1));
     match next {

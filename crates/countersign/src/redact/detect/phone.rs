@@ -2,7 +2,7 @@
 
 use super::number::Number;
 
-/// Whether it is the number of a telephone.
+/// True if it is a telephone number.
 pub(super) fn is_phone(number: &Number<'_>) -> bool {
     if number.plus {
         return (9..=15).contains(&number.digits.len()) && number.digit(0) != 0;

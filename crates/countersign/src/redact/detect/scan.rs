@@ -1,5 +1,5 @@
-//! The one pass: at the start of each word and each number the scanners are asked in turn, and what one of
-//! them takes is not looked at again.
+//! The single pass: at the start of each word and each number the scanners are tried in turn, and a match is not looked
+//! at again.
 
 use super::fold::{CITY, DISTRICT, LETTER, PROVINCE, STREET};
 use super::{Kind, address, identity, mail, number, secret};
@@ -12,7 +12,7 @@ pub(super) struct Span {
     pub(super) kind: Kind,
 }
 
-/// The folded text. Beyond its ends there is a byte that is nothing.
+/// The folded text. Beyond its ends it reads as a byte that matches nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t>(pub(super) &'t [u8]);
 
@@ -33,18 +33,18 @@ impl<'t> Text<'t> {
         self.0.get(start..end).unwrap_or_default()
     }
 
-    /// Whether this ASCII text stands here, in any case.
+    /// True if this ASCII text stands here, in any case.
     pub(super) fn has(self, place: usize, word: &str) -> bool {
         self.slice(place, place + word.len())
             .eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// Where the characters of one sort that start here end.
+    /// End of the characters of one sort that start here.
     pub(super) fn while_at(self, place: usize, sort: impl Fn(u8) -> bool) -> usize {
         self.some_at(place, self.len(), sort)
     }
 
-    /// The same, for so many characters at most.
+    /// The same, for a maximum number of characters.
     pub(super) fn some_at(self, place: usize, most: usize, sort: impl Fn(u8) -> bool) -> usize {
         let end = self.len().min(place.saturating_add(most));
         let rest = self.slice(place, end);
@@ -53,12 +53,12 @@ impl<'t> Text<'t> {
     }
 }
 
-/// What a word is made of: a number beside one of these is part of a name.
+/// True if a byte belongs to a word: a number beside one is part of a name.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | LETTER)
 }
 
-/// Everything that is found, in order, without overlaps.
+/// All matches, in order, without overlaps.
 pub(super) fn spans(bytes: &[u8]) -> Vec<Span> {
     let text = Text(bytes);
     // Most texts have nothing that could be found: no digit, no `@`, no long word.
@@ -84,7 +84,7 @@ pub(super) fn spans(bytes: &[u8]) -> Vec<Span> {
     found
 }
 
-/// What starts here, and where to go on where nothing does.
+/// The match that starts here, and the place to go on from if there is none.
 fn look(text: Text<'_>, place: usize) -> (Option<Span>, usize) {
     match text.at(place) {
         byte if byte.is_ascii_digit() => {
@@ -120,7 +120,7 @@ fn look(text: Text<'_>, place: usize) -> (Option<Span>, usize) {
     }
 }
 
-/// A UUID is an id, whatever its digits look like.
+/// The end of a UUID, which is an id, whatever its digits look like.
 fn uuid_end(text: Text<'_>, place: usize) -> Option<usize> {
     let groups = [8, 4, 4, 4, 12];
     if text.at(place + 8) != b'-' {

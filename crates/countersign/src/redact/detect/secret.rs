@@ -1,10 +1,10 @@
-//! Credentials: keys and tokens with a known beginning, what follows `Bearer` or `password=`, signed tokens and
-//! blocks of private keys.
+//! Credentials: keys and tokens with a known prefix, values after `Bearer` or `password=`, signed tokens and blocks of
+//! private keys.
 
 use super::Kind;
 use super::scan::{Span, Text, is_word};
 
-/// How keys of well-known services begin, and how many characters follow at least.
+/// Prefixes of keys of well-known services, and the minimum number of characters that follow.
 const KEYS: &[(&str, usize)] = &[
     ("AIza", 30),
     ("AKIA", 16),
@@ -46,7 +46,7 @@ const KEYS: &[(&str, usize)] = &[
     ("ya29.", 20),
 ];
 
-/// What a credential is called where it is assigned or is a member of an object.
+/// Names of credentials in assignments and members of objects.
 const NAMES: &[&str] = &[
     "access_key",
     "access_token",
@@ -72,28 +72,27 @@ const NAMES: &[&str] = &[
     "x-api-key",
 ];
 
-/// The shortest value that is taken for a credential because of its name.
+/// Minimum length of a value that counts as a credential because of its name.
 const VALUE_MIN: usize = 4;
 
-/// How far a word is read to see what it may be. Words may start inside of longer ones, and are read only
-/// so far, so that the time stays linear.
+/// Maximum length of a word that is read. Words may start inside of longer ones, so this bound keeps the time linear.
 const WORD_MAX: usize = 64;
 
-/// The longest first part of a signed token.
+/// Maximum length of the first part of a signed token.
 const HEADER_MAX: usize = 512;
 
-/// The shortest key, with its beginning.
+/// Minimum length of a key, with its prefix.
 const KEY_MIN: usize = 16;
 
-/// The shortest token behind `Bearer`.
+/// Minimum length of a token after `Bearer`.
 const BEARER_MIN: usize = 16;
 
-/// Whether a member of this name holds a credential.
+/// True if a member of this name holds a credential.
 pub(super) fn is_name(name: &str) -> bool {
     NAMES.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// A credential that the word here is, or names.
+/// The credential that the word here is, or names.
 pub(super) fn find(text: Text<'_>, place: usize) -> Option<Span> {
     if is_word(text.before(place)) {
         return None;
@@ -185,8 +184,7 @@ fn bearer(text: Text<'_>, place: usize) -> Option<Span> {
     })
 }
 
-/// `password=…`: the name, which ends here, stays. Behind a colon stands prose as well, so there the value has to
-/// look drawn.
+/// `password=…`: the name, which ends here, stays. Prose may follow a colon, so there the value has to look random.
 fn assigned(text: Text<'_>, place: usize, end: usize) -> Option<Span> {
     let is_gap = |byte: u8| byte == b' ' || is_quote(byte);
     let sign = text.while_at(end, is_gap);

@@ -1,11 +1,11 @@
-//! A corpus of what has to be found and what has to stay, and the laws of scrubbing.
+//! A corpus of texts to redact and texts to keep, and the laws of scrubbing.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 
-/// One text a line, with what becomes of it; a text alone stays as it is.
+/// Corpus: one text a line, with its redacted form; a text alone stays as it is.
 const CORPUS: &str = include_str!("corpus.jsonl");
 
 fn corpus() -> impl Iterator<Item = (String, Option<String>)> {
@@ -22,7 +22,7 @@ fn check(text: &str, expected: &str) {
     assert_eq!(Detector::new().scrub(text), expected, "of {text:?}");
 }
 
-/// A21: what is found of the corpus, and that harmless texts of commerce stay.
+/// The corpus is redacted as it says, and harmless texts of commerce stay (A21).
 #[test]
 fn the_corpus_comes_out_as_it_says() {
     let mut wrong = Vec::new();
@@ -49,7 +49,7 @@ fn the_corpus_has_every_kind() {
     }
 }
 
-/// Numbers with one wrong digit are somebody's order.
+/// Numbers with one wrong check digit stay: they may be order numbers.
 #[test]
 fn a_wrong_check_digit_is_left_alone() {
     for text in [
@@ -99,7 +99,7 @@ fn a_clean_text_is_not_copied() {
     assert!(matches!(Detector::new().scrub(text), Cow::Borrowed(_)));
 }
 
-/// What the generators put together: everything that a scanner looks at.
+/// Pieces that the generators put together: everything that a scanner looks at.
 fn piece() -> impl Strategy<Value = String> {
     let corpus: Vec<String> = corpus().map(|(text, _)| text).collect();
     prop_oneof![
@@ -112,7 +112,7 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any text comes out as a text, and what is not a label stood in the input in that order.
+    /// Any text comes out as a text, and everything but the labels was in the input in that order.
     #[test]
     fn what_stays_stands_in_the_text(text in proptest::collection::vec(piece(), 0..6).prop_map(|pieces| pieces.concat())) {
         let clean = Detector::new().scrub(&text);
@@ -129,7 +129,7 @@ proptest! {
         }
     }
 
-    /// A value is found wherever it stands, as long as words keep a distance.
+    /// A value is found at any place, as long as words keep a distance.
     #[test]
     fn the_surroundings_hide_nothing(index in any::<prop::sample::Index>(), before in "[,;!?\n\"]{0,8}", after in "[,;!?\n\"]{0,8}") {
         let found: Vec<_> = corpus().filter_map(|(text, expected)| Some((text, expected?))).collect();
@@ -142,7 +142,7 @@ proptest! {
     }
 }
 
-/// A text that is read again and again would not end in time.
+/// Long and hostile texts end in time: no text is read again and again.
 #[test]
 fn long_and_hostile_texts_end() {
     for piece in [

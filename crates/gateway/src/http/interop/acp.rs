@@ -1,4 +1,4 @@
-//! How the answers of ACP 2026-04-17 are written.
+//! Answers in the form of ACP 2026-04-17.
 
 use countersign::contract::{ErrorBody, ReplyEnvelope};
 use http::StatusCode;
@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::outcome::{Kind, Message, Resolution, text_of};
 
-/// The answer to a call that did not work, where that can be talked about: our envelope with `messages` in
-/// the place of `error`.
+/// Builds the answer to a call with a business error: our envelope with `messages` in place of `error`.
 pub(super) fn failure(
     reply: &ReplyEnvelope,
     error: &ErrorBody,
@@ -37,7 +36,7 @@ fn told(message: Message, error: &ErrorBody, param: Option<&str>) -> Value {
             Resolution::Recoverable | Resolution::BuyerInput | Resolution::BuyerReview,
         ) => ("error", "high"),
     };
-    // There is no word for what nobody can resolve: the member is left out.
+    // ACP has no value for errors that cannot be resolved: the member is left out.
     let resolution = match message.resolution {
         Resolution::Recoverable => Some("recoverable"),
         Resolution::BuyerInput => Some("requires_buyer_input"),
@@ -58,7 +57,7 @@ fn told(message: Message, error: &ErrorBody, param: Option<&str>) -> Value {
     told
 }
 
-/// An error of the request as such.
+/// Builds an error of the request itself.
 pub(super) fn flat_error(
     status: StatusCode,
     code: &str,

@@ -20,7 +20,7 @@ use crate::http::headers::IDEMPOTENCY_KEY;
 use crate::http::{body, call, headers, query};
 use crate::metrics::OfCall;
 
-/// Which version of ACP a client speaks.
+/// Header with the version of ACP that a client speaks.
 const API_VERSION: HeaderName = HeaderName::from_static("api-version");
 
 pub(super) async fn acp(
@@ -82,7 +82,7 @@ async fn answer(
     Ok(response)
 }
 
-/// Both standards name a request without the `X-`.
+/// Copies the request id header of the standards, which has no `X-`, to ours.
 pub(super) fn adopt_request_id(headers: &mut HeaderMap) {
     if !headers.contains_key(X_REQUEST_ID)
         && let Some(id) = headers.get(REQUEST_ID).cloned()
@@ -91,7 +91,8 @@ pub(super) fn adopt_request_id(headers: &mut HeaderMap) {
     }
 }
 
-/// Refuses a client that asks for another version of ACP. One that names none is taken for one of this version.
+/// Refuses a client that asks for another version of ACP. A client that names no version is assumed to speak
+/// this one.
 pub(super) fn check_version(profile: Profile, headers: &HeaderMap) -> Result<(), Refusal> {
     let asked = match profile {
         Profile::Acp => headers.get(API_VERSION),
@@ -107,7 +108,7 @@ pub(super) fn check_version(profile: Profile, headers: &HeaderMap) -> Result<(),
     Err(Refusal::from(body).foreign("unsupported_api_version"))
 }
 
-/// The reply of a tool in the words of a profile.
+/// Writes the reply of a tool in the form of a profile.
 fn write(profile: Profile, gateway: &Gateway, name: &str, reply: &ReplyEnvelope) -> Response {
     let mut response = match &reply.error {
         None => success(profile, reply),
@@ -115,7 +116,7 @@ fn write(profile: Profile, gateway: &Gateway, name: &str, reply: &ReplyEnvelope)
             let entry = gateway.executor().catalog().get(name);
             let is_unknown = error.code == ErrorCode::NotFound && entry.is_none();
             let outcome = if is_unknown {
-                // There is no such path, in the words of a standard.
+                // The tool does not exist: an unknown path, in the terms of a standard.
                 Outcome::protocol(StatusCode::NOT_FOUND, "not_found")
             } else {
                 codes::outcome(profile, error)
@@ -141,7 +142,7 @@ fn success(profile: Profile, reply: &ReplyEnvelope) -> Response {
     response
 }
 
-/// A call that did not work.
+/// Writes the answer to a failed call.
 pub(super) fn failure(
     profile: Profile,
     gateway: &Gateway,
@@ -162,13 +163,13 @@ pub(super) fn failure(
             outcome::written(StatusCode::OK, &body)
         }
     };
-    // The executor has told of it already.
+    // The executor has already reported it.
     response.extensions_mut().insert(OfCall);
     outcome::headed(response.headers_mut(), &reply.request_id, error);
     response
 }
 
-/// Where the user can confirm the call, if there is such a page.
+/// Returns the address of the page where the user can confirm the call, if there is one.
 fn page_to_confirm(gateway: &Gateway, error: &ErrorBody) -> Option<String> {
     let page = gateway.settings().approvals_url.as_ref()?;
     let approval_id = error.details.extra.get("approval_id")?.as_str()?;

@@ -1,5 +1,5 @@
-//! The table of our closed codes in both standards. UCP's list of message codes is open, so that it has the words of
-//! ACP wherever ACP has one, and one table serves both.
+//! The table of our closed codes in both standards. UCP's list of message codes is open, so it uses ACP's code
+//! if ACP has one, and one table serves both.
 
 use countersign::contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource};
 use http::StatusCode;
@@ -7,10 +7,10 @@ use http::StatusCode;
 use super::outcome::{Kind, Message, Outcome, Resolution, is_missing};
 use super::profile::Profile;
 
-/// The member of `details` by which a rule says that it is about the buyer's age.
+/// Member of `details` by which a rule says that it is about the buyer's age.
 const MINIMUM_AGE: &str = "minimum_age";
 
-/// The status and codes of a standard for an error of a call.
+/// Maps an error of a call to the status and codes of a standard.
 pub(super) fn outcome(profile: Profile, error: &ErrorBody) -> Outcome {
     match error.code {
         ErrorCode::InvalidArgument if is_missing(error) => {
@@ -30,7 +30,8 @@ pub(super) fn outcome(profile: Profile, error: &ErrorBody) -> Outcome {
             (Profile::Acp, Some(FaultSource::Tool | FaultSource::Upstream) | None) => {
                 Outcome::protocol(StatusCode::BAD_GATEWAY, "upstream_error")
             }
-            // Whoever cannot keep the key does not run the call, and says that it is away.
+            // A server that cannot store the idempotency key does not run the call, and reports that it is
+            // unavailable.
             (Profile::Acp, Some(FaultSource::Gateway)) | (Profile::Ucp, _) => {
                 Outcome::protocol(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
             }
@@ -50,7 +51,7 @@ pub(super) fn outcome(profile: Profile, error: &ErrorBody) -> Outcome {
                 code: "price_change",
                 resolution: Resolution::BuyerReview,
             },
-            // The quote is no longer good: the agent asks for another.
+            // The quote is no longer valid: the agent asks for another.
             Message {
                 kind: Kind::Error,
                 code: "expired",
@@ -70,7 +71,7 @@ fn conflict(profile: Profile, reason: Option<ConflictReason>) -> Outcome {
         Some(ConflictReason::InFlight) => {
             Outcome::protocol(StatusCode::CONFLICT, "idempotency_in_flight")
         }
-        // An answer that is no longer kept cannot be given again, and the call is not made again.
+        // An answer that is no longer kept cannot be repeated, and the call is not made again.
         Some(ConflictReason::KeyReused | ConflictReason::KeyExpired) => {
             let status = match profile {
                 Profile::Acp => StatusCode::UNPROCESSABLE_ENTITY,
@@ -81,7 +82,7 @@ fn conflict(profile: Profile, reason: Option<ConflictReason>) -> Outcome {
         Some(ConflictReason::InDoubt) => {
             Outcome::protocol(StatusCode::CONFLICT, "idempotency_in_doubt")
         }
-        // There are some, and others hold them now.
+        // There is stock, but other buyers hold it now.
         Some(ConflictReason::Stock) => Outcome::error("low_stock", Resolution::Recoverable),
         Some(ConflictReason::Version) | None => Outcome::error("conflict", Resolution::Recoverable),
     }

@@ -1,6 +1,6 @@
-//! `/.well-known/acp.json` and `/.well-known/ucp`: where the pages of a standard are, for clients that know only
-//! our name. They name what is really there, and no more: no service of ACP, which would be all of its operations,
-//! and no capability of UCP, whose service only says where its pages begin.
+//! `/.well-known/acp.json` and `/.well-known/ucp`: the addresses of a standard's pages, for clients that know
+//! only the host. They list only what exists: no service of ACP, which would mean all of its operations, and no
+//! capability of UCP, whose service only gives the base address of its pages.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::outcome;
 use super::profile::Profile;
+use super::view::View;
 use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
 use crate::identity::base_url;
@@ -25,7 +26,7 @@ pub(super) async fn acp(
         "protocol": {"name": "acp", "version": version, "supported_versions": [version]},
         "api_base_url": base,
         "transports": ["rest"],
-        // Sessions can be read here, and are made by calls of tools: that is not the service `checkout`.
+        // Sessions can be read here, but are created by calls of tools: that is not the service `checkout`.
         "capabilities": {"services": []},
     })))
 }
@@ -42,14 +43,17 @@ pub(super) async fn ucp(
             {"version": version, "transport": "rest", "endpoint": base},
         ]},
         "capabilities": {},
-        // A payment is never made here: the buyer makes it elsewhere.
+        // Payments are never made here: the buyer pays elsewhere.
         "payment_handlers": {},
     }})))
 }
 
-/// Where the paths of a profile begin. A server without any page of it does not speak it.
+/// Returns the base address of a profile's paths. A server without any page of it does not support it.
 fn base_of(profile: Profile, gateway: &Gateway, headers: &HeaderMap) -> Result<String, Refusal> {
-    let has_pages = gateway.views().iter().any(|view| view.profile() == profile);
+    // A page is built from the answer of a tool, which may be disabled.
+    let catalog = gateway.executor().catalog();
+    let is_there = |view: &View| view.profile() == profile && catalog.get(view.tool()).is_some();
+    let has_pages = gateway.views().iter().any(is_there);
     let base = base_url(gateway.settings(), headers).filter(|_| has_pages);
     let base = base.map(|base| format!("{base}{}", profile.prefix()));
     base.ok_or_else(|| {
@@ -61,7 +65,7 @@ fn base_of(profile: Profile, gateway: &Gateway, headers: &HeaderMap) -> Result<S
     })
 }
 
-/// What changes with a new version of the server, and hardly else.
+/// Builds a response that clients may cache: it rarely changes except with a new version of the server.
 fn cached(body: &Value) -> Response {
     let mut response = outcome::written(StatusCode::OK, body);
     let cache = HeaderValue::from_static("public, max-age=3600");

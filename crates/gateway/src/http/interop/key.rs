@@ -1,25 +1,25 @@
-//! Which idempotency keys a profile accepts.
+//! Idempotency keys that a profile accepts.
 
 use super::profile::Profile;
 
-/// Why a key is not accepted.
+/// Reason why an idempotency key is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyFault {
-    /// Every `POST` has to have one.
+    /// The key is missing; every `POST` must have one.
     Missing,
-    /// It is easily guessed, or hit by chance.
+    /// The key is too short, so that it could be guessed or collide.
     TooShort,
-    /// It is longer than anybody keeps.
+    /// The key is longer than is stored.
     TooLong,
 }
 
-/// The longest key, as ACP says; our own bound is the same.
+/// Maximum length of a key, as in ACP; our own limit is the same.
 const CHARS_MAX: usize = 255;
 
-/// What 128 bits take in base64, the densest usual writing; a UUID has 36.
+/// Minimum length for UCP: 128 bits in base64, the densest usual encoding; a UUID has 36 characters.
 const UCP_CHARS_MIN: usize = 22;
 
-/// Looks at the key of a call.
+/// Checks the idempotency key of a call.
 pub(super) fn check(profile: Profile, key: Option<&str>) -> Result<(), KeyFault> {
     let Some(key) = key else {
         return Err(KeyFault::Missing);
@@ -39,7 +39,7 @@ pub(super) fn check(profile: Profile, key: Option<&str>) -> Result<(), KeyFault>
 }
 
 impl KeyFault {
-    /// The code of the answer; ACP has a name for the first one, the others are ours.
+    /// Returns the code of the answer; ACP defines the first one, the others are ours.
     pub(super) const fn code(self) -> &'static str {
         match self {
             Self::Missing => "idempotency_key_required",
@@ -48,7 +48,7 @@ impl KeyFault {
         }
     }
 
-    /// One sentence for the caller.
+    /// Returns one sentence for the caller.
     pub(super) fn message(self) -> String {
         match self {
             Self::Missing => "every POST needs the header Idempotency-Key".to_owned(),

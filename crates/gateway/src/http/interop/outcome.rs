@@ -1,5 +1,5 @@
-//! What an error of ours is in a standard: a status with one code where there is nothing to talk about, or
-//! messages about something that an agent and its buyer can talk about.
+//! Errors in the form of a standard: a status with one code for errors of the request itself, or messages about
+//! something that an agent and its buyer can resolve.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -13,59 +13,59 @@ use super::{acp, ucp};
 use crate::http::answer::{self, JSON, Refusal, X_REQUEST_ID};
 use crate::http::members;
 
-/// The name of a request in both standards; ours has an `X-` in front.
+/// Header of the request id in both standards; ours starts with `X-`.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
-/// The closed code of an error, beside the code of the standard: one that every client of ours knows.
+/// Header with the closed code of an error, next to the code of the standard: every client of ours knows it.
 const CLOSED_CODE: HeaderName = HeaderName::from_static("x-countersign-code");
 
-/// The member of an error that lists the versions of a standard that are spoken here.
+/// Member of an error that lists the supported versions of a standard.
 pub(super) const SUPPORTED_VERSIONS: &str = "supported_versions";
 
-/// What becomes of an error.
+/// Form of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The request as such failed: an HTTP status and one code.
+    /// The request itself failed: an HTTP status and one code.
     Protocol {
-        /// The status.
+        /// HTTP status.
         status: StatusCode,
-        /// The code of the standard.
+        /// Code of the standard.
         code: &'static str,
     },
-    /// The request was understood, and what it asks for cannot be had like that: HTTP 200 and messages.
+    /// The request was valid, but cannot be fulfilled as it is: HTTP 200 and messages.
     Business(Vec<Message>),
 }
 
 /// A message about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Message {
-    /// How grave it is.
+    /// Severity of the message.
     pub(super) kind: Kind,
-    /// The code of the standard.
+    /// Code of the standard.
     pub(super) code: &'static str,
-    /// Who can do something about it.
+    /// Party that can resolve it.
     pub(super) resolution: Resolution,
 }
 
-/// How grave a message is.
+/// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It did not work.
+    /// The call failed.
     Error,
-    /// Something is not as it was.
+    /// Something has changed.
     Warning,
 }
 
-/// Who can do something about it.
+/// Party that can resolve an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resolution {
     /// The agent, by another call.
     Recoverable,
-    /// The buyer, who knows something that is missing.
+    /// The buyer, by supplying missing information.
     BuyerInput,
-    /// The buyer, who has to look at it and agree.
+    /// The buyer, by reviewing and agreeing.
     BuyerReview,
-    /// Nobody.
+    /// No one.
     Unrecoverable,
 }
 
@@ -83,7 +83,7 @@ impl Outcome {
     }
 }
 
-/// Writes a refusal, which never became a call, in the words of a profile.
+/// Writes a refusal, which never became a call, in the form of a profile.
 pub(in crate::http) fn refused(
     profile: Profile,
     refusal: &Refusal,
@@ -110,7 +110,7 @@ pub(in crate::http) fn refused(
     response
 }
 
-/// An error of the request as such.
+/// Builds an error of the request itself.
 pub(super) fn protocol_error(
     profile: Profile,
     error: &ErrorBody,
@@ -129,7 +129,7 @@ pub(super) fn protocol_error(
     written(status, &body)
 }
 
-/// A response with a JSON body.
+/// Builds a response with a JSON body.
 pub(super) fn written(status: StatusCode, body: &Value) -> Response {
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
@@ -138,7 +138,7 @@ pub(super) fn written(status: StatusCode, body: &Value) -> Response {
     response
 }
 
-/// What a client calls its request: in the words of a standard where our own header is not there.
+/// Returns the client's request id header: ours, or that of the standard if ours is missing.
 pub(in crate::http) fn request_id(
     profile: Option<Profile>,
     headers: &HeaderMap,
@@ -147,7 +147,7 @@ pub(in crate::http) fn request_id(
     ours.or_else(|| profile.and_then(|_| headers.get(REQUEST_ID)))
 }
 
-/// The request's name, in our words and in those of the standards.
+/// Adds the request id, in our header and in that of the standards.
 pub(super) fn named(headers: &mut HeaderMap, request_id: &RequestId) {
     if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
         headers.insert(X_REQUEST_ID, id.clone());
@@ -155,8 +155,8 @@ pub(super) fn named(headers: &mut HeaderMap, request_id: &RequestId) {
     }
 }
 
-/// The headers of every answer that is an error: the request's name, our closed code, and when to come back, in
-/// whole seconds and never too early.
+/// Adds the headers of every error: the request id, our closed code, and `Retry-After` in whole seconds, never
+/// too early.
 pub(super) fn headed(headers: &mut HeaderMap, request_id: &RequestId, error: &ErrorBody) {
     named(headers, request_id);
     let code = HeaderValue::from_static(error.code.as_str());
@@ -166,7 +166,7 @@ pub(super) fn headed(headers: &mut HeaderMap, request_id: &RequestId, error: &Er
     }
 }
 
-/// The message with what to do about it: neither standard has a place of its own for that.
+/// Returns the message with its hint: neither standard has a separate place for a hint.
 pub(super) fn text_of(error: &ErrorBody) -> String {
     match &error.details.hint {
         Some(hint) => format!("{}; {hint}", error.message),
@@ -174,14 +174,14 @@ pub(super) fn text_of(error: &ErrorBody) -> String {
     }
 }
 
-/// Whether an argument is missing, and not only wrong.
+/// True if an argument is missing, and not only wrong.
 pub(super) fn is_missing(error: &ErrorBody) -> bool {
     let mut issues = error.details.issues.iter();
     issues.any(|issue| issue.code == IssueCode::MissingRequired)
 }
 
-/// Where in the body of a call the field of an error is, as a JSON path: among the arguments, or a member of the
-/// envelope where the tool has no argument of that name.
+/// Returns the JSON path of an error's field in the body of a call: among the arguments, or a member of the
+/// envelope if the tool has no argument of that name.
 pub(super) fn path_in_call(error: &ErrorBody, spec: Option<&ToolSpec>) -> Option<String> {
     let field = error.details.field.as_deref()?;
     let first = field.split('/').nth(1).unwrap_or_default();
@@ -195,7 +195,7 @@ pub(super) fn path_in_call(error: &ErrorBody, spec: Option<&ToolSpec>) -> Option
     Some(path(root, field))
 }
 
-/// A JSON pointer as a JSON path (RFC 9535) below a root.
+/// Converts a JSON pointer to a JSON path (RFC 9535) below a root.
 fn path(root: &str, pointer: &str) -> String {
     let mut path = root.to_owned();
     for part in pointer.split('/').skip(1) {
@@ -216,7 +216,7 @@ fn path(root: &str, pointer: &str) -> String {
     path
 }
 
-/// The code of a request that never became a call.
+/// Returns the code of a request that never became a call.
 const fn refusal_code(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::InvalidArgument | ErrorCode::AddressInvalid => "invalid",

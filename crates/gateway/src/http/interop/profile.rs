@@ -1,6 +1,6 @@
-//! Which standard a path speaks.
+//! Profiles: the standard that a path follows.
 
-/// A standard of agent commerce whose words and rules of idempotency some routes have. What is under `/v1` has
+/// An agent commerce standard whose format and idempotency rules some routes follow. Routes under `/v1` follow
 /// our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
@@ -11,10 +11,10 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Every one.
+    /// All profiles.
     pub const ALL: [Self; 2] = [Self::Acp, Self::Ucp];
 
-    /// The version that is spoken.
+    /// Returns the supported version.
     pub const fn version(self) -> &'static str {
         match self {
             Self::Acp => "2026-04-17",
@@ -22,7 +22,7 @@ impl Profile {
         }
     }
 
-    /// What its paths begin with.
+    /// Returns the prefix of its paths.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Acp => "/acp",
@@ -30,7 +30,7 @@ impl Profile {
         }
     }
 
-    /// The profile of a path; none where our own words are spoken.
+    /// Returns the profile of a path; `None` for our own routes.
     pub fn of_path(path: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| {
             let rest = path.strip_prefix(profile.prefix());

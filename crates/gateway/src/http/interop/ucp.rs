@@ -1,4 +1,4 @@
-//! How the answers of UCP 2026-04-08 are written.
+//! Answers in the form of UCP 2026-04-08.
 
 use countersign::contract::{ErrorBody, ReplyEnvelope};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::outcome::{Kind, Message, Resolution, text_of};
 use super::profile::Profile;
 
-/// The answer to a call that worked: our envelope, and what UCP says about itself.
+/// Builds the answer to a successful call: our envelope with UCP's own metadata.
 pub(super) fn success(reply: &ReplyEnvelope) -> Value {
     let mut body = match serde_json::to_value(reply) {
         Ok(Value::Object(members)) => members,
@@ -16,8 +16,8 @@ pub(super) fn success(reply: &ReplyEnvelope) -> Value {
     Value::Object(body)
 }
 
-/// The answer to a call that did not work, where that can be talked about. Its members are closed, so that what
-/// our envelope says besides is found by the request's name, which is in a header.
+/// Builds the answer to a call with a business error. Its members are closed, so the rest of our envelope can
+/// only be looked up by the request id, which is in a header.
 pub(super) fn failure(
     error: &ErrorBody,
     messages: &[Message],
@@ -57,7 +57,7 @@ fn told(message: Message, error: &ErrorBody, param: Option<&str>) -> Value {
                 members.insert("type".to_owned(), "error".into());
                 members.insert("severity".to_owned(), severity.into());
             }
-            // A warning has no severity; nobody has to do anything about it.
+            // A warning has no severity; nothing has to be done about it.
             Kind::Warning => {
                 members.insert("type".to_owned(), "warning".into());
             }
@@ -67,7 +67,7 @@ fn told(message: Message, error: &ErrorBody, param: Option<&str>) -> Value {
     told
 }
 
-/// An error of the request as such.
+/// Builds an error of the request itself.
 pub(super) fn flat_error(code: &str, message: &str) -> Value {
     json!({"code": code, "content": message})
 }

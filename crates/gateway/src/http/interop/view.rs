@@ -1,5 +1,5 @@
-//! Pages of a standard that are made from the answer of a tool, such as a checkout session from a draft order.
-//! Asking for one is a call of that tool: the same rights, and a record like every other.
+//! Pages of a standard that are built from the answer of a tool, such as a checkout session from a draft order.
+//! Requesting one is a call of that tool: the same rights apply, and it is recorded like every other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::http::answer::Refusal;
 use crate::http::headers;
 use crate::http::query::{self, Options};
 
-/// A page of a standard, made from what a tool answers.
+/// A page of a standard, built from the answer of a tool.
 ///
 /// # Example
 ///
@@ -48,21 +48,21 @@ pub struct View {
 
 type Body = Arc<dyn Fn(&Value, &Page) -> Result<Value, PageError> + Send + Sync>;
 
-/// Why no page can be made; for the log.
+/// Reason why a page cannot be built; for the log.
 pub type PageError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a page may say besides its data.
+/// Context of a page besides its data.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// Where the user goes on by themselves, if there is such a page.
+    /// Address of the page where the user continues, if there is one.
     pub continue_url: Option<String>,
-    /// The language that the client likes best.
+    /// Language that the client prefers.
     pub locale: Option<String>,
 }
 
 impl View {
-    /// What is under `/{profile}/{resource}/{id}`: `tool` is called with the id as its `argument`, and `body` makes
-    /// the page of what it answers, or says why it cannot.
+    /// Serves `/{profile}/{resource}/{id}`: `tool` is called with the id as its `argument`, and `body` builds
+    /// the page from the answer, or says why it cannot.
     pub fn new(
         profile: Profile,
         resource: &'static str,
@@ -79,9 +79,14 @@ impl View {
         }
     }
 
-    /// Whose words it speaks.
+    /// Returns the standard that the page follows.
     pub fn profile(&self) -> Profile {
         self.profile
+    }
+
+    /// Returns the tool that it calls.
+    pub(super) fn tool(&self) -> &'static str {
+        self.tool
     }
 }
 
@@ -143,7 +148,7 @@ async fn show(
         return Ok(view.page(gateway, &id, headers::language(&headers), &reply));
     };
     let outcome = match profile {
-        // A session that there is not is a path that there is not; UCP tells it in a message.
+        // A missing session is an unknown path; UCP reports it in a message.
         Profile::Acp if error.code == ErrorCode::NotFound => {
             Outcome::protocol(StatusCode::NOT_FOUND, "not_found")
         }
@@ -172,7 +177,7 @@ impl View {
             ..RequestEnvelope::default()
         };
         headers::join(headers, &mut envelope)?;
-        // A page is read; a key has no meaning.
+        // Reading a page needs no idempotency key.
         envelope.idempotency_key = None;
         let arguments = json!({self.argument: id}).to_string();
         let origin = Origin {
@@ -208,12 +213,12 @@ impl View {
         let mut response = outcome::written(StatusCode::OK, &body);
         let headers = response.headers_mut();
         outcome::named(headers, &reply.request_id);
-        // It is about one person, and another one in a minute.
+        // The page is about one person, and may change within a minute.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 
-    /// The tool answers something else than the page is made for: a defect, and none of the caller's.
+    /// Refuses because the tool's answer does not fit the page: a defect of the server, not of the caller.
     fn not_understood(
         &self,
         gateway: &Gateway,

@@ -1,57 +1,57 @@
-//! What in a policy looks like a mistake. None of it makes a policy wrong.
+//! Probable mistakes in a policy. None of them makes a policy invalid.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A suspect with the sentence about it.
+/// A probable mistake with a sentence about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyWarning {
-    /// What was found.
+    /// The probable mistake.
     #[serde(flatten)]
     pub suspect: Suspect,
-    /// The same for people, with what to do.
+    /// Message for people, with what to do.
     pub message: String,
 }
 
-/// Something that is seldom meant. Closed.
+/// A rule that is rarely intended. The enum is exhaustive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Suspect {
-    /// Nobody may call anything.
+    /// No caller may call any tool.
     EveryToolDenied,
-    /// Nobody may call these, whatever they hold.
+    /// No caller may call these tools, whatever their scopes.
     ToolsForNobody {
-        /// The tools.
+        /// Names of the tools.
         tools: Vec<String>,
     },
-    /// No agent may call anything.
+    /// No agent may call any tool.
     EveryAgentDenied,
-    /// The agents of a pattern may call nothing.
+    /// The agents of a pattern may call no tool.
     AgentForNothing {
-        /// The pattern.
+        /// Pattern of the agents.
         agent: String,
     },
-    /// A `[[tools]]` entry that matches no tool.
+    /// A `[[tools]]` entry matches no tool.
     RuleWithoutTool {
-        /// Its pattern.
+        /// Pattern of the entry.
         rule: String,
     },
-    /// A scope that no tool asks for.
+    /// No tool needs a scope.
     ScopeForNothing {
-        /// The scope.
+        /// Name of the scope.
         scope: String,
     },
-    /// A pattern of another section that matches no tool.
+    /// A pattern of another section matches no tool.
     PatternWithoutTool {
-        /// Where it stands.
+        /// Section of the pattern.
         section: String,
         /// The pattern.
         pattern: String,
     },
 }
 
-/// How many tools a sentence names.
+/// Maximum number of tools that a sentence names.
 const NAMED_MAX: usize = 5;
 
 impl fmt::Display for Suspect {

@@ -1,4 +1,4 @@
-//! The closed code of every error, beside the code of the standard.
+//! The closed code of every error, next to the code of the standard.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::http_client::raw;
 use crate::identity::{actor, policy};
 use crate::parts::Parts;
 
-/// An answer that is an error has our code in its header, names the request, and is in the words of the standard.
+/// Checks that an error has our code in its header, names the request, and is in the form of the standard.
 #[track_caller]
 fn check(answer: &Answer, profile: &str, status: u16, code: &str) {
     let json = answer.json();
@@ -45,7 +45,7 @@ async fn every_closed_code_travels_with_the_foreign_one() {
             check(&answer, profile, answer.status, error.code.as_str());
         }
     }
-    // What worked has none.
+    // A successful answer has none.
     for profile in ["acp", "ucp"] {
         let path = format!("/{profile}/tools/orders.note");
         let answer = call(&world, &path, UUID, r#"{"sku": "a"}"#).await;

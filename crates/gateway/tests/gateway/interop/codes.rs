@@ -1,11 +1,10 @@
-//! Every code of ours in the words of both standards.
+//! Every closed code in the form of both standards.
 
 use insta::assert_snapshot;
 
 use super::*;
 
-/// An error as a tool gives it, and what a caller sees of it: the status and the codes, with who can do
-/// something about it.
+/// Returns what a caller sees of a tool's error: the status and the codes, with the party that can resolve it.
 async fn seen(world: &World, profile: &str, error: &ErrorBody) -> String {
     let body = serde_json::to_string(error).unwrap();
     let arguments = json!({ "body": body }).to_string();
@@ -43,7 +42,7 @@ async fn seen(world: &World, profile: &str, error: &ErrorBody) -> String {
     format!("{} {code}{}", answer.status, retry.unwrap_or_default())
 }
 
-/// Every closed code, and what each reason and source makes of it.
+/// Returns every closed code, with each reason and source that changes its form.
 pub(super) fn cases() -> Vec<(String, ErrorBody)> {
     let mut cases: Vec<(String, ErrorBody)> = Vec::new();
     for code in ErrorCode::ALL {
@@ -64,7 +63,7 @@ pub(super) fn cases() -> Vec<(String, ErrorBody)> {
     cases
 }
 
-/// The whole map, as it is seen from outside. `docs/interop.md` has the same table.
+/// The whole map, as callers see it. `docs/interop.md` has the same table.
 #[tokio::test]
 async fn every_code_has_its_words() {
     let place = Place::default();
@@ -165,7 +164,7 @@ async fn a_message_is_whole() {
     assert_eq!(place.runs(), 0);
 }
 
-/// What the binder refuses is a message as well: an agent can do better.
+/// The binder's refusal is a message as well: an agent can correct it.
 #[tokio::test]
 async fn wrong_arguments_are_told() {
     let place = Place::default();
@@ -222,7 +221,7 @@ async fn wrong_arguments_are_told() {
     assert_eq!(place.runs(), 0);
 }
 
-/// What worked is our own envelope; UCP wants to be told that it did.
+/// A successful answer is our own envelope; UCP adds a status.
 #[tokio::test]
 async fn what_worked_is_our_envelope() {
     let place = Place::default();
@@ -280,7 +279,7 @@ async fn what_worked_is_our_envelope() {
     "#);
 }
 
-/// Refusals that never became a call are in the same words, whatever refuses them.
+/// Refusals that never became a call have the same form, whichever part refuses them.
 #[tokio::test]
 async fn refusals_are_in_the_same_words() {
     let place = Place::default();

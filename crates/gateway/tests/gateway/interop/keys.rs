@@ -1,11 +1,11 @@
-//! What becomes of keys: none, a short or long one, the same again, for something else, and twice at once.
+//! Idempotency keys: missing, too short or too long, repeated, for another call, and concurrent.
 
 use countersign_testkit::patience::within;
 use insta::assert_snapshot;
 
 use super::*;
 
-/// A5: every `POST` has a key, and it is one.
+/// A5: every `POST` needs a valid key.
 #[tokio::test]
 async fn a_call_without_a_proper_key_is_not_made() {
     let place = Place::default();
@@ -27,7 +27,7 @@ async fn a_call_without_a_proper_key_is_not_made() {
     // Reads as well: the rule is about every POST.
     assert_snapshot!(check("/acp/tools/test.fail", None).await, @r#"400 {"code":"idempotency_key_required","message":"every POST needs the header Idempotency-Key","type":"invalid_request"}"#);
     assert_eq!(place.runs(), 0);
-    // A key may be anything of 1 to 255 characters in ACP; in the body it counts as well.
+    // In ACP a key is any 1 to 255 characters; it may also be in the body.
     assert!(check(acp, Some("k")).await.starts_with("200 "));
     assert!(check(ucp, Some(UUID)).await.starts_with("200 "));
     let in_body =
@@ -36,7 +36,7 @@ async fn a_call_without_a_proper_key_is_not_made() {
     assert_eq!((answer.status, place.runs()), (200, 3));
 }
 
-/// A18: the same call again gets the first answer and says so; the status is the first one as well.
+/// A18: a repeated call gets the first answer, marked as such, with the first status.
 #[tokio::test]
 async fn the_same_again_is_the_first_answer() {
     for path in ["/acp/tools/orders.place", "/ucp/tools/orders.place"] {
@@ -49,7 +49,7 @@ async fn the_same_again_is_the_first_answer() {
         );
         assert_eq!(first.header("request-id"), Some("r_1"));
         assert_eq!(first.header("idempotency-key"), Some(UUID));
-        // Another order of members, 2.0 for 2, and a text that the binder reads as the number: the same call.
+        // Another order of members, 2.0 for 2, and a string that the binder reads as the number: the same call.
         for same in [
             r#"{"quantity": 2, "sku": "a"}"#,
             r#"{"sku": "a", "quantity": 2.0}"#,
@@ -65,7 +65,7 @@ async fn the_same_again_is_the_first_answer() {
     }
 }
 
-/// The key was for something else: 422 in ACP, 409 in UCP, and the place is named.
+/// The key belongs to another call: 422 in ACP, 409 in UCP, and the place is named.
 #[tokio::test]
 async fn a_key_is_for_one_call() {
     let place = Place::default();
@@ -82,7 +82,7 @@ async fn a_key_is_for_one_call() {
     assert_snapshot!(check(ucp, other).await, @r#"409 {"code":"idempotency_conflict","content":"the idempotency_key was used for other arguments, which differ at /quantity; use a new idempotency_key for a new call, or the first arguments for a retry"}"#);
     // The same user, tool and key are the same call under either path.
     assert!(check(ucp, first).await.starts_with("200 "));
-    // Another tool is another path, and so another key.
+    // Another tool is another path, and so has other keys.
     assert!(
         check("/acp/tools/orders.note", other)
             .await
@@ -91,8 +91,8 @@ async fn a_key_is_for_one_call() {
     assert_eq!(place.runs(), 2);
 }
 
-/// ACP compares bodies, in which null is not the same as nothing. We compare what the tool is given: null for
-/// something optional is nothing, so that this is the same call, and is not made twice.
+/// ACP compares bodies, in which null differs from absent. The gateway compares what the tool is given: null
+/// for an optional member is absent, so that this is the same call, and is not made twice.
 #[tokio::test]
 async fn null_for_something_optional_is_the_same_call() {
     let place = Place::default();
@@ -106,7 +106,7 @@ async fn null_for_something_optional_is_the_same_call() {
     assert_eq!(place.runs(), 1);
 }
 
-/// Two real calls at once: the second one is told to come back, and when.
+/// Two real concurrent calls: the second one is told when to come back.
 #[tokio::test]
 async fn a_call_that_runs_is_not_run_again() {
     for (path, body) in [

@@ -1,4 +1,4 @@
-//! A store that is away: nothing is run whose key cannot be kept.
+//! An unreachable store: no call runs whose idempotency key cannot be stored.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,7 +7,7 @@ use countersign_testkit::faulty::{FaultyStore, Op, When};
 
 use super::*;
 
-/// A gateway whose store fails before this, as long as the switch is on.
+/// Starts a gateway whose store fails before this operation, as long as the switch is on.
 async fn world_failing(place: &Place, fails: Op) -> (World, Arc<AtomicBool>) {
     let is_away = Arc::new(AtomicBool::new(true));
     let switch = is_away.clone();
@@ -21,7 +21,7 @@ async fn world_failing(place: &Place, fails: Op) -> (World, Arc<AtomicBool>) {
     (world, is_away)
 }
 
-/// Fails closed: 503, the tool has not run, and the same call runs once the store is back.
+/// Fails closed: 503, the tool has not run, and the same call runs when the store is back.
 #[tokio::test]
 async fn nothing_is_run_whose_key_cannot_be_kept() {
     for profile in ["acp", "ucp"] {
@@ -34,7 +34,7 @@ async fn nothing_is_run_whose_key_cannot_be_kept() {
             assert_eq!(away.json()["code"], "service_unavailable");
             assert!(!away.body.contains("secret"), "{away:?}");
             assert_eq!(place.runs(), 0, "{profile} {fails:?}");
-            // 5xx is never kept: the same call under the same key runs now.
+            // A 5xx is never stored: the same call under the same key runs now.
             is_away.store(false, Ordering::SeqCst);
             let back = call(&world, &path, UUID, r#"{"sku": "a"}"#).await;
             assert_eq!(
@@ -59,7 +59,7 @@ async fn a_write_that_is_not_committed_did_not_happen() {
         is_away.store(false, Ordering::SeqCst);
         let back = call(&world, &path, UUID, r#"{"sku": "a"}"#).await;
         assert_eq!(back.status, 200, "{back:?}");
-        // The first one ran in vain: this is a new run, not a stored answer.
+        // The first run was undone: this is a new run, not a stored answer.
         assert_eq!(back.header("idempotent-replayed"), None);
         assert_eq!(back.json()["data"]["run"], 2);
     }

@@ -1,4 +1,4 @@
-//! Pages made from a tool's answer, and where clients find them.
+//! Pages built from a tool's answer, and their discovery by clients.
 
 use countersign::Principal;
 use countersign_gateway::Gateway;
@@ -67,7 +67,7 @@ async fn world_with_views() -> World {
     .await
 }
 
-/// The page of one's own order, in one's own language; asking leaves a record.
+/// The page of one's own order, in one's own language; requesting it leaves a record.
 #[tokio::test]
 async fn a_page_is_made_from_a_call() {
     let world = world_with_views().await;
@@ -93,7 +93,7 @@ async fn a_page_is_made_from_a_call() {
     );
 }
 
-/// Another's order is like one that there is not; who may act for others names the user.
+/// Another user's order is answered exactly like a missing one; a caller that acts for others names the user.
 #[tokio::test]
 async fn only_ones_own() {
     let world = world_with_views().await;
@@ -114,7 +114,7 @@ async fn only_ones_own() {
     assert_snapshot!(check(&other, "/ucp/checkout-sessions/o_u_2?user_id=u_2").await, @r#"403 {"code":"forbidden","content":"the user_id of the envelope is not that of the credential; leave it out, or use a credential that may act for others"}"#);
 }
 
-/// A defect of the page is told as one, and a page that nobody has registered is none.
+/// A defect of the page is reported as one, and an unregistered page does not exist.
 #[tokio::test]
 async fn what_is_not_there_is_not_there() {
     let world = world_with_views().await;
@@ -127,7 +127,7 @@ async fn what_is_not_there_is_not_there() {
     assert_snapshot!(check("/acp/checkout_sessions/o_u_local?usr=1").await, @r#"400 {"code":"invalid","message":"\"usr\" is no option of this address; did you mean user_id?","type":"invalid_request"}"#);
 }
 
-/// Clients find the pages by our name alone; a server without pages does not say that it has some.
+/// Clients find the pages by the host alone; a server without pages does not advertise any.
 #[tokio::test]
 async fn pages_are_found() {
     let world = world_with_views().await;

@@ -1,4 +1,4 @@
-//! A tool that does with what it is told whatever a careless tool may do.
+//! A tool that does everything with its arguments that a careless tool may do.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub(crate) struct Courier {
     spec: ToolSpec,
 }
 
-/// What it can be told to do.
+/// Modes of the tool.
 pub(crate) const MODES: [&str; 7] = [
     "ok", "error", "cause", "panic", "remark", "upstream", "state",
 ];
@@ -42,7 +42,7 @@ impl Courier {
         Self { spec }
     }
 
-    /// The user is asked first.
+    /// Makes the tool ask the user first.
     pub(crate) fn confirmed(mut self) -> Self {
         self.spec.behaviour.confirmation = Confirmation::Always;
         self
@@ -66,7 +66,7 @@ impl DynTool for Courier {
                 "error" => Err(ToolError::new(ErrorCode::AddressInvalid, &text).hint(&text)),
                 "cause" => Err(ToolError::new(ErrorCode::UpstreamError, "it failed")
                     .with_source(io::Error::other(text))),
-                // Like a panic, but the hook is not asked: this process has the one of the tests.
+                // Like a panic, but without the hook: this process has that of the tests.
                 "panic" => std::panic::resume_unwind(Box::new(text)),
                 "remark" => {
                     ctx.remark("PARTLY", &text);
@@ -83,7 +83,7 @@ impl DynTool for Courier {
     }
 }
 
-/// A handler from before there were declarations.
+/// A handler without declarations.
 pub(crate) struct Legacy;
 
 impl Handler for Legacy {

@@ -1,13 +1,13 @@
-//! Personal data and credentials that nobody else uses, and what to look for in a sink.
+//! Unique personal data and credentials, and the needles to search for in a sink.
 
 use std::fmt::Write as _;
 
 use countersign::contract::RequestId;
 
-/// Whose calls they are. A store files by it; nothing else may name it.
+/// User id of the calls. A store files by it; nothing else may name it.
 pub(crate) const USER: &str = "u_zacharias.quux@example.org";
 
-/// What is sent: as it would be typed, in two languages, and in one long text.
+/// Values that are sent: as typed, in two languages, and in one long text.
 pub(crate) const PERSONAL: [&str; 14] = [
     "Zacharias Quuxington",
     "欧阳张伟",
@@ -27,10 +27,10 @@ pub(crate) const PERSONAL: [&str; 14] = [
 
 const JWT: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ6YWNoYXJpYXMifQ.c2lnbmF0dXJlLW9mLW5vYm9keS1hdC1hbGw";
 
-/// A passport's number looks like any other code: only its declaration protects it.
+/// A passport number looks like any other code: only its declaration protects it.
 pub(crate) const PASSPORT: &str = "X98765432";
 
-/// What must be found nowhere.
+/// Needles that must be found nowhere.
 pub(crate) const NEEDLES: [&str; 17] = [
     "Quuxington",
     "张伟",
@@ -51,19 +51,20 @@ pub(crate) const NEEDLES: [&str; 17] = [
     PASSPORT,
 ];
 
-/// As one text, with everything in it.
+/// Returns all values as one text.
 pub(crate) fn everything() -> String {
     PERSONAL.join("; ")
 }
 
-/// It as a request id: without what an id cannot have. `None` where nothing personal is left.
+/// Converts a value to a request id, without characters that an id cannot have. `None` if nothing personal is
+/// left.
 pub(crate) fn as_request_id(text: &str) -> Option<RequestId> {
     let compact: String = text.chars().filter(char::is_ascii_graphic).collect();
     let is_personal = !found_in(compact.as_bytes()).is_empty();
     RequestId::new(compact).ok().filter(|_| is_personal)
 }
 
-/// Which of them are in there. Bytes are looked at as they are and as JSON would escape them.
+/// Returns the needles that the bytes contain. Bytes are searched as they are and as JSON would escape them.
 pub(crate) fn found_in(bytes: &[u8]) -> Vec<&'static str> {
     let text = String::from_utf8_lossy(bytes);
     let is_in = |needle: &str| {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::personal::{USER, as_request_id};
 
-/// Headers that a request carries its call in, and some that it just carries.
+/// Headers that describe a call, and some that do not.
 const HEADERS: [&str; 12] = [
     "x-request-id",
     "idempotency-key",
@@ -27,7 +27,7 @@ const HEADERS: [&str; 12] = [
 pub(crate) struct Wire {
     pub(crate) url: String,
     http: reqwest::Client,
-    /// How many requests were answered with success.
+    /// Number of successful answers.
     answered: AtomicUsize,
 }
 
@@ -54,14 +54,14 @@ impl Wire {
         self.answered.fetch_add(is_answered, Ordering::SeqCst);
     }
 
-    /// By plain HTTP.
+    /// Sends over plain HTTP.
     pub(crate) async fn http(&self, text: &str, arguments: &[String]) {
         let tool = "/v1/tools/courier.ask";
         let json_type = || headers([("content-type", "application/json")]);
         for arguments in arguments {
             let body = json!({"arguments": arguments, "session_id": text, "user_id": USER});
             self.post(tool, json_type(), body.to_string()).await;
-            // As it is: no JSON, or an envelope whose members nobody knows.
+            // As it is: invalid JSON, or an envelope with unknown members.
             self.post(tool, json_type(), arguments.clone()).await;
             let plain = headers([("content-type", "text/plain")]);
             self.post(tool, plain, arguments.clone()).await;
@@ -105,7 +105,7 @@ impl Wire {
         }
     }
 
-    /// In a model's message, well formed and not.
+    /// Sends in a model's message, well formed and not.
     pub(crate) async fn provider(&self, text: &str, arguments: &[String]) {
         let sent = || headers([("content-type", "application/json")]);
         for arguments in arguments {
@@ -129,7 +129,7 @@ impl Wire {
         }
     }
 
-    /// By MCP, in both eras, well formed and not.
+    /// Sends over MCP, in both eras, well formed and not.
     pub(crate) async fn mcp(&self, text: &str, arguments: &[String]) {
         for version in ["2026-07-28", "2025-06-18"] {
             for arguments in arguments {

@@ -1,4 +1,4 @@
-//! Calls: what goes in, what comes out.
+//! Calls: their arguments and results.
 
 use insta::assert_json_snapshot;
 use serde_json::json;
@@ -40,7 +40,7 @@ async fn a_call_answers_with_text_data_and_evidence() {
     "#);
 }
 
-/// B6, B7: a text in the place of an object, and what is wrong in it, is the binder's to read.
+/// B6, B7: a string in place of an object, with all its mistakes, is left to the binder.
 #[tokio::test]
 async fn arguments_as_text_are_bound() {
     let world = World::start().await;
@@ -66,7 +66,7 @@ async fn arguments_as_text_are_bound() {
     "#);
 }
 
-/// B7: what typed parsing would lose reaches the tool.
+/// B7: details that typed parsing would lose reach the tool.
 #[tokio::test]
 async fn the_text_of_arguments_is_kept() {
     let world = World::start().await;
@@ -81,7 +81,7 @@ async fn the_text_of_arguments_is_kept() {
     assert_eq!(data["raw_bytes"], arguments.len(), "{message}");
 }
 
-/// A10, B15: what went wrong is a result that the model reads, its code first.
+/// A10, B15: an error is a result that the model reads, its code first.
 #[tokio::test]
 async fn a_refusal_is_a_result() {
     let world = World::start().await;
@@ -218,7 +218,7 @@ async fn a_malformed_envelope_is_a_malformed_request() {
     "#);
 }
 
-/// A9: evidence is a resource of its user, and of nobody else.
+/// A9: evidence is a resource of its user, and of no other.
 #[tokio::test]
 async fn evidence_is_read_by_its_user() {
     let world = World::start().await;
@@ -310,13 +310,13 @@ async fn tools_are_listed_for_everybody() {
     assert_eq!(refused["error"]["code"], -32602);
 }
 
-/// B15: some clients send a tool's own `_meta` back with each call. What the list has published is ignored, and a
+/// B15: some clients send a tool's own `_meta` back with each call. The published members are ignored, and a
 /// misspelt member of the envelope is still refused.
 #[tokio::test]
 async fn the_meta_of_a_tool_may_come_back() {
     let world = World::start().await;
     let client = Modern::new(&world);
-    // Only a client that reads the envelope is shown it.
+    // Only a client that reads the envelope gets it.
     let whole = json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": {
         "extensions": {"dev.countersign/tool-envelope": {}},
     }}});
@@ -337,7 +337,7 @@ async fn the_meta_of_a_tool_may_come_back() {
     }
 }
 
-/// A9, A21: a result is small, and a client that declares our extension gets all of the envelope.
+/// A9, A21: a result is small, and a client that declares our extension gets the whole envelope.
 #[tokio::test]
 async fn the_whole_envelope_is_for_clients_that_ask() {
     let world = World::start().await;
@@ -362,7 +362,7 @@ async fn the_whole_envelope_is_for_clients_that_ask() {
     assert!(whole.to_string().contains("resource_link"), "{whole}");
 }
 
-/// A3: a bad credential is an error of JSON-RPC, because most clients show people nothing else.
+/// A3: a bad credential is a JSON-RPC error, because most clients show people nothing else.
 #[tokio::test]
 async fn a_bad_credential_is_an_error_of_the_protocol() {
     let world = World::start().await;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::world::World;
 
-/// A tool that says how far it is.
+/// A tool that reports its progress.
 pub(crate) struct Count;
 
 #[derive(Deserialize, ToolArgs)]
@@ -42,14 +42,14 @@ async fn clients_from_elsewhere_work() {
     run("clients.py", world.url("/mcp")).await;
 }
 
-/// B15: the providers' own types make the messages and read what comes back.
+/// B15: the providers' own types build the messages and parse the answers.
 #[tokio::test]
 async fn the_providers_own_packages_understand_us() {
     let world = World::start().await;
     run("providers.py", world.url("")).await;
 }
 
-/// Runs a script against a server; its last line says that all went well.
+/// Runs a script against a server; its last line says that it succeeded.
 async fn run(script: &str, url: String) {
     let python = std::env::var("COUNTERSIGN_TEST_MCP_PYTHON").expect(
         "COUNTERSIGN_TEST_MCP_PYTHON names a Python with the packages of xtask/src/clients.rs; \

@@ -1,7 +1,8 @@
-//! What a user has to confirm, asked over the protocol (A13).
+//! Confirmations by a user, asked over the protocol (A13).
 
 use std::sync::Arc;
 
+use countersign::approve::{Response, Wanted};
 use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Narrowing, Terms};
 use countersign::contract::{Actor, ActorType, Behaviour};
 use countersign::{CallContext, Principal, Question, Tool, ToolArgs, ToolError, tool};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::lines::Lines;
 use crate::world::World;
 
-/// A tool that runs only when the user has said so.
+/// A tool that runs only if the user has confirmed.
 struct Wipe;
 
 #[derive(Deserialize, ToolArgs)]
@@ -119,6 +120,75 @@ impl Tool for Give {
     }
 }
 
+/// A tool with a list from which an approver may remove items.
+struct Invite;
+
+#[derive(Deserialize, ToolArgs)]
+struct InviteArgs {
+    /// Whom.
+    #[arg(max_items = 5)]
+    guests: Vec<String>,
+    /// How many each may bring.
+    #[arg(min = 0, max = 9)]
+    bring: i64,
+}
+
+impl Tool for Invite {
+    const NAME: &'static str = "party.invite";
+    const DESCRIPTION: &'static str = "Invites guests.";
+    type Args = InviteArgs;
+    type Output = String;
+
+    fn behaviour() -> Behaviour {
+        Behaviour {
+            confirmation: Confirmation::Always,
+            narrowing: vec![Narrowing::fewer("/guests"), Narrowing::lower("/bring")],
+            ..Behaviour::default()
+        }
+    }
+
+    async fn call(&self, _: &CallContext, args: InviteArgs) -> Result<String, ToolError> {
+        Ok(format!(
+            "{} with {} each",
+            args.guests.join(", "),
+            args.bring
+        ))
+    }
+}
+
+/// A13: a form has no field for a list, so the question says where items can be removed, and that works.
+#[tokio::test]
+async fn a_user_is_told_where_lists_are_narrowed() {
+    let (world, mut lines) = connect(ActorType::User).await;
+    let invite = || {
+        let mut invite = wipe("");
+        invite["name"] = json!("party_invite");
+        invite["arguments"] = json!({ "guests": ["ann", "bob"], "bring": 2 });
+        invite
+    };
+    let asked = lines.ask("tools/call", invite()).await;
+    let form = &asked["result"]["inputRequests"]["confirmation"]["params"];
+    let fields = form["requestedSchema"]["properties"].as_object().unwrap();
+    assert_eq!(fields.keys().collect::<Vec<_>>(), ["/bring", "confirm"]);
+    let user = Principal::user("u_1");
+    let approvals = world.gateway.executor().approvals();
+    let open = approvals.list(&user, &Wanted::default()).await.unwrap();
+    let id = &open[0].id;
+    let expected = format!(
+        "this form has no field to make /guests smaller: to leave something out, do not confirm here, but answer with `narrowed` at POST /v1/approvals/{id} or with `countersign approvals approve {id} --narrow POINTER=VALUE`"
+    );
+    let told = form["message"].as_str().unwrap().lines().last();
+    assert_eq!(told, Some(expected.as_str()));
+    let fewer = Response {
+        narrowed: [("/guests".to_owned(), json!(["bob"]))].into(),
+        ..Response::approve()
+    };
+    approvals.decide(id, &user, &fewer).await.unwrap();
+    let done = lines.ask("tools/call", invite()).await;
+    let text = done["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("bob with 2 each"), "{done}");
+}
+
 fn give(amount: i64) -> Value {
     let mut give = wipe("");
     give["name"] = json!("alms_give");
@@ -126,7 +196,8 @@ fn give(amount: i64) -> Value {
     give
 }
 
-/// U2: the form says what the tool says, and has a field for what may be lowered; the call runs with the lower value.
+/// U2: the form shows the tool's text, and has a field for the amount that may be lowered; the call runs with
+/// the lower value.
 #[tokio::test]
 async fn a_user_lowers_an_amount() {
     let (_world, mut lines) = connect(ActorType::User).await;
@@ -141,7 +212,7 @@ async fn a_user_lowers_an_amount() {
         (&field["type"], &field["maximum"]),
         (&json!("number"), &json!(150.0))
     );
-    // More than was asked for is no answer.
+    // A higher value than requested is not an answer.
     let more = answered(
         give(150),
         &asked,
@@ -186,6 +257,7 @@ fn connect_to(world: World, kind: ActorType) -> (World, Lines) {
     catalog.add(tool::erase(Wipe).unwrap()).unwrap();
     catalog.add(tool::erase(Buy).unwrap()).unwrap();
     catalog.add(tool::erase(Give).unwrap()).unwrap();
+    catalog.add(tool::erase(Invite).unwrap()).unwrap();
     let actor = Actor {
         kind,
         id: "u_1".to_owned(),
@@ -213,7 +285,7 @@ fn answered(mut params: Value, asked: &Value, content: &Value) -> Value {
     params
 }
 
-/// What the user is asked is in the language of the call.
+/// The question is in the language of the call.
 #[tokio::test]
 async fn a_question_follows_the_locale() {
     let (_world, mut lines) = connect(ActorType::User).await;
@@ -265,7 +337,7 @@ async fn a_user_confirms_with_the_next_request() {
         done["result"]["content"][0]["text"], "sda is empty",
         "{done}"
     );
-    // Once: the same answer again is none, and the call alone asks again.
+    // Once: the same answer again does not count, and the call alone asks again.
     let repeated = lines.ask("tools/call", yes).await;
     let code = &repeated["result"]["_meta"]["dev.countersign/error"]["code"];
     assert_eq!(code, "NEEDS_USER_CONFIRMATION", "{repeated}");
@@ -273,7 +345,7 @@ async fn a_user_confirms_with_the_next_request() {
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
 }
 
-/// The form says the amount as people read it.
+/// The form shows the amount in a readable form.
 #[tokio::test]
 async fn a_user_reads_the_most_that_it_may_cost() {
     let (_world, mut lines) = connect(ActorType::User).await;
@@ -298,7 +370,7 @@ async fn a_user_declines() {
     assert_eq!(code, "FORBIDDEN", "{refused}");
 }
 
-/// What was confirmed for one disk counts for no other, and a state is nobody else's.
+/// A confirmation for one disk does not count for another, and a state is bound to its caller.
 #[tokio::test]
 async fn a_state_counts_for_one_call_only() {
     let (_world, mut lines) = connect(ActorType::User).await;
@@ -314,8 +386,8 @@ async fn a_state_counts_for_one_call_only() {
     assert_eq!(open["result"]["resultType"], "input_required", "{open}");
 }
 
-/// An agent can never approve: where its client can open a page it is sent there, and an answer of its own
-/// changes nothing.
+/// An agent can never approve: if its client can open a page it is sent there, and its own answer changes
+/// nothing.
 #[tokio::test]
 async fn an_agent_is_sent_to_the_user() {
     let settings = Settings {
@@ -335,7 +407,7 @@ async fn an_agent_is_sent_to_the_user() {
         "{url}"
     );
     let yes = answered(params, &asked, &json!({ "confirm": true }));
-    // Asked once: whoever comes back without the user's answer is told where the user gives it.
+    // Asked once: a caller that comes back without the user's answer is told where the user answers.
     let again = lines.ask("tools/call", yes).await;
     let text = again["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("NEEDS_USER_CONFIRMATION"), "{again}");
@@ -343,7 +415,7 @@ async fn an_agent_is_sent_to_the_user() {
     assert!(text.contains(url), "{text}");
 }
 
-/// Without a page it is told the id of the approval.
+/// Without a page it gets the id of the approval.
 #[tokio::test]
 async fn an_agent_is_told_whom_to_ask() {
     let (_world, mut lines) = connect(ActorType::Agent).await;
@@ -372,7 +444,7 @@ async fn a_user_of_the_older_eras_is_asked_at_once() {
     );
 }
 
-/// A form that says neither yes nor no confirms nothing, and the text says what is missing in it.
+/// A form without a yes or no confirms nothing, and the text says what is missing.
 #[tokio::test]
 async fn a_malformed_form_is_explained() {
     let (_world, mut lines) = connect(ActorType::User).await;

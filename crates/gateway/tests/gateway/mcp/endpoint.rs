@@ -1,4 +1,4 @@
-//! The endpoint: who may reach it, and how the older eras use it.
+//! The endpoint: access to it, and its use by the older eras.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ async fn hostile_messages_are_answered() {
     assert_eq!(message["result"]["isError"], true, "{text}");
 }
 
-/// Also what the protocol itself does not take is refused in JSON.
+/// Requests that the protocol itself rejects are refused in JSON too.
 #[tokio::test]
 async fn every_refusal_is_json() {
     let world = World::start().await;
@@ -135,7 +135,7 @@ async fn every_refusal_is_json() {
     check(post("application/json", "text/html", ping.to_owned()), 406).await;
 }
 
-/// The members of the envelope are as strict here as in a body.
+/// The members of the envelope are checked as strictly here as in a body.
 #[tokio::test]
 async fn arrays_are_no_objects_in_meta() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! A client that speaks in lines.
+//! A client over lines.
 
 use countersign_gateway::caller::Caller;
 use countersign_gateway::mcp;
@@ -18,7 +18,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// A connection whose messages all come from this caller.
+    /// Opens a connection whose messages all come from this caller.
     pub(crate) fn open(world: &World, caller: Caller) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(theirs);
@@ -32,7 +32,7 @@ impl Lines {
         }
     }
 
-    /// Shakes hands as the older eras do.
+    /// Does the handshake of the older eras.
     pub(crate) async fn initialize(&mut self, capabilities: Value) -> Value {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
@@ -50,7 +50,7 @@ impl Lines {
         self.answer_to(id).await
     }
 
-    /// Sends a request; its id.
+    /// Sends a request; returns its id.
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -59,7 +59,7 @@ impl Lines {
         id
     }
 
-    /// The answer to a request; whatever comes before it is dropped.
+    /// Waits for the answer to a request; drops other messages before it.
     pub(crate) async fn answer_to(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await;
@@ -69,7 +69,7 @@ impl Lines {
         }
     }
 
-    /// The next message, whatever it is.
+    /// Reads the next message.
     pub(crate) async fn next(&mut self) -> Value {
         let mut line = String::new();
         within(self.stream.read_line(&mut line)).await.unwrap();
@@ -86,7 +86,7 @@ impl Lines {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Hangs up; every message that still comes.
+    /// Hangs up; returns all messages that still come.
     pub(crate) async fn close(mut self) -> Vec<Value> {
         self.stream.shutdown().await.unwrap();
         let mut text = String::new();

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A client of the newer era: everything it says is in each request.
+/// A client of the newer era: each request is self-contained.
 pub(crate) struct Modern<'a> {
     world: &'a World,
     http: reqwest::Client,
@@ -28,7 +28,7 @@ impl<'a> Modern<'a> {
         Self { world, http }
     }
 
-    /// Sends a request; `_meta` is completed with what the protocol wants in it.
+    /// Sends a request; the members that the protocol requires in `_meta` are added.
     pub(crate) async fn ask(&self, method: &str, mut params: Value) -> (StatusCode, Value) {
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
@@ -62,7 +62,7 @@ impl<'a> Modern<'a> {
         (status, answer.json().await.unwrap())
     }
 
-    /// The result of a call that the protocol accepts.
+    /// Returns the result of a call that the protocol accepts.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> Value {
         let params = json!({ "name": name, "arguments": arguments });
         let (status, mut message) = self.ask("tools/call", params).await;
@@ -72,7 +72,7 @@ impl<'a> Modern<'a> {
     }
 }
 
-/// Replaces what differs from run to run.
+/// Replaces the parts that differ from run to run.
 pub(crate) fn settled(mut value: Value) -> Value {
     settle(&mut value);
     value
@@ -93,7 +93,7 @@ fn settle(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(settle),
         Value::String(text) => {
-            // The reply as a text, for models that see nothing else.
+            // The reply as a string, for models that see nothing else.
             if let Ok(mut reply @ Value::Object(_)) = serde_json::from_str(text) {
                 settle(&mut reply);
                 *text = reply.to_string();

@@ -12,7 +12,7 @@ use crate::identity::{key_of, operator, policy};
 use crate::parts::{Parts, Server};
 use crate::world::World;
 
-/// Sends a message; the status, the session that the answer names, and the text.
+/// Sends a message; returns the status, the session id in the answer, and the text.
 async fn post(
     server: &Server,
     key: &str,
@@ -67,7 +67,7 @@ fn agent(scopes: &[&str]) -> NewKey {
     }
 }
 
-/// A3: a session is its caller's. Another credential that knows its id finds none, and ends none.
+/// A3: a session belongs to its caller. Another credential that knows its id cannot find or end it.
 #[tokio::test]
 async fn the_id_of_a_session_is_no_credential() {
     let parts = Parts::new();
@@ -96,7 +96,7 @@ async fn the_id_of_a_session_is_no_credential() {
     }
 }
 
-/// A3: a task that waits runs with the right of the credential that asks for it, not of one that has ended.
+/// A3: a waiting task runs with the rights of the credential that asks for it, not of one that has ended.
 #[tokio::test]
 async fn a_task_has_the_right_of_who_asks() {
     let parts = Parts::new();
@@ -132,7 +132,7 @@ async fn a_task_has_the_right_of_who_asks() {
     assert!(!refused.contains("n_0001"), "{refused}");
 }
 
-/// A3: a backend of one realm reads no record of a user of another.
+/// A3: a backend of one realm cannot read a record of a user of another.
 #[tokio::test]
 async fn a_record_is_read_within_the_realm() {
     let world = World::start().await;

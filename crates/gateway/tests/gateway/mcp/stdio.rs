@@ -1,4 +1,4 @@
-//! The same over lines.
+//! MCP over lines.
 
 use countersign_gateway::caller::Caller;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::lines::Lines;
 use crate::world::World;
 
-/// What comes back for these lines, until the client has hung up.
+/// Returns the answers to these lines, until the client has hung up.
 async fn answers(lines: &str) -> Vec<Value> {
     let world = World::start().await;
     let mut connection = Lines::open(&world, Caller::local());

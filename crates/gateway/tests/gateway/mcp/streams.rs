@@ -1,4 +1,4 @@
-//! What is told while a call runs, or a client listens.
+//! Notifications while a call runs, or a client listens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn progress_is_told_to_those_who_asked() {
     assert!(lines.close().await.is_empty(), "nothing after the end");
 }
 
-/// The list changes while a client listens.
+/// The tool list changes while a client listens.
 #[tokio::test]
 async fn listeners_hear_of_new_tools() {
     let world = World::start().await;
@@ -92,7 +92,7 @@ async fn listeners_hear_of_new_tools() {
     );
 }
 
-/// A tool that waits until it is told to stop.
+/// A tool that waits until it is cancelled.
 struct Wait {
     begun: Arc<Notify>,
     stopped: Arc<Notify>,
@@ -122,7 +122,7 @@ impl Tool for Wait {
     }
 }
 
-/// A gateway with a tool that waits; what it says when it begins and when it is stopped.
+/// Starts a gateway with a tool that waits; returns notifications of its begin and its cancellation.
 async fn waiting() -> (World, Arc<Notify>, Arc<Notify>) {
     let world = World::start().await;
     let (begun, stopped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -135,7 +135,7 @@ async fn waiting() -> (World, Arc<Notify>, Arc<Notify>) {
     (world, begun, stopped)
 }
 
-/// A client that closes its connection has stopped its call.
+/// A client that closes its connection cancels its call.
 #[tokio::test]
 async fn a_connection_that_is_closed_stops_its_call() {
     let (world, begun, stopped) = waiting().await;
@@ -153,7 +153,7 @@ async fn a_connection_that_is_closed_stops_its_call() {
     within(stopped.notified()).await;
 }
 
-/// A server that is told to stop does not wait for those who only listen.
+/// A server that stops does not wait for clients that only listen.
 #[tokio::test]
 async fn listening_ends_with_the_server() {
     let world = World::start().await;
@@ -181,7 +181,7 @@ async fn a_client_stops_its_call_by_saying_so() {
     within(stopped.notified()).await;
 }
 
-/// A client of the newer era that listens over HTTP.
+/// Opens a stream of a newer client that listens over HTTP.
 async fn listen(url: String, credential: Option<&str>) -> reqwest::Response {
     let params = json!({ "_meta": meta(), "notifications": { "toolsListChanged": true } });
     let method = "subscriptions/listen";
@@ -199,13 +199,13 @@ async fn listen(url: String, credential: Option<&str>) -> reqwest::Response {
     within(request.send()).await.unwrap()
 }
 
-/// The next piece of a stream; none where it has ended.
+/// Reads the next piece of a stream; `None` if it has ended.
 async fn next(stream: &mut reqwest::Response) -> Option<String> {
     let chunk = within(stream.chunk()).await.unwrap();
     chunk.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whoever listens holds a connection, so nobody gets more than a few, and all together not all.
+/// A listening client holds a connection, so each caller gets only a few, and all together not all.
 #[tokio::test]
 async fn streams_are_bounded() {
     for (streams, per_caller, connections) in [(8, 2, 64), (2, 8, 64), (8, 8, 8)] {
@@ -234,7 +234,7 @@ async fn streams_are_bounded() {
     }
 }
 
-/// A key that is revoked ends what was opened with it.
+/// Revoking a key ends the streams that were opened with it.
 #[tokio::test]
 async fn a_stream_ends_with_its_credential() {
     let parts = Parts::new();
@@ -258,11 +258,11 @@ async fn a_stream_ends_with_its_credential() {
     assert_eq!(stream.status(), 200);
     next(&mut stream).await.unwrap();
     keys.revoke(&issued.key.id, &operator).await.unwrap();
-    // Its end, after what was still on the way.
+    // The end of the stream, after what was still on the way.
     until(async || next(&mut stream).await.is_none()).await;
 }
 
-/// A server that is told to stop is not held up by those who listen over HTTP.
+/// A server that stops is not delayed by clients that listen over HTTP.
 #[tokio::test]
 async fn a_stream_does_not_hold_up_the_end() {
     let catalog = Catalog::builder().tool(Count).build().unwrap();
@@ -285,7 +285,7 @@ async fn a_stream_does_not_hold_up_the_end() {
     assert_eq!(within(ended).await.unwrap(), Stopped::Drained);
 }
 
-/// Connections that only wait make room when all are taken; those with a request stay.
+/// Idle connections make room when all are taken; those with a request stay.
 #[tokio::test]
 async fn idle_connections_make_room() {
     let settings = Settings {
@@ -314,7 +314,7 @@ async fn idle_connections_make_room() {
         clients.push(client);
     }
     for mut closed in [silent, in_its_head, answered, other] {
-        // Whether it was closed or reset, it has ended.
+        // Closed or reset, it has ended.
         to_the_end(&mut closed).await;
     }
     let catalog = world.gateway.executor().catalog();

@@ -11,7 +11,7 @@ use super::confirm::connect;
 use super::lines::Lines;
 use crate::world::World;
 
-/// What a client with tasks sends with each message.
+/// Adds the metadata that a client with tasks sends with each message.
 fn with_tasks(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -79,7 +79,7 @@ async fn a_task_that_the_user_refuses_is_completed_with_the_reason() {
     assert!(text.starts_with("FORBIDDEN"), "{text}");
 }
 
-/// A task that was cancelled is gone, as is one that never was.
+/// A cancelled task is answered exactly like a missing one.
 #[tokio::test]
 async fn a_task_ends_with_cancel() {
     let (_world, mut lines) = connect(ActorType::Agent).await;
@@ -94,7 +94,7 @@ async fn a_task_ends_with_cancel() {
     }
 }
 
-/// A client that has not declared tasks gets the plain answer, and cannot ask for one.
+/// A client that has not declared tasks gets the plain answer, and cannot ask for a task.
 #[tokio::test]
 async fn only_clients_with_tasks_get_one() {
     let (_world, mut lines) = connect(ActorType::Agent).await;

@@ -1,0 +1,62 @@
+//! The manner in which the calls of a list were made: a list has rows, and the manner is only in the record.
+
+use countersign_contract::EvidenceRecord;
+
+use super::{Archive, Error, record_of};
+use crate::ledger::LogRow;
+use crate::recording::FROM_RECORDING;
+
+/// The manner in which a call was made. Closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// The tool was called.
+    Made,
+    /// The tool was called for a dry run; nothing was changed.
+    DryRun,
+    /// The answer of an earlier call with the same key was given again; the tool did not run.
+    Replay,
+    /// A recording answered in the tool's place; nothing was run.
+    Recording,
+}
+
+impl Archive {
+    /// Reads the manner of each of these calls. It reads every record, so it is for a page of a list.
+    pub async fn manners(&self, rows: &[LogRow]) -> Result<Vec<Manner>, Error> {
+        let mut manners = Vec::with_capacity(rows.len());
+        for row in rows {
+            let stored = self.store.record(&row.id).await?;
+            let record = stored.as_ref().map(record_of).transpose()?;
+            manners.push(record.as_ref().map_or(Manner::Made, Manner::of));
+        }
+        Ok(manners)
+    }
+}
+
+impl Manner {
+    fn of(record: &EvidenceRecord) -> Self {
+        let key = record.idempotency.as_ref();
+        if record
+            .act
+            .get("event")
+            .is_some_and(|event| event == FROM_RECORDING)
+        {
+            Self::Recording
+        } else if record.dry_run {
+            Self::DryRun
+        } else if key.is_some_and(|key| key.state == "replayed") {
+            Self::Replay
+        } else {
+            Self::Made
+        }
+    }
+
+    /// The name on the wire and in tables.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Made => "call",
+            Self::DryRun => "dry_run",
+            Self::Replay => "replay",
+            Self::Recording => "recording",
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Resources, prompts and completions of the MCP servers behind the gateway, passed on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use countersign::contract::Language;
+use countersign::dialogue::{Answers, Dialogue, Left};
+use countersign::offer::{Asked, Listed, Offers, Refused, Request};
+use rmcp::model::{InputRequiredResult, InputResponses};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::confirm::Asking;
+use super::handler::{self, Handler};
+use super::talk;
+use crate::caller::Caller;
+
+/// An answer, or what has to be answered first.
+pub(super) enum Passed<T> {
+    Complete(T),
+    Asks(InputRequiredResult),
+}
+
+/// A client's answers to questions.
+#[derive(Default)]
+pub(super) struct Brought {
+    pub(super) responses: Option<InputResponses>,
+    pub(super) state: Option<String>,
+}
+
+impl Handler {
+    fn offers(&self) -> Option<Arc<dyn Offers>> {
+        self.shared.gateway.offers()
+    }
+
+    /// True if there are MCP servers behind the gateway.
+    pub(super) fn has_servers(&self) -> bool {
+        self.offers().is_some_and(|offers| !offers.is_empty())
+    }
+
+    /// True if somebody behind the gateway offers things of this kind.
+    pub(super) fn offers_any(&self, kind: Listed) -> bool {
+        self.offers().is_some_and(|offers| offers.has(kind))
+    }
+
+    /// Everything of a kind that this caller may have.
+    pub(super) async fn offered<T: DeserializeOwned>(
+        &self,
+        kind: Listed,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Vec<T>, ErrorData> {
+        let Some(offers) = self.offers() else {
+            return Ok(Vec::new());
+        };
+        let tools = self
+            .tools_of(&handler::caller(&context.extensions)?)
+            .await?;
+        let listed = offers.list(kind, &tools).into_iter();
+        // What is no item of the protocol is not shown.
+        Ok(listed
+            .filter_map(|item| serde_json::from_value(item).ok())
+            .collect())
+    }
+
+    /// The names of the tools that a caller may call.
+    async fn tools_of(&self, caller: &Caller) -> Result<BTreeSet<String>, ErrorData> {
+        let entries = self.shared.gateway.executor().list(&caller.principal).await;
+        let entries =
+            entries.map_err(|body| ErrorData::internal_error(String::from(body.message), None))?;
+        Ok(entries
+            .iter()
+            .map(|entry| entry.name().to_string())
+            .collect())
+    }
+
+    /// Passes a request on; `None` if nobody offers what it is about.
+    pub(super) async fn pass<T: DeserializeOwned>(
+        &self,
+        asked: Asked,
+        params: Value,
+        brought: Brought,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<Passed<T>>, ErrorData> {
+        let Some(offers) = self.offers() else {
+            return Ok(None);
+        };
+        let caller = handler::caller(&context.extensions)?;
+        let tools = self.tools_of(&caller).await?;
+        let about = params.to_string();
+        let asking = Asking {
+            gateway: &self.shared.gateway,
+            principal: &caller.principal,
+            user_id: &caller.principal.user_id,
+            tool: ABOUT,
+            raw_arguments: &about,
+            language: Language::default(),
+        };
+        let answers = match &brought.state {
+            Some(state) => Some(Answers {
+                state: asking.reopened(state).await?,
+                responses: brought.responses.unwrap_or_default(),
+            }),
+            None => brought.responses.map(|responses| Answers {
+                responses,
+                state: None,
+            }),
+        };
+        let talk = self.begin_talk(context, answers);
+        let dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
+        let request = Request {
+            principal: &caller.principal,
+            tools: &tools,
+            dialogue: dialogue.clone(),
+            asked,
+            params,
+        };
+        let said = talk.map(|(_, said)| said);
+        let answer = self.while_talking(offers.ask(request), said, context).await;
+        match dialogue.as_deref().and_then(Dialogue::take) {
+            Some(Left::Questions(questions)) => {
+                return asking.ask_back(questions).await.map(Passed::Asks).map(Some);
+            }
+            Some(Left::Refusal {
+                code,
+                message,
+                data,
+            }) => return Err(talk::refusal(code, message, data)),
+            None => {}
+        }
+        match answer {
+            Ok(answer) => match serde_json::from_value(answer) {
+                Ok(answer) => Ok(Some(Passed::Complete(answer))),
+                Err(error) => {
+                    let message = format!("the answer of the server cannot be read: {error}");
+                    Err(ErrorData::internal_error(message, None))
+                }
+            },
+            Err(Refused::Unknown) => Ok(None),
+            Err(Refused::Protocol {
+                code,
+                message,
+                data,
+            }) => Err(talk::refusal(code, message, data)),
+            Err(Refused::Away(why)) => {
+                let message =
+                    format!("the server that offers it does not answer: {why}; try again later");
+                Err(ErrorData::internal_error(message, None))
+            }
+        }
+    }
+}
+
+/// No tool can have this name.
+const ABOUT: &str = "$mcp.offer";

@@ -1,0 +1,253 @@
+//! The pulse: what happened in the last two hours, in memory, for people who watch.
+//!
+//! Stores keep records, not figures, and counting records anew for every look would cost more the longer a server runs.
+//! So calls are counted as they are answered, by the minute and by tool, since this process began.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use countersign::contract::{BindStatus, ErrorCode};
+use countersign::observe::{Answered, Observer};
+use serde::Serialize;
+use tokio::sync::watch;
+
+/// Minutes that are kept.
+pub const MINUTES: i64 = 120;
+
+/// Four steps for every doubling, from one microsecond on.
+const STEPS: usize = 4 * 40;
+
+/// Counts calls as they are answered, and tells who waits for the next one.
+#[derive(Debug)]
+pub struct Pulse {
+    beats: watch::Sender<u64>,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// Oldest first; minutes without a call are left out.
+    minutes: VecDeque<Minute>,
+    tools: BTreeMap<Arc<str>, OfTool>,
+    codes: BTreeMap<&'static str, u64>,
+}
+
+/// One minute.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Minute {
+    /// Minutes since 1970.
+    pub minute: i64,
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Those that were answered with an error.
+    pub errors: u64,
+    /// Those whose arguments had to be repaired.
+    pub repaired: u64,
+}
+
+#[derive(Debug)]
+struct OfTool {
+    calls: u64,
+    errors: u64,
+    took: Vec<u64>,
+}
+
+impl Default for OfTool {
+    fn default() -> Self {
+        Self {
+            calls: 0,
+            errors: 0,
+            took: vec![0; STEPS],
+        }
+    }
+}
+
+/// The figures of one tool since the process began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolFigures {
+    /// Its name.
+    pub tool: String,
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Those that were answered with an error.
+    pub errors: u64,
+    /// Half of them took at most so long, waiting for a person left out.
+    pub p50_us: u64,
+    /// All but one in a hundred took at most so long.
+    pub p99_us: u64,
+}
+
+/// All figures.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Figures {
+    /// The last [`MINUTES`], oldest first; minutes without a call are left out.
+    pub minutes: Vec<Minute>,
+    /// By tool, the busiest first.
+    pub tools: Vec<ToolFigures>,
+    /// Number of answers by code.
+    pub codes: BTreeMap<&'static str, u64>,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            beats: watch::Sender::new(0),
+            counted: Mutex::default(),
+        }
+    }
+}
+
+impl Pulse {
+    /// Changes with every call that is answered.
+    pub fn beats(&self) -> watch::Receiver<u64> {
+        self.beats.subscribe()
+    }
+
+    /// The counters.
+    pub fn figures(&self) -> Figures {
+        let counted = self.counted();
+        let figures = |(tool, of): (&Arc<str>, &OfTool)| ToolFigures {
+            tool: tool.to_string(),
+            calls: of.calls,
+            errors: of.errors,
+            p50_us: of.at_most(50),
+            p99_us: of.at_most(99),
+        };
+        let mut tools: Vec<ToolFigures> = counted.tools.iter().map(figures).collect();
+        tools.sort_by_key(|tool| std::cmp::Reverse(tool.calls));
+        Figures {
+            minutes: counted.minutes.iter().cloned().collect(),
+            tools,
+            codes: counted.codes.clone(),
+        }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Pulse {
+    fn answered(&self, answered: &Answered) {
+        let is_error = answered.code.is_some();
+        let is_repaired = match answered.binding.status {
+            Some(BindStatus::Repaired) => true,
+            Some(BindStatus::Exact | BindStatus::Incomplete | BindStatus::Refused) | None => false,
+        };
+        let phases = &answered.phases;
+        let took_us = phases.queued_us + phases.executing_us + phases.settling_us;
+        let mut counted = self.counted();
+        let minute = counted.minute(answered.at.as_second().div_euclid(60));
+        minute.calls += 1;
+        minute.errors += u64::from(is_error);
+        minute.repaired += u64::from(is_repaired);
+        let code = answered.code.map_or("OK", ErrorCode::as_str);
+        *counted.codes.entry(code).or_default() += 1;
+        if let Some(entry) = &answered.tool {
+            let name = entry.name().as_str();
+            if !counted.tools.contains_key(name) {
+                counted.tools.insert(name.into(), OfTool::default());
+            }
+            if let Some(of) = counted.tools.get_mut(name) {
+                of.calls += 1;
+                of.errors += u64::from(is_error);
+                if let Some(step) = of.took.get_mut(step_of(took_us)) {
+                    *step += 1;
+                }
+            }
+        }
+        drop(counted);
+        self.beats
+            .send_modify(|beats| *beats = beats.wrapping_add(1));
+    }
+}
+
+impl Counted {
+    /// The counts of a minute. A call that arrived long ago counts for the newest one.
+    fn minute(&mut self, minute: i64) -> &mut Minute {
+        let newest = self.minutes.back().map_or(i64::MIN, |last| last.minute);
+        if minute > newest {
+            let kept_from = minute - MINUTES;
+            while self.minutes.front().is_some_and(|m| m.minute <= kept_from) {
+                self.minutes.pop_front();
+            }
+            self.minutes.push_back(Minute {
+                minute,
+                ..Minute::default()
+            });
+        }
+        let at = self
+            .minutes
+            .iter()
+            .rposition(|known| known.minute <= minute);
+        let at = at.unwrap_or_default();
+        // There is one: the newest was made above where there was none.
+        self.minutes
+            .get_mut(at)
+            .expect("a position that was found is there")
+    }
+}
+
+impl OfTool {
+    /// Within which time so many of a hundred calls were answered.
+    fn at_most(&self, percent: u64) -> u64 {
+        let all: u64 = self.took.iter().sum();
+        let wanted = (all * percent).div_ceil(100);
+        let mut seen = 0;
+        for (step, count) in self.took.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && all > 0 {
+                return end_of(step);
+            }
+        }
+        0
+    }
+}
+
+/// The step of a time: its power of two, and a quarter of it.
+fn step_of(took_us: u64) -> usize {
+    let took = took_us.max(1);
+    let power = took.ilog2();
+    let quarter = if power < 2 {
+        0
+    } else {
+        (took >> (power - 2)) & 3
+    };
+    ((power as usize) * 4 + quarter as usize).min(STEPS - 1)
+}
+
+/// The longest time of a step.
+fn end_of(step: usize) -> u64 {
+    let (power, quarter) = (step / 4, step % 4);
+    if power < 2 {
+        return (2_u64 << power) - 1;
+    }
+    ((1_u64 << power) * (5 + quarter as u64)) / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_lies_within_its_step() {
+        for took in [1, 2, 3, 4, 5, 7, 8, 1_000, 1_023, 1_024, 999_999, 1 << 38] {
+            let end = end_of(step_of(took));
+            assert!(end >= took, "{took} {end}");
+            assert!(took < 8 || end <= took + took / 4 + 1, "{took} {end}");
+        }
+        assert_eq!(step_of(u64::MAX), STEPS - 1);
+    }
+
+    #[test]
+    fn old_minutes_are_dropped_and_late_calls_count_for_a_minute_that_is_there() {
+        let mut counted = Counted::default();
+        for minute in 0..500 {
+            counted.minute(minute).calls += 1;
+        }
+        assert_eq!(counted.minutes.len(), 120);
+        counted.minute(3).calls += 1;
+        let all: u64 = counted.minutes.iter().map(|minute| minute.calls).sum();
+        assert_eq!(all, 121);
+    }
+}
